@@ -61,8 +61,8 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 		if widen {
 			e.Calibration = c.applied(typ, w.DType)
 		}
-		half := part.share * (r.Interval[1] - r.Relative) * (1 + truth(widen))
-		e.Relative += part.share * r.Relative
+		half := float64(part.share * (r.Interval[1] - r.Relative) * (1 + truth(widen)))
+		e.Relative += float64(part.share * r.Relative)
 		e.Interval[0] -= half
 		e.Interval[1] += half
 	}

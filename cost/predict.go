@@ -122,8 +122,8 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	type response func(*Series, float64) (energy, time, clock float64)
 	answer := func(at response, s *Features) (energy, time, clock float64) { // over the series' baseline
 		energy, time, clock = at(series, model.activity(s, base))
-		zero := 1 - relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1)
-		return 1 - following*(1-energy) - sums*zero, 1 - following*(1-time), clock
+		zero := 1 - float64(relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1))
+		return 1 - float64(following*(1-energy)) - float64(sums*zero), 1 - float64(following*(1-time)), clock
 	}
 	usual := c.Facts.Power.energyAt
 	energy, time, clock := answer(usual, &features)
@@ -135,7 +135,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 		return e / random
 	})
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
-	half := math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
+	half := float64(math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // results add the rest
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
@@ -162,10 +162,10 @@ func (s *sample) deviation(of func(*Features) float64) float64 {
 	for i := range s {
 		v := of(&s[i])
 		sum += v
-		squares += v * v
+		squares += float64(v * v)
 	}
 	mean := sum / sampleParts
-	return math.Sqrt(max(0, squares/sampleParts-mean*mean) / (sampleParts - 1))
+	return math.Sqrt(max(0, float64(squares/sampleParts)-float64(mean*mean)) / (sampleParts - 1))
 }
 
 // warn adds a warning for each property that lies outside of the measurements. Each warning widens the interval.
@@ -234,8 +234,8 @@ func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 		return float64(p.M) * float64(p.N)
 	}
 	distance := func(s *Series) float64 {
-		d := off(results(p), results(s.Product)) + off(float64(p.K), float64(s.K))/2 + off(float64(p.M), float64(s.M))/8
-		return d + 0.01*truth(s.Role != p.Role) - 1e-5*float64(len(s.Points))
+		d := off(results(p), results(s.Product)) + float64(off(float64(p.K), float64(s.K))/2) + float64(off(float64(p.M), float64(s.M))/8)
+		return d + float64(0.01*truth(s.Role != p.Role)) - float64(1e-5*float64(len(s.Points)))
 	}
 	for i := range c.Series {
 		s := &c.Series[i]
@@ -324,7 +324,7 @@ func (m *matrix) sampleRMS(ctx context.Context) (float64, error) {
 		}
 		for i := range len(data) * 8 / m.f.Bits {
 			if v := float64(m.f.Value(m.f.Elem(data, i))); v-v == 0 {
-				squares += v * v
+				squares += float64(v * v)
 				n++
 			}
 		}

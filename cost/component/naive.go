@@ -76,7 +76,7 @@ func (m *Model) naively(k *Kernel, coefficients [][]float64) (watts []float64) {
 	for i, c := range coefficients {
 		sum := 0.0
 		for j, v := range naive[i].features(m, k) {
-			sum += c[j] * v
+			sum += float64(c[j] * v)
 		}
 		watts = append(watts, sum)
 	}
@@ -134,9 +134,9 @@ func (s *Span) add(p *Prediction) {
 		s.Least = p.Reading.Watts
 	}
 	s.Least, s.Most = min(s.Least, p.Reading.Watts), max(s.Most, p.Reading.Watts)
-	s.Mean = (s.Mean*n + p.Off()) / (n + 1)
+	s.Mean = (float64(s.Mean*n) + p.Off()) / (n + 1)
 	s.Worst = max(s.Worst, p.Off())
 	for i, w := range p.Naive {
-		s.Naive[i] = (s.Naive[i]*n + math.Abs(w/p.Reading.Watts-1)) / (n + 1)
+		s.Naive[i] = (float64(s.Naive[i]*n) + math.Abs(w/p.Reading.Watts-1)) / (n + 1)
 	}
 }

@@ -150,9 +150,9 @@ func (l *fields) shiftPenalty(power []int) (cost float64) {
 	for i := range l.groups {
 		g := &l.groups[i]
 		shift := g.shift(power)
-		each := liftCost * float64(shift)
+		each := float64(liftCost * float64(shift))
 		if shift < 0 {
-			each = -lowerCost * float64(shift)
+			each = float64(-lowerCost * float64(shift))
 		}
 		cost += float64(each * g.share) // explicit, so that no machine fuses it
 	}
