@@ -80,7 +80,7 @@ func inShares(layers []Layer, amounts []float64, of func(*cost.BelowCap) []float
 			return nil
 		}
 		for end, v := range interval {
-			sum[end] += amounts[i] / total(amounts) * v
+			sum[end] += float64(amounts[i] / total(amounts) * v)
 		}
 	}
 	return sum
