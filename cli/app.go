@@ -129,6 +129,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	for _, cmd := range a.Commands {
 		cmd.OnUsageError = badFlag
 		cmd.HideHelpCommand = true
+		cmd.Before, cmd.After = term.StartLog, term.EndLog
 	}
 	return a
 }

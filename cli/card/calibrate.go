@@ -68,7 +68,7 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
 		&cli.StringSliceFlag{Name: "from", Usage: "fit to the series (or components) in `FOLDER`, or to a CSV file; measures nothing"},
 		&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
-		deviceFlag, flag.JSON, flag.Quiet,
+		deviceFlag, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) error {
 		out := calibrateOut
