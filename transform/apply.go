@@ -177,7 +177,7 @@ func (t Table) ReadPlan(path string) (p *plan.Plan, err error) {
 		return nil, err
 	}
 	if err := t.check(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
 	return p, nil
 }

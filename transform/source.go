@@ -53,7 +53,7 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		count = &counters{}
 	}
 	if family, err = t.familyBeside(family); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
 	q, err := quant.Describe(m)
 	if err != nil {
@@ -78,7 +78,7 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		}
 	}
 	if t != nil && t.fingerprint != s.fingerprint {
-		return nil, fmt.Errorf("%s: the tokens were taken for another model, %s", m.Dir, t.model.Dir)
+		return nil, weights.FileErrorf(m.Dir, "the tokens were taken for another model, %s", t.model.Dir)
 	}
 	switch {
 	case own && s.target == nil:
@@ -128,7 +128,7 @@ func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
 		return nil, s.unresolved
 	}
 	if s.layout.Family != p.Model.Family {
-		return nil, fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: %w", s.Dir, p.Model.Family, s.layout.Family, ErrOtherFamily)
+		return nil, weights.FileErrorf(s.Dir, "the plan was made for family %s, the model resolves as %s: %w", p.Model.Family, s.layout.Family, ErrOtherFamily)
 	}
 	return s.layout, nil
 }

@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -235,7 +234,7 @@ func (q *evaluation) compare(ctx context.Context, r *evalReport, path string, fi
 	defer exit.CloseAll(&err, pass.Close)
 	divergence, err := pass.Divergence(ctx, first)
 	if err != nil {
-		return fmt.Errorf("%s: comparing its outputs with those of %s: %w", path, q.paths[0], err)
+		return weights.FileErrorf(path, "comparing its outputs with those of %s: %w", q.paths[0], err)
 	}
 	return r.add(path, first.Scores, pass.Scores, divergence)
 }

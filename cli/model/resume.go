@@ -64,10 +64,10 @@ func finished(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	}
 	man, err := plan.ReadManifest(out)
 	if err != nil {
-		return nil, fmt.Errorf("%s: exists already, and is no finished conversion: %w", out, err)
+		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and is no finished conversion: %w", err))
 	}
 	if err := man.Plan.CheckModel(m); err != nil {
-		return nil, fmt.Errorf("%s: exists already: %w", out, err)
+		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already: %w", err))
 	}
 	path := c.String("plan")
 	if path == "" {
@@ -87,7 +87,7 @@ func samePlan(out string, was, now *plan.Plan) error {
 	}
 	b, err := now.Encode()
 	if err == nil && string(a) != string(b) {
-		err = fmt.Errorf("%s: was made with another plan: name a new folder", out)
+		err = exit.OutputExists(weights.FileErrorf(out, "was made with another plan: name a new folder"))
 	}
 	return err
 }

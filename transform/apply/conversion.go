@@ -300,14 +300,14 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 		return err
 	}
 	if slices.Contains(m.Others, journalName) {
-		return fmt.Errorf("%s: this model is an unfinished conversion: finish that conversion first", m.Dir)
+		return weights.FileErrorf(m.Dir, "this model is an unfinished conversion: finish that conversion first")
 	}
 	if err := checkNames(m); err != nil {
 		return err
 	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	if inside && !m.Single { // a model given as a single file has no folder of its own
-		return fmt.Errorf("%s: lies inside the model's folder %s: choose a folder outside it", out, m.Dir)
+		return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside the model's folder %s: choose a folder outside it", m.Dir), nil})
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func checkNames(m *weights.Model) error {
 		info, err := os.Lstat(path)
 		folder := err == nil && info.IsDir() && !m.Single
 		if folder || slices.ContainsFunc(m.Files(), func(f *weights.File) bool { return filepath.Base(f.Path) == name }) {
-			return fmt.Errorf("%s: lowtoggle writes a file of this name beside the weights: rename it", path)
+			return weights.FileErrorf(path, "lowtoggle writes a file of this name beside the weights: rename it")
 		}
 	}
 	return nil

@@ -82,14 +82,14 @@ func ReadManifest(dir string) (*Manifest, error) {
 		Previous json.RawMessage    `json:"previous"`
 	}
 	if err := json.Unmarshal(js, &outer); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
 	if outer.Version != ManifestVersion {
-		return nil, fmt.Errorf("%s: manifest version %d, this program reads version %d", path, outer.Version, ManifestVersion)
+		return nil, weights.FileErrorf(path, "manifest version %d, this program reads version %d", outer.Version, ManifestVersion)
 	}
 	plan, err := Decode(outer.Plan)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
 	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.LeftOut, plan, outer.Previous}, nil
 }
@@ -102,7 +102,7 @@ func Previous(m *weights.Model) (json.RawMessage, error) {
 	}
 	js, err := bounded.ReadFile(filepath.Join(m.Dir, ManifestName), bounded.Plan)
 	if err == nil && !json.Valid(js) {
-		err = fmt.Errorf("%s: is no JSON: take it out of the model's folder", filepath.Join(m.Dir, ManifestName))
+		err = weights.FileErrorf(filepath.Join(m.Dir, ManifestName), "is no JSON: take it out of the model's folder")
 	}
 	return js, err
 }
