@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -93,9 +94,9 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 }
 
 // checkOut refuses output folders; see [CheckOut].
-func (s *source) checkOut(out string, resume bool) error {
+func (s *source) checkOut(out string, resume bool, old *apply.Made) error {
 	s.count.outChecks++
-	return CheckOut(s.Model, out, resume)
+	return apply.CheckOut(s.Model, out, resume, old)
 }
 
 // compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too. A step on a

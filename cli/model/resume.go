@@ -98,11 +98,7 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, Selection: o.Selection}
-	for _, p := range o.Passes {
-		now.Passes = append(now.Passes, p.String())
-	}
-	if a, b := spell(was), spell(now); a != b {
+	if a, b := spell(was), spell(requestOf(m, o)); a != b {
 		return exit.Usagef("--resume: what was begun had other flags; leave them all out to go on with it, or give the same\n"+
 			"  then: %s\n  now:  %s", a, b)
 	}

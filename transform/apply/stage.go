@@ -36,6 +36,7 @@ type stage struct {
 	finished map[string]plan.Shard // shards that earlier calls finished, by file name
 	sizes    map[string]int64      // of the finished files, by path in the folder
 	keep     bool                  // the folder holds a finished shard
+	old      *Made                 // folder that the output replaces; nil: none
 }
 
 // ErrUnfinished marks an output folder for which an interrupted conversion exists, and the error that interrupts one.
@@ -75,7 +76,7 @@ func noConversion(dir string) error {
 // openStage makes the stage, or with Resume continues an existing one.
 func openStage(out string, c *conversion) (*stage, error) {
 	out = filepath.Clean(out)
-	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]plan.Shard{}, sizes: map[string]int64{}}
+	st := &stage{dir: out + partialSuffix, out: out, old: c.opt.Replace, finished: map[string]plan.Shard{}, sizes: map[string]int64{}}
 	_, err := os.Lstat(st.dir)
 	switch {
 	case err == nil && c.opt.Resume:
@@ -116,8 +117,8 @@ func (st *stage) claim(p *plan.Plan) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(st.out); err == nil {
-		return errors.Join(taken(st.out), os.Remove(st.dir))
+	if err := checkFree(st.out, st.old); err != nil {
+		return errors.Join(err, os.Remove(st.dir))
 	}
 	err := st.begin(p)
 	if errors.Is(err, fs.ErrExist) {
@@ -186,9 +187,9 @@ func (st *stage) reopen(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(st.out); err == nil { // one process finished, and another one then made a new stage
+	if err := checkFree(st.out, st.old); err != nil { // one process finished, and another one then made a new stage
 		os.Remove(st.dir) // fails if the folder is not empty; then it must stay
-		return taken(st.out)
+		return err
 	}
 	begun, records, err := st.recorded(c.Model.Dir)
 	if err != nil {
@@ -378,16 +379,19 @@ func (st *stage) commit() error {
 	if err := atomicfile.SyncFolder(st.dir); err != nil {
 		return err
 	}
-	if err := atomicfile.RenameNew(st.dir, st.out); err != nil {
+	if err := st.publish(st.old); err != nil {
 		return err
 	}
-	defer st.close()
-	return atomicfile.SyncFolder(filepath.Dir(st.out))
+	st.close()
+	return nil
 }
 
 // fail keeps the stage for a later Resume if ctx has ended or a shard is finished. It removes the stage otherwise.
 func (st *stage) fail(ctx context.Context, err error) error {
 	defer st.close()
+	if _, missing := os.Lstat(st.dir); missing != nil {
+		return err // the folder has the output's name already
+	}
 	switch {
 	case ctx.Err() != nil:
 		if !errors.Is(err, ctx.Err()) { // there is another error, too
