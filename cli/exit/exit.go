@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/transform"
 )
 
 // Exit statuses. Scripts rely on them.
@@ -38,7 +39,7 @@ func Status(err error) int {
 		return Done
 	case errors.Is(err, ErrShort):
 		return Short
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, transform.ErrArgument):
 		return WrongUsage
 	case measure.NoGPU(err):
 		return NoGPU

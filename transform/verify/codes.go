@@ -114,6 +114,9 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 	if d.changed > 0 {
 		t.SNR, t.NonFinite = decibels(d.signal, d.noise), d.nonFinite
 		t.ZerosAdded = d.zerosAdded
+		if t.Class == Identical {
+			t.Class = Rescaled
+		}
 	} else if t.Class == Lossy {
 		t.Class = Exact // another code of the same value
 	}
