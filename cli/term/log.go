@@ -15,8 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// LogEvery is the time between two lines of a log.
-const LogEvery = 30 * time.Second
+// LogEvery is the time between two lines of a log. Tests of what else stands on standard error change it.
+var LogEvery = 30 * time.Second
 
 // LogVersion is the version of [LogLine].
 const LogVersion = 1
