@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 var forceFlag = &cli.BoolFlag{Name: "force", Usage: "replace OUT if lowtoggle made it and its files are unchanged", DisableDefaultText: true}
@@ -94,6 +95,13 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	was, now := man.Plan.Request, requestOf(m, o)
 	if a, b := spell(was), spell(now); a != b {
 		return fmt.Sprintf("was made with other options (then %s, now %s)", a, b), nil
+	}
+	routers := slices.ContainsFunc(man.Plan.Steps, func(s *plan.Step) bool { return arch.IsRouter(s.Tensor) })
+	if was.KeepRouters && !o.KeepRouters || routers && o.KeepRouters {
+		return "treats routers otherwise", nil
+	}
+	if was.TrustFamily != (o.TrustFamily && arch.CustomCode(m.Config) != "") {
+		return "treats the model's own code otherwise (--trust-family)", nil
 	}
 	key := ""
 	if o.Tokens != nil && was.Hessians != "" {
