@@ -82,6 +82,11 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	if err := man.Plan.CheckModel(m); err != nil {
 		return "was made of another model", nil
 	}
+	for _, f := range []string{"keep", "base-model"} {
+		if c.IsSet(f) {
+			return "cannot be compared with --" + f, nil
+		}
+	}
 	if path := c.String("plan"); path != "" {
 		p, err := givenPlan(c, path)
 		if err != nil {
