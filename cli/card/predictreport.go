@@ -27,10 +27,17 @@ func (f *predictRequest) write(c *cli.Context, r *predict.Report, gpu string) er
 			r.Predictions[i].Layers = nil
 		}
 	}
+	d := predictDocument{Report: r}
 	if len(r.Predictions) == 1 {
-		return term.JSON(w, r.Predictions[0])
+		d.Prediction = &r.Predictions[0]
 	}
-	return term.JSON(w, r)
+	return term.JSON(w, d)
+}
+
+// predictDocument is what predict --json prints. For a single source, its fields stand at the top, too.
+type predictDocument struct {
+	*predict.Prediction
+	*predict.Report
 }
 
 func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {

@@ -30,12 +30,15 @@ type profileReport struct {
 // met reports whether the profile is as fine and as steady as was asked for.
 func (r profileReport) met() bool { return r.Steady() && (r.asked == 0 || r.Resolves(r.asked)) }
 
+// profileDocument is what profile --json prints.
+type profileDocument struct {
+	*profile.Result
+	Components []*measure.Signature `json:"components,omitempty"` // of the products
+}
+
 func (r profileReport) write(c *cli.Context) error {
 	if c.Bool("json") {
-		return term.JSON(c.App.Writer, struct {
-			*profile.Result
-			Components []*measure.Signature `json:"components,omitempty"`
-		}{r.Result, r.signatures})
+		return term.JSON(c.App.Writer, profileDocument{r.Result, r.signatures})
 	}
 	r.print(c.App.Writer)
 	return nil

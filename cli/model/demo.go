@@ -82,6 +82,12 @@ func demoDir(keep string) (string, error) {
 	return keep, nil
 }
 
+// demoJSON is what demo --json prints.
+type demoJSON struct {
+	OK      bool      `json:"ok"`
+	Recipes []demoRow `json:"recipes"`
+}
+
 // demoRow is the result of one recipe.
 type demoRow struct {
 	Recipe    string               `json:"recipe"`
@@ -132,7 +138,7 @@ func reportDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) er
 		ok = ok && r.Verified
 	}
 	if c.Bool("json") {
-		if err := term.JSON(c.App.Writer, map[string]any{"ok": ok, "recipes": rows}); err != nil {
+		if err := term.JSON(c.App.Writer, demoJSON{ok, rows}); err != nil {
 			return err
 		}
 	} else {

@@ -81,12 +81,18 @@ func finiteInterval(low, high float64) *[2]float64 {
 	return &[2]float64{low, high}
 }
 
-// document is the JSON: of a single model, or a list.
-func (r *evalReport) document() any {
+// evalDocument is what eval --json prints. For a single model, its fields stand at the top, too.
+type evalDocument struct {
+	*evalJSON
+	Models []evalJSON `json:"models"`
+}
+
+func (r *evalReport) document() evalDocument {
+	d := evalDocument{Models: r.models}
 	if len(r.models) == 1 {
-		return r.models[0]
+		d.evalJSON = &r.models[0]
 	}
-	return map[string]any{"models": r.models}
+	return d
 }
 
 func (r *evalReport) print(w io.Writer) {

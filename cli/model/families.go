@@ -77,6 +77,11 @@ type familyJSON struct {
 	Absent        []arch.Absence `json:"absent,omitempty"`
 }
 
+// familiesJSON is what families --json prints without a name.
+type familiesJSON struct {
+	Families []familyJSON `json:"families"`
+}
+
 func newFamilyJSON(f *arch.Family) familyJSON {
 	return familyJSON{f.Name, f.Doc, f.ModelTypes, f.Architectures, f.Kinds(), f.Flags(), f.Tensors(), f.Absent}
 }
@@ -87,7 +92,7 @@ func listFamilies(c *cli.Context) error {
 		for _, f := range arch.Families() {
 			list = append(list, newFamilyJSON(f))
 		}
-		return term.JSON(c.App.Writer, map[string]any{"families": list})
+		return term.JSON(c.App.Writer, familiesJSON{list})
 	}
 	indent := strings.Repeat(" ", 14)
 	for _, f := range arch.Families() {

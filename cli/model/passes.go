@@ -38,13 +38,19 @@ type passJSON struct {
 	NeedsFamily bool       `json:"needs_family"`
 }
 
-func passList() map[string]any {
+// passesJSON is what passes --json prints.
+type passesJSON struct {
+	Passes  []passJSON         `json:"passes"` // in the order in which they run
+	Recipes []transform.Recipe `json:"recipes"`
+}
+
+func passList() passesJSON {
 	var list []passJSON
 	for _, r := range transform.Passes {
 		p := r.Pass
 		list = append(list, passJSON{p.Name, p.Class, p.Usage, p.Doc, p.NeedsFamily})
 	}
-	return map[string]any{"passes": list, "recipes": transform.Recipes}
+	return passesJSON{list, transform.Recipes}
 }
 
 func printPasses(w io.Writer) {

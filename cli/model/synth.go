@@ -104,6 +104,16 @@ func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) erro
 	return synth.Folder(c.Context, config, out, o)
 }
 
+// synthJSON is what synth --json prints.
+type synthJSON struct {
+	Output   string  `json:"output"`
+	Tensors  int     `json:"tensors"`
+	Elements int     `json:"elements"` // weights
+	Bytes    int64   `json:"bytes"`
+	Shards   int     `json:"shards"` // files
+	Seconds  float64 `json:"seconds"`
+}
+
 func reportSynth(c *cli.Context, out string, took time.Duration) error {
 	m, err := weights.Open(out)
 	if err != nil {
@@ -115,8 +125,7 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		return err
 	}
 	if c.Bool("json") {
-		return term.JSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
-			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
+		return term.JSON(c.App.Writer, synthJSON{out, len(m.Infos()), elements, m.Size(), len(m.Shards), took.Seconds()})
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", printable.Quote(out),
 		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
