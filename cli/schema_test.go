@@ -23,8 +23,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
-// module is the path of the module, whose types' comments become descriptions.
-const module = "github.com/lowtoggle/lowtoggle/"
+// modulePath is the path of the module, whose types' comments become descriptions.
+const modulePath = "github.com/lowtoggle/lowtoggle/"
 
 // schemas makes JSON schemas of Go types as encoding/json writes them. With strict, other fields than those of the types
 // are errors.
@@ -210,7 +210,7 @@ var optional = map[string]bool{"evalJSON": true, "Prediction": true, "Model": tr
 
 // comment is that of a type or field of the module, in one line.
 func (s *schemas) comment(pkg, name string) string {
-	dir, ok := strings.CutPrefix(pkg, module)
+	dir, ok := strings.CutPrefix(pkg, modulePath)
 	if !ok {
 		return ""
 	}

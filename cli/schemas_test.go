@@ -21,7 +21,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/component"
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
@@ -37,7 +36,6 @@ var files = map[string]struct {
 	"calibration": {cost.Calibration{}, "A card's calibration, as calibrate writes it."},
 	"components":  {component.Model{}, "A card's power by component, as calibrate --components writes it."},
 	"series":      {experiment.Series{}, "A measured series, as calibrate and reproduce write it."},
-	"recipe":      {transform.Recipe{}, "A recipe's file, as --recipe reads it."},
 	"log":         {term.LogLine{}, "One line of --log json, on standard error."},
 	"error":       {exit.Problem{}, "What a command prints with --json when it fails."},
 }
@@ -67,7 +65,7 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range have {
-		if all[name] == nil {
+		if all[name] == nil && name != "recipe" { // written by hand: recipes are YAML
 			t.Errorf("%s%s is of no document", name, schemaSuffix)
 		}
 	}
