@@ -206,7 +206,7 @@ func (s *schemas) fields(t reflect.Type, must bool, properties map[string]any, r
 }
 
 // optional are types whose embedded pointers may be nil.
-var optional = map[string]bool{"evalJSON": true, "Prediction": true, "Model": true}
+var optional = map[string]bool{"Activity": true, "evalJSON": true, "Prediction": true, "Model": true}
 
 // comment is that of a type or field of the module, in one line.
 func (s *schemas) comment(pkg, name string) string {

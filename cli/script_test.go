@@ -3,7 +3,9 @@
 package cli
 
 import (
+	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -34,7 +36,13 @@ func TestMain(m *testing.M) {
 				stderr = unwrapped{os.Stderr}
 			}
 			term.LogEvery = 24 * time.Hour // scripts look for nothing on standard error, however slow the machine is
-			os.Exit(Main(os.Args, os.Stdout, stderr))
+			var document bytes.Buffer
+			status := Main(os.Args, io.MultiWriter(os.Stdout, &document), stderr)
+			if err := checkDocument(os.Args[1:], document.Bytes()); err != nil {
+				fmt.Fprintf(os.Stderr, "the document does not fit its schema: %v\n", err)
+				status = 99
+			}
+			os.Exit(status)
 		},
 	})
 }
