@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -24,6 +25,9 @@ func (e *FormatError) Error() string {
 	return s + ": " + e.Msg
 }
 
+// ErrFault marks an error of mapped memory that could not be read.
+var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
+
 // Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
 // disk causes there into an error that begins with what. Without it the process would die.
 func Guard(what string, f func() error) (err error) {
@@ -33,7 +37,7 @@ func Guard(what string, f func() error) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case interface{ Addr() uintptr }: // the runtime's memory fault
-			err = fmt.Errorf("%s: reading failed: the file was cut short or its disk failed", what)
+			err = fmt.Errorf("%s: %w", what, ErrFault)
 		default:
 			panic(r)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 )
 
 // Exit statuses. Scripts rely on them.
@@ -14,6 +15,8 @@ const (
 	WrongUsage = 2
 	Short      = 3 // done, but a check failed or a budget could not be met
 	NoGPU      = 4 // no GPU where one was asked for
+
+	TryAgain = 75 // a part of a conversion failed and may succeed if it is run again (EX_TEMPFAIL)
 )
 
 // usageError is an error in the command line itself.
@@ -38,6 +41,8 @@ func Status(err error) int {
 		return Done
 	case errors.Is(err, ErrShort):
 		return Short
+	case errors.Is(err, apply.ErrTemporary):
+		return TryAgain
 	case errors.As(err, &usage):
 		return WrongUsage
 	case measure.NoGPU(err):
