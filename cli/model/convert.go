@@ -60,7 +60,7 @@ scales, and with tokens also compensate. docs/quantised.md describes the formats
    lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
                                                          earlier conversion
    lowtoggle convert MODEL OUT --plan plan.json --part 3/16
-                                                         a sixteenth of the shards, on any machine
+                                                         one of 16 parts, on any machine
    lowtoggle convert MODEL OUT --plan plan.json --finish
                                                          OUT of all parts
 

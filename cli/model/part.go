@@ -214,6 +214,9 @@ func partFlags(c *cli.Context) (part apply.Part, err error) {
 	if c.Bool("resume") {
 		return part, exit.Usagef("--resume and %s exclude each other: give the same command again, and it goes on", name)
 	}
+	if c.IsSet("output") {
+		return part, exit.Usagef("--output and %s exclude each other: lowtoggle verify can write a report of OUT", name)
+	}
 	if c.Bool("finish") {
 		for _, f := range []string{"tokens", "device", "search-dir"} {
 			if c.IsSet(f) {

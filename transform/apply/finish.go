@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -98,10 +99,11 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 		return nil, false, err
 	}
 	defer held.Close()
+	c.leftOut, c.opt.Card = c.Model.Leftovers(o.Keep), o.Card
 	if c.previous, err = plan.Previous(c.Model); err != nil {
 		return nil, false, err
 	}
-	man = &plan.Manifest{Version: plan.ManifestVersion, DropIn: p.DropIn, Plan: p, Previous: c.previous}
+	man = &plan.Manifest{Version: plan.ManifestVersion, DropIn: p.DropIn, LeftOut: c.leftOut, Plan: p, Previous: c.previous}
 	if man.Shards, err = c.await(ctx, f, o.Patience); err != nil {
 		return nil, false, err
 	}
@@ -189,7 +191,7 @@ func (f *partsFolder) onlyKnown(m *weights.Model) error {
 			return os.Remove(path)
 		}
 		shard := slices.ContainsFunc(m.Files(), func(file *weights.File) bool { return filepath.Base(file.Path) == name })
-		if shard || name == plan.ManifestName || slices.Contains(m.Others, name) {
+		if shard || name == plan.ManifestName || name == card.Name || slices.Contains(m.Others, name) {
 			return nil
 		}
 		return fmt.Errorf("%s: is no file of this conversion: move it away and finish again", path)
@@ -212,7 +214,7 @@ func (c *conversion) publish(ctx context.Context, f *partsFolder, man *plan.Mani
 	if err := c.indexOf(st); err != nil {
 		return err
 	}
-	if err := c.copyOthers(ctx, st); err != nil {
+	if err := errors.Join(c.copyOthers(ctx, st), c.writeCard(st)); err != nil {
 		return err
 	}
 	js, err := man.Encode()
