@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -92,7 +93,7 @@ func writePart(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, pa
 	w := c.App.Writer
 	switch {
 	case done.Whole:
-		_, err = fmt.Fprintf(w, "%s was finished before\n", args[1])
+		_, err = fmt.Fprintf(w, "%s was finished before\n", printable.Quote(args[1]))
 		return err
 	case len(done.Shards) == 0:
 		fmt.Fprintf(w, "part %v: has no shards\n", part)
@@ -136,7 +137,7 @@ func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, 
 		}
 	} else {
 		printPlan(c.App.Writer, m, p, layoutOf(c, m))
-		fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(sizeOf(m, args[1], man)), term.Duration(took),
+		fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", printable.Quote(args[1]), did, term.Size(sizeOf(m, args[1], man)), term.Duration(took),
 			term.CommandLine(withReference(c, checkWith(c, p.Request, "verify", args[0], args[1])...)...))
 	}
 	return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))
