@@ -43,14 +43,14 @@ func ApplyPart(ctx context.Context, m *weights.Model, p *plan.Plan, out string, 
 	return apply.RunPart(ctx, src, p, out, part, o.of())
 }
 
-// FinishParts makes the folder out of the shards that all parts have written; see [apply.Finish]. It needs neither tokens nor a
+// FinishParts makes the folder out of the shards that all parts have written; see [apply.FinishParts]. It needs neither tokens nor a
 // reference.
 func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
 	s, err := openParts(m, p, out, &o.ApplyOptions)
 	if err != nil {
 		return nil, false, err
 	}
-	return apply.Finish(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, o.of())
+	return apply.FinishParts(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, o.of())
 }
 
 // openParts opens the source of a plan, and checks the output's place.

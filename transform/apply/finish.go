@@ -20,7 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PartsError says which parts must be run, or run again, before [Finish] can end.
+// PartsError says which parts must be run, or run again, before [FinishParts] can end.
 type PartsError struct {
 	Dir     string
 	Of      int
@@ -62,13 +62,13 @@ func ranges(numbers []int) string {
 	return strings.Join(list, ", ")
 }
 
-// Finish makes the output of the shards that all parts have written. It compares their headers, sizes and records with the
+// FinishParts makes the output of the shards that all parts have written. It compares their headers, sizes and records with the
 // plan, and does not read their data, except that of a file whose time has changed and that of an adapter. Then it writes
 // the model's other files, the index and the manifest, and renames the folder. before is true if the output was finished
 // by an earlier call.
 //
 // Parts that are missing or damaged are a [PartsError].
-func Finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
+func FinishParts(ctx context.Context, src Source, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
 	man, before, err = finish(ctx, src, p, out, o)
 	return man, before, Temporary(err, filepath.Clean(out)+partialSuffix)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Part is one of several parts of a conversion. Every part writes some of the shards, on any machine and in any order.
-// [Finish] then makes the output of all shards.
+// [FinishParts] then makes the output of all shards.
 type Part struct {
 	Number int // from 1
 	Of     int // parts in all
@@ -68,7 +68,7 @@ func (c *conversion) divide(parts int) []int {
 	return divide(sizes, parts)
 }
 
-// PartOptions of [RunPart] and [Finish].
+// PartOptions of [RunPart] and [FinishParts].
 type PartOptions struct {
 	Workers  int                  // goroutines; required
 	Version  string               // of the program; all parts must have the same one
