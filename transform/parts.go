@@ -50,7 +50,9 @@ func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string
 	if err != nil {
 		return nil, false, err
 	}
-	return apply.FinishParts(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, o.of())
+	options := o.of()
+	options.Keep, options.Card = o.Folder.Keep, o.card(s, p)
+	return apply.FinishParts(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, options)
 }
 
 // openParts opens the source of a plan, and checks the output's place.

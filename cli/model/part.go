@@ -56,6 +56,9 @@ func convertInParts(c *cli.Context, args []string) error {
 	po := transform.PartOptions{Version: c.App.Version, Patience: patience,
 		ApplyOptions: transform.ApplyOptions{Family: o.Family, Workers: o.Workers}}
 	if c.Bool("finish") {
+		if po.Folder, err = folderOptions(c, m); err != nil {
+			return err
+		}
 		return finishParts(c, m, p, args, po)
 	}
 	return writePart(c, m, p, args, part, o, po)
