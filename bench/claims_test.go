@@ -43,6 +43,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/limits.md":           limitsClaims,
 	"docs/own-family.md":       ownFamilyClaims,
 	"docs/passes.md":           passesClaims,
+	"docs/reliability.md":      reliabilityClaims,
 	"docs/serving.md":          servingClaims,
 	"docs/sweep.md":            sweepClaims,
 	"docs/quantised-values.md": quantisedValuesClaims,

@@ -38,14 +38,24 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	ignoreFileSizeSignal()
 
 	out := exit.NewOutput(stdout)
+	if wantsJSON(args[1:]) {
+		out.Hold()
+	}
 	stderr = printable.NewWriter(stderr)
 	a := newApp(out, stderr)
 	a.Metadata = map[string]any{page.CommandKey: term.CommandLine(args[1:]...), page.VersionKey: version()}
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
-		err = withinASecond(ctx, out, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
+		err = withinASecond(ctx, out, func() (err error) {
+			defer recovered(stderr, &err)
+			return a.RunContext(ctx, append(args[:1:1], arranged...))
+		})
 	}
-	if lost := out.Close(); lost != nil && (err == nil || errors.Is(err, exit.ErrShort)) {
+	lost := out.Release(problem(err))
+	if closed := out.Close(); lost == nil {
+		lost = closed
+	}
+	if lost != nil && (err == nil || errors.Is(err, exit.ErrShort)) {
 		err = fmt.Errorf("the report could not be written: %w", lost)
 	}
 	if err != nil && err != exit.ErrShort { // the report has explained a bare errShort
@@ -57,9 +67,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 // complain prints an error, with long lines wrapped, and the middle of very long ones left out: an argument may be a
 // whole file by mistake. Short lines stay as they are: they may point at a place in the line above them.
 func complain(w io.Writer, err error) {
-	text := strings.ReplaceAll(message(err), context.Canceled.Error(), "interrupted")
 	first := "lowtoggle: "
-	for line := range strings.SplitSeq(text, "\n") { // of joined errors
+	for line := range strings.SplitSeq(told(err), "\n") { // of joined errors
 		if line = first + printable.Cut(line); utf8.RuneCountInString(line) > term.Width {
 			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 			line = strings.TrimSuffix(term.Wrap(line, indent, "  ", term.Width), "\n")
@@ -130,6 +139,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	for _, cmd := range a.Commands {
 		cmd.OnUsageError = badFlag
 		cmd.HideHelpCommand = true
+		cmd.Before, cmd.After = term.StartLog, term.EndLog
 	}
 	return a
 }

@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
@@ -30,6 +33,7 @@ func TestMain(m *testing.M) {
 			if st, err := os.Stderr.Stat(); err == nil && st.Mode()&os.ModeCharDevice == 0 { // a terminal shows progress
 				stderr = unwrapped{os.Stderr}
 			}
+			term.LogEvery = 24 * time.Hour // scripts look for nothing on standard error, however slow the machine is
 			os.Exit(Main(os.Args, os.Stdout, stderr))
 		},
 	})

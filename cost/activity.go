@@ -39,28 +39,6 @@ func (a Activity) RowPairs() uint64 { return a.Elements - min(a.Elements, uint64
 // MemoryPairs is the number of pairs of neighbours in memory.
 func (a Activity) MemoryPairs() uint64 { return a.Elements - min(a.Elements, 1) }
 
-// RowRates are RowToggles per pair, 0 if there are no pairs.
-func (a Activity) RowRates() Rates { return a.RowToggles.per(a.RowPairs()) }
-
-// MemoryRates are MemoryToggles per pair, 0 if there are no pairs.
-func (a Activity) MemoryRates() Rates { return a.MemoryToggles.per(a.MemoryPairs()) }
-
-// OnesRates are the bits set per element, 0 for an empty tensor.
-func (a Activity) OnesRates() Rates { return a.Ones.per(a.Elements) }
-
-// ZeroShare is the share of elements that are zero, 0 for an empty tensor.
-func (a Activity) ZeroShare() float64 { return share(a.Zeros, a.Elements) }
-
-// ZeroBorderRate is the share of row pairs with exactly one zero, 0 if there are no pairs.
-func (a Activity) ZeroBorderRate() float64 { return share(a.ZeroBorders, a.RowPairs()) }
-
-func share(part, whole uint64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
-}
-
 // Fields is a number of bits for each bit field of an element. Toggles of the three fields load different
 // wires, so a model weighs them before they are added.
 type Fields struct {
@@ -81,22 +59,3 @@ func (f *Fields) add(g Fields) {
 func (f Fields) times(n uint64) Fields {
 	return Fields{n * f.Sign, n * f.Exponent, n * f.Mantissa}
 }
-
-// per divides the counts by n; all zero if n is 0.
-func (f Fields) per(n uint64) Rates {
-	if n == 0 {
-		return Rates{}
-	}
-	d := float64(n)
-	return Rates{float64(f.Sign) / d, float64(f.Exponent) / d, float64(f.Mantissa) / d}
-}
-
-// Rates is a number of bits per element, or per pair of elements, for each bit field.
-type Rates struct {
-	Sign     float64 `json:"sign"`
-	Exponent float64 `json:"exponent"`
-	Mantissa float64 `json:"mantissa"`
-}
-
-// Total is the rate of all fields together.
-func (r Rates) Total() float64 { return r.Sign + r.Exponent + r.Mantissa }

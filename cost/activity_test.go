@@ -164,18 +164,9 @@ func TestMeasureErrors(t *testing.T) {
 	}
 }
 
-func TestRates(t *testing.T) {
-	a := Activity{Rows: 3, Cols: 2, Elements: 6, Zeros: 3, ZeroBorders: 1,
-		RowToggles: Fields{4, 8, 12}, MemoryToggles: Fields{5, 10, 15}, Ones: Fields{6, 12, 18}}
-	want := []float64{1 + 2 + 3, 1 + 2 + 3, 1 + 2 + 3, 0.5, 0.25, 24}
-	got := []float64{a.RowRates().Total(), a.MemoryRates().Total(), a.OnesRates().Total(),
-		a.ZeroShare(), a.ZeroBorderRate(), float64(a.RowToggles.Total())}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	var empty Activity
-	if empty.RowRates() != (Rates{}) || empty.MemoryRates() != (Rates{}) || empty.ZeroShare() != 0 {
-		t.Error("an empty tensor has rates")
+func TestFields(t *testing.T) {
+	if n := (Fields{4, 8, 12}).Total(); n != 24 {
+		t.Errorf("%d bits in all fields, want 24", n)
 	}
 }
 

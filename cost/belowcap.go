@@ -32,7 +32,7 @@ func (c *Calibration) burstBy(p *PowerLaw, s *Series, activity float64) (energy,
 	w, static, exponent := s.Baseline.Watts, p.Static.Usual, p.ClockExponent.Usual
 	clock = min(c.highestClock()/s.Baseline.Clock, p.Bursts.Usual*math.Pow(activity, -1/exponent))
 	time = 1 / clock
-	return (activity*(w-static)*math.Pow(clock, exponent-1) + static*time) / w, time, clock
+	return (float64(activity*(w-static)*math.Pow(clock, exponent-1)) + float64(static*time)) / w, time, clock
 }
 
 // belowCap predicts by at, which returns energy and time, over random operands, by given facts of power. half is the half width of an
@@ -53,7 +53,7 @@ func (p *PowerLaw) belowCap(at func(*PowerLaw) (energy, time float64), half func
 			e, t := at(&other)
 			most, mostTime = max(most, math.Abs(e-energy)), max(mostTime, math.Abs(t-time))
 		}
-		squares, timeSquares = squares+most*most, timeSquares+mostTime*mostTime
+		squares, timeSquares = squares+float64(most*most), timeSquares+float64(mostTime*mostTime)
 	}
 	around := func(v, squares float64) []float64 { return []float64{v - math.Sqrt(squares), v + math.Sqrt(squares)} }
 	return &BelowCap{Relative: energy, Interval: around(energy, squares), RelativeTime: time, TimeInterval: around(time, timeSquares)}
@@ -64,7 +64,7 @@ func (b *BelowCap) shared(share float64) *BelowCap {
 	if b == nil {
 		return nil
 	}
-	of := func(relative float64) float64 { return 1 - share*(1-relative) }
+	of := func(relative float64) float64 { return 1 - float64(share*(1-relative)) }
 	both := func(interval []float64) (list []float64) {
 		for _, v := range interval {
 			list = append(list, of(v))

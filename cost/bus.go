@@ -86,7 +86,7 @@ func (b *bus) count(data []byte) {
 func (b *bus) any() (sum float64) {
 	for _, ones := range b.ones[:b.f.Bits] {
 		p := ones / b.elements
-		sum += 2 * p * (1 - p)
+		sum += float64(2 * p * (1 - p))
 	}
 	return sum
 }

@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"os"
@@ -110,7 +109,8 @@ func TestDamagedCalibrations(t *testing.T) {
 	}
 }
 
-// FuzzCalibration: what is read can be used.
+// FuzzCalibration: a calibration is refused, or can be written and read again. Predictions are not made here: one takes
+// seconds.
 func FuzzCalibration(f *testing.F) {
 	good, err := json.Marshal(small(f))
 	if err != nil {
@@ -118,19 +118,17 @@ func FuzzCalibration(f *testing.F) {
 	}
 	f.Add(good)
 	f.Add([]byte(`{"calibration_version":1,"series":[null],"models":[null]}`))
-	zero := func(_ context.Context, _, rows, _, cols int) ([]byte, error) { return make([]byte, 2*rows*cols), nil }
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := decodeCalibration(data)
 		if err != nil {
 			return
 		}
-		for _, m := range c.Models {
-			if m.Type.Operand().Bits() != 16 {
-				continue
-			}
-			if p, err := c.Predict(t.Context(), Product{Type: m.Type, M: 64, N: 64, K: 64, Cold: m.Cold}, zero, zero); err == nil && p.Calibration == "" {
-				t.Errorf("a prediction by no calibration")
-			}
+		again, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeCalibration(again); err != nil {
+			t.Errorf("%v: %s", err, again)
 		}
 	})
 }

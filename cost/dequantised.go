@@ -49,7 +49,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 		return r, err
 	}
 	half = math.Hypot((r.Interval[1]-r.Interval[0])/2, shares.Codes*(memory.Interval[1]-memory.Interval[0])/2)
-	r.Relative -= shares.Codes * (1 - memory.Relative/random.Relative)
+	r.Relative -= float64(shares.Codes * (1 - memory.Relative/random.Relative))
 	r.SamplingError = math.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	r.RelativeTime, r.BelowCap, r.Warnings = 1, nil, nil
@@ -67,8 +67,8 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 		return e, err
 	}
 	change, half := 1-e.Relative, (e.Interval[1]-e.Interval[0])/2
-	share := l.Prefill*shares.many(units.product(Product{M: PrefillTokens, Role: role}).Role) + l.Decode*shares.FewOperands
-	e.Relative, half = 1-share*change, math.Hypot(share*half, dequantisedError)
+	share := float64(l.Prefill*shares.many(units.product(Product{M: PrefillTokens, Role: role}).Role)) + float64(l.Decode*shares.FewOperands)
+	e.Relative, half = 1-float64(share*change), math.Hypot(share*half, dequantisedError)
 	if l.Decode > 0 {
 		random := codes
 		rows := min(codes.Rows, bandRows)
@@ -88,7 +88,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 			return e, err
 		}
 		share := l.Decode * shares.Codes
-		e.Relative -= share * (1 - memory.Relative/from.Relative)
+		e.Relative -= float64(share * (1 - memory.Relative/from.Relative))
 		half = math.Hypot(half, share*(memory.Interval[1]-memory.Interval[0])/2)
 	}
 	e.Interval = [2]float64{e.Relative - half, e.Relative + half}
@@ -116,9 +116,9 @@ func randomBytes(_ context.Context, row, rows, col, cols int) ([]byte, error) {
 // shared scales a prediction down to the share of the energy that depends on the operands. half is half its interval.
 func (r Prediction) shared(share, half float64) Prediction {
 	half = math.Hypot(share*half, dequantisedError)
-	relative := 1 - share*(1-r.Relative)
+	relative := 1 - float64(share*(1-r.Relative))
 	return Prediction{
-		Relative: relative, Interval: [2]float64{relative - half, relative + half}, RelativeTime: 1 - share*(1-r.RelativeTime),
+		Relative: relative, Interval: [2]float64{relative - half, relative + half}, RelativeTime: 1 - float64(share*(1-r.RelativeTime)),
 		BelowCap: r.BelowCap.shared(share), SamplingError: share * r.SamplingError, Scale: r.Scale, Calibration: r.Calibration, Warnings: r.Warnings,
 	}
 }

@@ -39,6 +39,9 @@ type Estimate struct {
 // Energy predicts the relative energy of products of a layer's weights and random inputs. A type that was not
 // calibrated is predicted by BF16's model, with twice the interval; the Estimate's Calibration says so.
 func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Workload) (e Estimate, err error) {
+	if c == nil {
+		return e, errNoCalibration
+	}
 	e.Calibration = c.label()
 	m, err := w.matrix()
 	if err != nil {
@@ -58,8 +61,8 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 		if widen {
 			e.Calibration = c.applied(typ, w.DType)
 		}
-		half := part.share * (r.Interval[1] - r.Relative) * (1 + truth(widen))
-		e.Relative += part.share * r.Relative
+		half := float64(part.share * (r.Interval[1] - r.Relative) * (1 + truth(widen)))
+		e.Relative += float64(part.share * r.Relative)
 		e.Interval[0] -= half
 		e.Interval[1] += half
 	}

@@ -250,7 +250,7 @@ func (c *coefficients) activity(s, reference *Features) float64 {
 	sum := c.constant
 	for i, v := range c.of {
 		if v != 0 {
-			sum += v * relative(s[i], reference[i])
+			sum += float64(v * relative(s[i], reference[i]))
 		}
 	}
 	return sum

@@ -150,7 +150,7 @@ func bell(i uint64) float32 {
 	i ^= i >> 32
 	var sum float32
 	for range 4 {
-		sum += float32(int16(i)) / (1 << 16)
+		sum += float32(float32(int16(i)) / (1 << 16))
 		i >>= 16
 	}
 	return sum

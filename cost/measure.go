@@ -30,7 +30,7 @@ func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, erro
 	}
 	sum, err := tallyParallel(ctx, l, t, rowBytes, workers)
 	if err != nil {
-		return Activity{}, fmt.Errorf("%s: tensor %q: counting activity: %w", t.File, t.Name, err)
+		return Activity{}, weights.TensorErrorf(t.File, t.Name, "counting activity: %w", err)
 	}
 	var first, last uint64
 	err = weights.Guard(t.File, func() error {

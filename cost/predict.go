@@ -2,6 +2,7 @@ package cost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -31,13 +32,24 @@ type Prediction struct {
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
+var (
+	errNoOperand     = errors.New("an operand of the product is nil: give a function that returns its blocks")
+	errNoCalibration = errors.New("there is no calibration to predict with: find one with FindCalibration, or read one")
+)
+
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
 // samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
 // the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model stands
 // in, as in [Calibration.Energy]. Another type that is not calibrated is an error that lists those that are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
+	if c == nil {
+		return Prediction{}, errNoCalibration
+	}
 	if !p.Type.Valid() {
 		return Prediction{}, c.unknown(p)
+	}
+	if x == nil || w == nil {
+		return Prediction{}, errNoOperand
 	}
 	f, _ := p.Type.Operand().Format()
 	if min(p.M, p.N, p.K) < 1 {
@@ -110,8 +122,8 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	type response func(*Series, float64) (energy, time, clock float64)
 	answer := func(at response, s *Features) (energy, time, clock float64) { // over the series' baseline
 		energy, time, clock = at(series, model.activity(s, base))
-		zero := 1 - relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1)
-		return 1 - following*(1-energy) - sums*zero, 1 - following*(1-time), clock
+		zero := 1 - float64(relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1))
+		return 1 - float64(following*(1-energy)) - float64(sums*zero), 1 - float64(following*(1-time)), clock
 	}
 	usual := c.Facts.Power.energyAt
 	energy, time, clock := answer(usual, &features)
@@ -123,7 +135,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 		return e / random
 	})
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
-	half := math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
+	half := float64(math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // results add the rest
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
@@ -150,10 +162,10 @@ func (s *sample) deviation(of func(*Features) float64) float64 {
 	for i := range s {
 		v := of(&s[i])
 		sum += v
-		squares += v * v
+		squares += float64(v * v)
 	}
 	mean := sum / sampleParts
-	return math.Sqrt(max(0, squares/sampleParts-mean*mean) / (sampleParts - 1))
+	return math.Sqrt(max(0, float64(squares/sampleParts)-float64(mean*mean)) / (sampleParts - 1))
 }
 
 // warn adds a warning for each property that lies outside of the measurements. Each warning widens the interval.
@@ -222,8 +234,8 @@ func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 		return float64(p.M) * float64(p.N)
 	}
 	distance := func(s *Series) float64 {
-		d := off(results(p), results(s.Product)) + off(float64(p.K), float64(s.K))/2 + off(float64(p.M), float64(s.M))/8
-		return d + 0.01*truth(s.Role != p.Role) - 1e-5*float64(len(s.Points))
+		d := off(results(p), results(s.Product)) + float64(off(float64(p.K), float64(s.K))/2) + float64(off(float64(p.M), float64(s.M))/8)
+		return d + float64(0.01*truth(s.Role != p.Role)) - float64(1e-5*float64(len(s.Points)))
 	}
 	for i := range c.Series {
 		s := &c.Series[i]
@@ -312,7 +324,7 @@ func (m *matrix) sampleRMS(ctx context.Context) (float64, error) {
 		}
 		for i := range len(data) * 8 / m.f.Bits {
 			if v := float64(m.f.Value(m.f.Elem(data, i))); v-v == 0 {
-				squares += v * v
+				squares += float64(v * v)
 				n++
 			}
 		}
@@ -336,9 +348,15 @@ func RandomSigma(d weights.DType) float64 {
 // Observe samples a product's features on the calibration's card, of which only the facts are used. swapped
 // reports whether the library streams the operand whose role is stationary.
 func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Features, error) {
+	if c == nil {
+		return nil, errNoCalibration
+	}
 	f, ok := d.Format()
 	if !ok {
 		return nil, fmt.Errorf("operands of %s have no features", d)
+	}
+	if x == nil || w == nil {
+		return nil, errNoOperand
 	}
 	s, err := c.Facts.take(ctx, p.Role, swapped, sampleTiles, operandMatrix(f, p.N, p.K, w), operandMatrix(f, p.M, p.K, x))
 	if err != nil {

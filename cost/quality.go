@@ -242,7 +242,7 @@ func qualityOf(list []LeftOut) (q Quality) {
 	for _, l := range list {
 		if s := saving(l.Predicted); s >= littleSaving { // the growth with which the interval just holds the point
 			e := l.Error() / 1.96
-			growths = append(growths, math.Sqrt(math.Max(0, e*e-q.Floor*q.Floor))/s)
+			growths = append(growths, math.Sqrt(math.Max(0, float64(e*e)-float64(q.Floor*q.Floor)))/s)
 		}
 	}
 	q.Mean, q.Worst = round5(q.Mean/float64(max(1, q.Points))), round5(q.Worst)
@@ -297,7 +297,7 @@ func (c *Calibration) LeaveOutBy(r Rival, typ arith.Type, cold bool) []LeftOut {
 		}
 		return func(s, reference *Features) (sum float64) {
 			for i, v := range terms(r.features, s, reference) {
-				sum += c.AtVec(i) * v
+				sum += float64(c.AtVec(i) * v)
 			}
 			return sum
 		}, nil

@@ -19,7 +19,7 @@ func (p *PowerLaw) activity(s *Series, o *Observation) float64 {
 	if !s.Cold {
 		clock = 1 / o.Time
 	}
-	return (w*o.Energy - static*o.Time) / (w - static) / math.Pow(clock, p.ClockExponent.Usual-1)
+	return (float64(w*o.Energy) - float64(static*o.Time)) / (w - static) / math.Pow(clock, p.ClockExponent.Usual-1)
 }
 
 // energyAt returns the relative energy, time and clock at an activity. A card at its power cap changes its clock.
@@ -29,7 +29,7 @@ func (p *PowerLaw) energyAt(s *Series, activity float64) (energy, time, clock fl
 		time = 1 / clock
 	}
 	w, static := s.Baseline.Watts, p.Static.Usual
-	return (activity*(w-static)*math.Pow(clock, p.ClockExponent.Usual-1) + static*time) / w, time, clock
+	return (float64(activity*(w-static)*math.Pow(clock, p.ClockExponent.Usual-1)) + float64(static*time)) / w, time, clock
 }
 
 // clockAt interpolates the clock over the baseline's linearly between the knots.
@@ -37,7 +37,7 @@ func (s *Series) clockAt(activity float64) float64 {
 	at := max(0, min(activity/knot, knots-1))
 	i := min(int(at), knots-2)
 	f := at - float64(i)
-	return s.Response[i]*(1-f) + s.Response[i+1]*f
+	return float64(s.Response[i]*(1-f)) + float64(s.Response[i+1]*f)
 }
 
 // respond finds a series' response from its points: at each knot the value of a straight line through the
@@ -56,17 +56,17 @@ func (p *PowerLaw) respond(s *Series) {
 	}
 	s.Response = make([]float64, knots)
 	for i := range s.Response {
-		at := float64(i) * knot
+		at := float64(float64(i) * knot)
 		var n, x, y, xx, xy float64
 		for _, p := range points {
 			d := (p.a - at) / width
-			w := math.Exp(-d*d/2) + 1e-6/(1+d*d)
-			n, x, y, xx, xy = n+w, x+w*p.a, y+w*p.clock, xx+w*p.a*p.a, xy+w*p.a*p.clock
+			w := math.Exp(-d*d/2) + 1e-6/(1+float64(d*d))
+			n, x, y, xx, xy = n+w, x+float64(w*p.a), y+float64(w*p.clock), xx+float64(w*p.a*p.a), xy+float64(w*p.a*p.clock)
 		}
 		s.Response[i] = y / n
 		if v := xx/n - x/n*x/n; v > 1e-4 {
 			slope := (xy/n - x/n*y/n) / v
-			s.Response[i] += max(-1, min(0, slope)) * (at - x/n)
+			s.Response[i] += float64(max(-1, min(0, slope)) * (at - x/n))
 		}
 	}
 	for i := knots - 2; i >= 0; i-- {

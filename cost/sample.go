@@ -135,16 +135,16 @@ func spreadOf(tiles []tile) (p spread) {
 		for a := 0; a < len(t.stationary); a += 5 {
 			for b := 0; b < len(t.streaming); b += 3 {
 				for k := range t.streaming[b] {
-					v := t.stationary[a][k].value * t.streaming[b][k].value
+					v := float64(t.stationary[a][k].value * t.streaming[b][k].value)
 					sum += v
-					squares += v * v
+					squares += float64(v * v)
 					n++
 				}
 			}
 		}
 	}
 	p.mean = sum / n
-	p.variance = max(0, squares/n-p.mean*p.mean)
+	p.variance = max(0, squares/n-float64(p.mean*p.mean))
 	return p
 }
 

@@ -226,8 +226,8 @@ func (p physics) at(work []Work, clock float64) (h Outcome) {
 		}
 		moving := (w.Watts - static - memory) * p.power(f) / p.power(w.Clock)
 		h.Seconds += seconds
-		h.Joules += (static+moving)*seconds + memory*w.Seconds
-		cycles += f * seconds
+		h.Joules += float64((static+moving)*seconds) + float64(memory*w.Seconds)
+		cycles += float64(f * seconds)
 	}
 	h.Watts, h.Clock = h.Joules/h.Seconds, cycles/h.Seconds
 	return h

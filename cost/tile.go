@@ -77,15 +77,15 @@ type spread struct{ mean, variance float64 }
 func (p spread) accumulated(n float64, s, t row, otherwise float64) float64 {
 	var sum, squares float64
 	for k := range s {
-		v := s[k].value*t[k].value - p.mean
+		v := float64(s[k].value*t[k].value) - p.mean
 		sum += v
-		squares += v * v
+		squares += float64(v * v)
 	}
 	z := otherwise
 	if squares > 0 {
 		z = sum / math.Sqrt(squares)
 	}
-	return n*p.mean + z*math.Sqrt(n*p.variance)
+	return float64(n*p.mean) + float64(z*math.Sqrt(n*p.variance))
 }
 
 // add counts a tile that follows n products along K.

@@ -36,7 +36,7 @@ func (c *Calibration) Toggling(ctx context.Context, p Product, x, w Operand) (mu
 	}
 	_, movedX := c.TogglingOf(p.Type, &s, &reference)
 	share := float64(p.M) / float64(p.M+p.N) // of the bytes that are x's
-	return multiplied, movedW*(1-share) + movedX*share, nil
+	return multiplied, float64(movedW*(1-share)) + float64(movedX*share), nil
 }
 
 // TogglingOf is [Calibration.Toggling] of features, relative to those of random operands. moved is that of the

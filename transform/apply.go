@@ -26,6 +26,7 @@ type ApplyOptions struct {
 	Reference *weights.Model
 	Workers   int         // goroutines; default: all processors
 	Resume    bool        // continue an interrupted call
+	Replace   *apply.Made // folder out that the result replaces; nil: out must be new or empty
 	Progress  func(Event) // nil: none; called from several goroutines
 	Folder    FolderOptions
 }
@@ -54,7 +55,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
 		return nil, err
 	}
-	if err := s.checkOut(out, o.Resume); err != nil {
+	if err := s.checkOut(out, o.Resume, o.Replace); err != nil {
 		return nil, err
 	}
 	if err := s.useReference(o.Reference); err != nil {
@@ -85,7 +86,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 		s.results.Clear()
 		err = errors.Join(err, o.Tokens.releaseRounder())
 	}()
-	return apply.Run(ctx, src, p, out, apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress,
+	return apply.Run(ctx, src, p, out, apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Replace: o.Replace, Progress: o.Progress,
 		Keep: o.Folder.Keep, Card: o.card(s, p)})
 }
 
@@ -155,10 +156,12 @@ func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (
 	return t.checkStatistics(p, h)
 }
 
-// CheckOut refuses an output folder that exists or lies inside the model's folder, and one that an interrupted
+// CheckOut refuses an output folder that exists and is not empty, or lies inside the model's folder, and one that an interrupted
 // conversion left unfinished unless that is to be resumed. [Apply] calls it; callers that plan first may want to
 // know before.
-func CheckOut(m *weights.Model, out string, resume bool) error { return apply.CheckOut(m, out, resume) }
+func CheckOut(m *weights.Model, out string, resume bool) error {
+	return apply.CheckOut(m, out, resume, nil)
+}
 
 // Unfinished returns the plan of the conversion to out that was interrupted; nil where there is none, or none that
 // got as far as a plan.
@@ -198,7 +201,7 @@ func (t Table) ReadPlan(path string) (p *plan.Plan, err error) {
 		return nil, err
 	}
 	if err := t.check(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
 	return p, nil
 }

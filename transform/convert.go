@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -16,6 +17,8 @@ type ConvertOptions struct {
 	Given   *plan.Plan // carried out instead of making one; nil: make one
 	Resume  bool       // continue an interrupted call
 	Folder  FolderOptions
+	// Replace is the folder out that the result replaces, from [apply.OpenMade]; nil: out must be new or empty.
+	Replace *apply.Made
 }
 
 // Conversion is what Convert did.
@@ -49,7 +52,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.checkOut(out, o.Resume), s.useReference(o.Reference)); err != nil {
+	if err := errors.Join(s.checkOut(out, o.Resume, o.Replace), s.useReference(o.Reference)); err != nil {
 		return nil, err
 	}
 	p, h := o.Given, o.Hessians
@@ -63,7 +66,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	}
 	c := &Conversion{Plan: p}
 	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: h, Tokens: o.Tokens,
-		Workers: o.Workers, Resume: o.Resume, Progress: o.Progress, Folder: o.Folder})
+		Workers: o.Workers, Resume: o.Resume, Replace: o.Replace, Progress: o.Progress, Folder: o.Folder})
 	if err != nil || o.Tokens == nil {
 		return c, err
 	}

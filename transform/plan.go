@@ -265,7 +265,15 @@ func (p *planner) noteFit() {
 	}
 }
 
-// fitsSome returns an error for a pass that could change codes of quantised layers, but of none with its arguments.
+// ErrArgument marks an argument of a pass that fits none of the model's weights.
+var ErrArgument = errors.New("this argument fits no weight of the model")
+
+// argumentError is an [ErrArgument] with a text of its own.
+type argumentError struct{ error }
+
+func (argumentError) Is(target error) bool { return target == ErrArgument }
+
+// fitsSome returns an [ErrArgument] for a pass that could change codes of quantised layers, but of none with its arguments.
 func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
 	for _, c := range lossy {
 		var wrong error
@@ -280,7 +288,7 @@ func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
 				break
 			}
 			if (pass.Choice{Pass: c.Pass}).Fits(q) == "" {
-				wrong = fmt.Errorf("%s: weights in %s: %s", c, q.Format, reason)
+				wrong = argumentError{fmt.Errorf("%s: weights in %s: %s; give a number that fits, or leave it out", c, q.Format, reason)}
 			}
 		}
 		if wrong != nil {

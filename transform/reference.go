@@ -36,18 +36,18 @@ func (s *source) useReference(ref *weights.Model) error {
 		r, ok := set.Weight(w.Name)
 		switch {
 		case !ok:
-			return fmt.Errorf("%s: has no weight %q, which is quantised in %s: give the unquantised model that it was made from", ref.Dir, w.Name, s.Dir)
+			return weights.FileErrorf(ref.Dir, "has no weight %q, which is quantised in %s: give the unquantised model that it was made from", w.Name, s.Dir)
 		case r.Quantised != nil || d.Holds(w.Name):
-			return fmt.Errorf("%s: weight %q is quantised here, too: give the unquantised model that %s was made from", ref.Dir, w.Name, s.Dir)
+			return weights.FileErrorf(ref.Dir, "weight %q is quantised here, too: give the unquantised model that %s was made from", w.Name, s.Dir)
 		case !slices.Equal(r.Shape, w.Shape):
-			return fmt.Errorf("%s: weight %q has shape %v, and %v in %s: give the unquantised model that it was made from", ref.Dir, w.Name, r.Shape, w.Shape, s.Dir)
+			return weights.FileErrorf(ref.Dir, "weight %q has shape %v, and %v in %s: give the unquantised model that it was made from", w.Name, r.Shape, w.Shape, s.Dir)
 		}
 		if _, numbers := r.DType.Format(); !numbers {
-			return fmt.Errorf("%s: weight %q is of type %s, which is not read", ref.Dir, w.Name, r.DType)
+			return weights.FileErrorf(ref.Dir, "weight %q is of type %s, which is not read", w.Name, r.DType)
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: has no quantised weights that can be read, so a reference changes nothing: leave it out", s.Dir)
+		return weights.FileErrorf(s.Dir, "has no quantised weights that can be read, so a reference changes nothing: leave it out")
 	}
 	fingerprint, err := plan.Fingerprint(ref)
 	s.reference, s.referenceKey = set, fingerprint.SHA256

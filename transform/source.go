@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -53,7 +54,7 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		count = &counters{}
 	}
 	if family, err = t.familyBeside(family); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
 	q, err := quant.Describe(m)
 	if err != nil {
@@ -78,7 +79,7 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		}
 	}
 	if t != nil && t.fingerprint != s.fingerprint {
-		return nil, fmt.Errorf("%s: the tokens were taken for another model, %s", m.Dir, t.model.Dir)
+		return nil, weights.FileErrorf(m.Dir, "the tokens were taken for another model, %s", t.model.Dir)
 	}
 	switch {
 	case own && s.target == nil:
@@ -93,9 +94,9 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 }
 
 // checkOut refuses output folders; see [CheckOut].
-func (s *source) checkOut(out string, resume bool) error {
+func (s *source) checkOut(out string, resume bool, old *apply.Made) error {
 	s.count.outChecks++
-	return CheckOut(s.Model, out, resume)
+	return apply.CheckOut(s.Model, out, resume, old)
 }
 
 // compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too. A step on a
@@ -128,7 +129,7 @@ func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
 		return nil, s.unresolved
 	}
 	if s.layout.Family != p.Model.Family {
-		return nil, fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: %w", s.Dir, p.Model.Family, s.layout.Family, ErrOtherFamily)
+		return nil, weights.FileErrorf(s.Dir, "the plan was made for family %s, the model resolves as %s: %w", p.Model.Family, s.layout.Family, ErrOtherFamily)
 	}
 	return s.layout, nil
 }

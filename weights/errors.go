@@ -25,6 +25,34 @@ func (e *FormatError) Error() string {
 	return s + ": " + e.Msg
 }
 
+// PlaceError is an error with its place: a file or folder and, where one is concerned, a tensor in it. Its text begins
+// with the place.
+type PlaceError struct {
+	File   string
+	Tensor string // "" where no tensor is concerned
+	Err    error
+}
+
+func (e *PlaceError) Error() string {
+	s := e.File
+	if e.Tensor != "" {
+		s += fmt.Sprintf(": tensor %q", e.Tensor)
+	}
+	return s + ": " + e.Err.Error()
+}
+
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// FileErrorf returns a [PlaceError] about a file or folder. The rest is as in fmt.Errorf.
+func FileErrorf(file, format string, args ...any) error {
+	return &PlaceError{File: file, Err: fmt.Errorf(format, args...)}
+}
+
+// TensorErrorf returns a [PlaceError] about a tensor in a file. The rest is as in fmt.Errorf.
+func TensorErrorf(file, tensor, format string, args ...any) error {
+	return &PlaceError{file, tensor, fmt.Errorf(format, args...)}
+}
+
 // ErrFault marks an error of mapped memory that could not be read.
 var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
 
@@ -37,7 +65,7 @@ func Guard(what string, f func() error) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case interface{ Addr() uintptr }: // the runtime's memory fault
-			err = fmt.Errorf("%s: %w", what, ErrFault)
+			err = &PlaceError{File: what, Err: ErrFault}
 		default:
 			panic(r)
 		}

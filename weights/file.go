@@ -122,7 +122,7 @@ func mapFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: is not a regular file", path)
+		return nil, FileErrorf(path, "is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {

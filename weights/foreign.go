@@ -114,7 +114,7 @@ func hubCache(dir string) error {
 	for _, name := range folders(dir) {
 		if strings.HasPrefix(name, "models--") {
 			if snapshot := snapshotOf(filepath.Join(dir, name)); snapshot != "" {
-				return fmt.Errorf("%s: is the Hugging Face Hub's cache: give a model's snapshot in it, such as %s", dir, snapshot)
+				return FileErrorf(dir, "is the Hugging Face Hub's cache: give a model's snapshot in it, such as %s", snapshot)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func pipeline(dir string) error {
 			break
 		}
 	}
-	return fmt.Errorf("%s: is a diffusion pipeline (model_index.json): %s", dir, next)
+	return FileErrorf(dir, "is a diffusion pipeline (model_index.json): %s", next)
 }
 
 // shardedPart recognises a diffusion model in several shards, whose index has another name than [IndexName].

@@ -3,7 +3,6 @@
 package weights
 
 import (
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +11,7 @@ import (
 func mmap(f *os.File, size int) ([]byte, error) {
 	m, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("%s: mapping: %w", f.Name(), err)
+		return nil, FileErrorf(f.Name(), "mapping: %w", err)
 	}
 	return m, nil
 }

@@ -162,9 +162,9 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	case len(found) == 0 && (slices.Contains(files, AdapterName) || slices.Contains(files, AdapterConfigName)):
 		return nil, nil, adapterAlone(m.Dir)
 	case len(found) == 0:
-		return nil, nil, fmt.Errorf("%s: no safetensors file and no %s in this folder", m.Dir, IndexName)
+		return nil, nil, FileErrorf(m.Dir, "no safetensors file and no %s in this folder", IndexName)
 	}
-	return nil, nil, fmt.Errorf("%s: %d safetensors files but no %s that says which belong to the model", m.Dir, len(found), IndexName)
+	return nil, nil, FileErrorf(m.Dir, "%d safetensors files but no %s that says which belong to the model", len(found), IndexName)
 }
 
 // listFiles gives the files of dir and its subfolders as slash-separated paths, sorted. Links to
@@ -182,13 +182,13 @@ func listFiles(dir string) (files []string, err error) {
 		st, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s: is a link to a file that is not there: %w", path, err)
+			return FileErrorf(path, "is a link to a file that is not there: %w", err)
 		case err != nil:
 			return err
 		case st.IsDir():
-			return fmt.Errorf("%s: is a link to a folder: replace the link by the folder itself, or move the link elsewhere", path)
+			return FileErrorf(path, "is a link to a folder: replace the link by the folder itself, or move the link elsewhere")
 		case !st.Mode().IsRegular():
-			return fmt.Errorf("%s: is neither a file nor a folder: move it out of the model's folder", path)
+			return FileErrorf(path, "is neither a file nor a folder: move it out of the model's folder")
 		}
 		rel, err := filepath.Rel(root, path)
 		files = append(files, filepath.ToSlash(rel))

@@ -3,7 +3,6 @@ package weights
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"unsafe"
@@ -164,7 +163,7 @@ func (w *Writer) finish() error {
 func (w *Writer) Close() error {
 	if w.written != w.want {
 		w.f.Close()
-		return fmt.Errorf("%s: %d bytes written where the header promises %d", w.f.Name(), w.written, w.want)
+		return FileErrorf(w.f.Name(), "%d bytes written where the header promises %d", w.written, w.want)
 	}
 	var err error
 	if w.direct {

@@ -111,6 +111,11 @@ func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
 			}
 		}
 	}
+	return swappedBy(energy)
+}
+
+// swappedBy compares the relative energies of weights with runs of equal rows in both roles.
+func swappedBy(energy map[arith.Type]map[cost.Role]float64) map[arith.Type]bool {
 	swapped := map[arith.Type]bool{}
 	for t, e := range energy {
 		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]-significant

@@ -38,6 +38,7 @@ var scenarios = []scenario{
 	{name: "codes-int4", source: "int4", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
 	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: words("kept")},
 	{name: "plan", source: "one", args: words("plan ../src -o plan.json -q --workers 2 --passes round=4"), result: "plan.json", replace: true},
+	{name: "report", source: "one", args: words("inspect ../src -o report.html -q --workers 2"), result: "report.html", replace: true},
 	{name: "synth", args: words("synth ../small.json out -q --workers 2 --shard-size 30kB"), result: "out"},
 }
 

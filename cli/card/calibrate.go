@@ -1,11 +1,16 @@
 package card
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,6 +40,7 @@ interrupt the same command continues.
    lowtoggle calibrate                          less than ten minutes
    lowtoggle calibrate --full h200              every type and pattern, for most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
+   lowtoggle calibrate a100 --from power.csv    fits to a table that another program has measured
    lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 
 --components measures about 90 kernels in about two minutes, writes each to OUT-components.json,
@@ -48,6 +54,11 @@ damaged one. A file of another card is never changed.
 Where a type has few points its coefficients stay near those of the built-in H200. The table
 shows the prediction error for families of patterns that the fit did not use.
 
+A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
+and may have watts, clock_mhz and cold, in any order. Each type, shape and role needs a row of
+random weights such as normal(0,0.02), each type 12 rows besides. The card is named after OUT.
+After an interrupt the same command continues.
+
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
 not be measured, or the components fit badly; 4: no GPU.`,
 	Flags: flag.Join([]cli.Flag{
@@ -55,9 +66,9 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
-		&cli.StringSliceFlag{Name: "from", Usage: "fit to the series (or components) in `FOLDER`; measures nothing"},
+		&cli.StringSliceFlag{Name: "from", Usage: "fit to series (or components) in `FOLDER`, or to a CSV file"},
 		&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
-		deviceFlag, flag.JSON, flag.Quiet,
+		deviceFlag, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) error {
 		out := calibrateOut
@@ -92,7 +103,18 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
 			return exit.Usagef("--full, --time and --device do not go with --from, which measures nothing")
 		}
-		r, err := calibrateFit(c, from, out+".json")
+		fit := func(progress func(done, total int)) (*cost.Calibration, error) {
+			return probe.CalibrateFolders(c.Context, from, nil, progress)
+		}
+		if slices.ContainsFunc(from, isTable) {
+			if len(from) > 1 {
+				return exit.Usagef("--from: give one CSV file, and nothing besides")
+			}
+			fit = func(progress func(done, total int)) (*cost.Calibration, error) {
+				return calibrateTable(c.Context, from[0], out, progress)
+			}
+		}
+		r, err := calibrateFit(c, fit, out+".json")
 		if err != nil {
 			return err
 		}
@@ -129,10 +151,37 @@ func calibrateMeasure(c *cli.Context, out string) (err error) {
 	return fmt.Errorf("%w: %w", exit.ErrShort, err)
 }
 
-// calibrateFit fits to the series in folders and writes the calibration's file.
-func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, error) {
+func isTable(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
+
+// calibrateTable fits to a table of measurements. Features that were computed are kept in a file beside OUT.json until
+// the fit is done.
+func calibrateTable(ctx context.Context, name, out string, progress func(done, total int)) (*cost.Calibration, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := probe.ReadTable(name, f)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	c, err := probe.Table{Rows: rows, Card: filepath.Base(out), Date: st.ModTime().UTC().Format(time.DateOnly),
+		Kept: out + ".features.json", Progress: progress}.Calibrate(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c.Command = "lowtoggle calibrate --from " + filepath.Base(name)
+	return c, nil
+}
+
+// calibrateFit fits to measurements and writes the calibration's file.
+func calibrateFit(c *cli.Context, fit func(progress func(done, total int)) (*cost.Calibration, error), file string) (*calibrateJSON, error) {
 	event, end := term.Progress(c)
-	fitted, err := probe.CalibrateFolders(c.Context, from, nil, func(done, total int) {
+	fitted, err := fit(func(done, total int) {
 		event(progress.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
 	})
 	end()
@@ -172,7 +221,11 @@ func (r *calibrateJSON) print(w io.Writer) {
 		if m.Cold {
 			from = "from memory"
 		}
-		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
+		mean, worst := points(m.Quality.Mean), points(m.Quality.Worst)
+		if m.Quality.Points == 0 { // without a family too few are left
+			mean, worst = "not tested", "–"
+		}
+		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
 	}
 	tab.Print(w)
 	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", printable.Quote(r.File))

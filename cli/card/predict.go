@@ -35,7 +35,7 @@ samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, as arguments are"},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
 		&cli.BoolFlag{Name: "layers", Usage: "add a row for every layer", DisableDefaultText: true},
-		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet,
+		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) (err error) {
 		f, err := readPredict(c)

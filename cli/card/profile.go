@@ -64,7 +64,7 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the trace into `FILE`, an .svg"},
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
-		deviceFlag, flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet,
+		deviceFlag, flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {

@@ -57,7 +57,7 @@ The card's settings are never changed. Exit status 3: points are missing, or mea
 doubtful; 4: no GPU.`,
 	Flags: flag.Join(reproduceFlags, []cli.Flag{
 		&cli.BoolFlag{Name: "report", Usage: "report on the measurements in OUT; measures nothing", DisableDefaultText: true},
-		flag.JSON, flag.Quiet,
+		flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) (err error) {
 		out := reproduceOut

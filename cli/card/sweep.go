@@ -58,7 +58,7 @@ measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw energy and time into `FILE`, an .svg"},
 		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "`TIME` for a setting, such as 90s", DefaultText: "30s"},
-		precisionFlag, windowFlag, deviceFlag, flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet,
+		precisionFlag, windowFlag, deviceFlag, flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
 		q, err := readSweep(c)

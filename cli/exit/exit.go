@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 )
 
@@ -43,7 +44,7 @@ func Status(err error) int {
 		return Short
 	case errors.Is(err, apply.ErrTemporary):
 		return TryAgain
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, transform.ErrArgument):
 		return WrongUsage
 	case measure.NoGPU(err):
 		return NoGPU

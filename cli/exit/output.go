@@ -1,6 +1,7 @@
 package exit
 
 import (
+	"bytes"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,8 @@ type Output struct {
 	io.Writer
 	mu      sync.Mutex
 	err     error
-	unsaved atomic.Bool // see setUnsaved
+	held    *bytes.Buffer // nil: what is written is not held
+	unsaved atomic.Bool   // see setUnsaved
 }
 
 // NewOutput returns an output that writes to w.
@@ -25,6 +27,9 @@ func NewOutput(w io.Writer) *Output { return &Output{Writer: printable.NewWriter
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.held != nil {
+		return o.held.Write(p)
+	}
 	n, err := o.Writer.Write(p)
 	if o.err == nil {
 		o.err = err

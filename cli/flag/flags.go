@@ -10,6 +10,7 @@ import (
 var (
 	JSON    = &cli.BoolFlag{Name: "json", Usage: "print one JSON document and nothing else", DisableDefaultText: true}
 	Quiet   = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true}
+	Log     = &cli.StringFlag{Name: "log", Usage: "log progress as `KIND`: text, json or none"}
 	Workers = &cli.IntFlag{Name: "workers", Usage: "use `N` goroutines", DefaultText: "all processors"}
 	Tensors = &cli.BoolFlag{Name: "tensors", Usage: "one row for each tensor instead of each kind", DisableDefaultText: true}
 	Arch    = &cli.StringFlag{Name: "arch", Usage: "read the model's family from `FILE` instead of the catalogue"}
@@ -23,7 +24,7 @@ var (
 	Seed     = &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that seeds everything random"}
 )
 
-var Common = []cli.Flag{JSON, Quiet, Workers}
+var Common = []cli.Flag{JSON, Quiet, Log, Workers}
 
 func Join(groups ...[]cli.Flag) []cli.Flag {
 	var all []cli.Flag

@@ -17,7 +17,7 @@ func OpenModel(path string) (*weights.Model, error) {
 		if hub := weights.FromHub(path); hub != "" {
 			next += "; " + hub
 		}
-		return nil, fmt.Errorf("%s: there is no such file or folder: %s", path, next)
+		return nil, weights.FileErrorf(path, "there is no such file or folder: %s", next)
 	}
 	m, err := weights.Open(path)
 	if err == nil && m.PartOf != "" {
@@ -31,9 +31,9 @@ func ReadFile(path, remedy string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: there is no such file: %s", path, remedy)
+		return nil, weights.FileErrorf(path, "there is no such file: %s", remedy)
 	case err == nil && st.IsDir():
-		return nil, fmt.Errorf("%s: is a folder: %s", path, remedy)
+		return nil, weights.FileErrorf(path, "is a folder: %s", remedy)
 	}
 	return bounded.ReadFile(path, bounded.Index)
 }

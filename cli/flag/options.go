@@ -8,6 +8,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -29,7 +30,7 @@ func ReadFamily(c *cli.Context) (*arch.Family, error) {
 	}
 	f, err := arch.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.String("arch"), err)
+		return nil, weights.FileErrorf(c.String("arch"), "%w", err)
 	}
 	return f, nil
 }

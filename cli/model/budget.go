@@ -97,7 +97,7 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 		t.Device, close = gpu, gpu.Close
 	}
 	t.Dir, t.Keep, err = searchDir(c, path, beside, t.Key())
-	if err == nil && number != nil && o.Budget.MaxLoss != nil && !c.IsSet("plan") && !c.Bool("quiet") {
+	if err == nil && number != nil && o.Budget.MaxLoss != nil && !c.IsSet("plan") && !c.Bool("quiet") && (c.String("log") == "" || c.String("log") == "text") {
 		announce(c, t)
 	}
 	return t, close, err

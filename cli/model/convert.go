@@ -27,13 +27,14 @@ var Convert = &cli.Command{
 	Name:      "convert",
 	Usage:     "plan and write a model whose products toggle less",
 	ArgsUsage: "MODEL OUT",
-	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder; it appears whole or not
-at all. Without --format it has the same tensors, shapes and types. MODEL's other files are
-copied; for a single file, the configs beside it. Weights in other formats, such as
-pytorch_model.bin, and what is no part of a model, such as .git, are left out and named.
-README.md becomes the result's model card: it keeps its text and says what was changed. If the
-search for a plan is interrupted, run the same command again. If writing is interrupted, run it
-again with --resume; the result has the same bytes. A LoRA adapter in MODEL
+	Description: `MODEL is a folder of safetensors or one such file. OUT is a new or empty folder; it appears
+whole or not at all. If the same conversion has made OUT before, nothing is done; --force
+replaces an OUT that another one made. Without --format it has the same tensors, shapes and
+types. MODEL's other files are copied; for a single file, the configs beside it. Weights in
+other formats, such as pytorch_model.bin, and what is no part of a model, such as .git, are left
+out and named. README.md becomes the result's model card: it keeps its text and says what was
+changed. If the search for a plan is interrupted, run the same command again. If writing is
+interrupted, run it again with --resume; the result has the same bytes. A LoRA adapter in MODEL
 (adapter_model.safetensors) is converted too. Tensors outside the model's family, such as a
 vision tower's, stay as they are. In a quantised model, recipes also choose codes and scales
 within their budget (docs/quantised.md).
@@ -72,13 +73,13 @@ a full or vanished disk, an interrupt, or another process writes the same part).
 has more.
 
 Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
-every layer; perplexity rose by more than --max-loss on the evaluation tokens; nothing was left
-to convert, because the weights are quantised, or because --passes changes quantised weights
-only; the tensors do not fit config.json.`,
+every layer; perplexity rose by more than --max-loss on the evaluation tokens; no weight was
+changed, so that OUT is a copy; the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
 		outfile.ReportFlag,
 		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
 		partFlag, finishFlag,
+		forceFlag,
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, folderFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
@@ -157,7 +158,11 @@ only; the tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
-		return errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), unfit(c, m), overBudget(r))
+		short := errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), unfit(c, m), overBudget(r))
+		if short == nil {
+			short = unchanged(r, args[1])
+		}
+		return short
 	},
 }
 
@@ -239,24 +244,22 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	event, end := term.Progress(c)
 	defer end()
 	o.Progress = event
-	if resume {
-		man, err := finished(c, m, out, o)
-		if err != nil {
+	man, old, err := standing(c, m, out, o)
+	if err != nil {
+		return nil, "", err
+	}
+	if man != nil {
+		r := &transform.Conversion{Plan: man.Plan, Manifest: man}
+		if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
 			return nil, "", err
 		}
-		if man != nil {
-			r := &transform.Conversion{Plan: man.Plan, Manifest: man}
-			if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
-				return nil, "", err
-			}
-			return r, "was finished before", nil
-		}
+		return r, "was finished before", nil
 	}
 	given, err := findPlan(c, m, out, o)
 	if err != nil {
 		return nil, "", err
 	}
-	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Folder: folder})
+	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Replace: old, Folder: folder})
 	if errors.Is(err, plan.ErrInvalid) && c.IsSet("plan") {
 		err = fmt.Errorf("%s: %w", c.String("plan"), err)
 	}

@@ -3,9 +3,9 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -197,15 +197,17 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	var first *evaluate.Pass
 	defer func() { err = errors.Join(err, closePass(first)) }()
 	for i, s := range q.scorers {
+		start := time.Now()
 		pass, err := q.pass(c.Context, s, q.models[i], r)
 		if err != nil {
 			return nil, withoutDevice(err)
 		}
+		took := time.Since(start)
 		if first == nil {
 			first = pass
-			err = r.add(q.paths[i], pass.Scores, pass.Scores, 0)
+			err = r.add(q.paths[i], pass.Scores, pass.Scores, 0, took)
 		} else {
-			err = q.compare(c.Context, r, q.paths[i], first, pass)
+			err = q.compare(c.Context, r, q.paths[i], first, pass, took)
 		}
 		if err != nil {
 			return nil, err
@@ -231,13 +233,13 @@ func (q *evaluation) pass(ctx context.Context, s *evaluate.Scorer, m *weights.Mo
 }
 
 // compare adds a pass and its divergence from the first pass to the report, and closes the pass.
-func (q *evaluation) compare(ctx context.Context, r *evalReport, path string, first, pass *evaluate.Pass) (err error) {
+func (q *evaluation) compare(ctx context.Context, r *evalReport, path string, first, pass *evaluate.Pass, took time.Duration) (err error) {
 	defer exit.CloseAll(&err, pass.Close)
 	divergence, err := pass.Divergence(ctx, first)
 	if err != nil {
-		return fmt.Errorf("%s: comparing its outputs with those of %s: %w", path, q.paths[0], err)
+		return weights.FileErrorf(path, "comparing its outputs with those of %s: %w", q.paths[0], err)
 	}
-	return r.add(path, first.Scores, pass.Scores, divergence)
+	return r.add(path, first.Scores, pass.Scores, divergence, took)
 }
 
 func closePass(p *evaluate.Pass) error {

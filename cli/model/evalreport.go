@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
@@ -30,7 +32,8 @@ type evalJSON struct {
 	Sequences  int          `json:"sequences"`
 	TokensFile string       `json:"tokens_file"`
 	Split      string       `json:"split"`
-	Device     string       `json:"device"` // what ran the model: CPU, or a GPU's name
+	Device     string       `json:"device"`  // what ran the model: CPU, or a GPU's name
+	Seconds    float64      `json:"seconds"` // that running the model took
 	Against    *againstJSON `json:"against,omitempty"`
 
 	rise forward.Comparison
@@ -46,11 +49,11 @@ type againstJSON struct {
 	Divergence         float64     `json:"divergence"` // KL(first model ‖ this), in nats per token
 }
 
-// add takes in a model's losses; first are those of the first model, from which its predictions diverge.
-func (r *evalReport) add(model string, first, scores *forward.Scores, divergence float64) error {
+// add takes in a model's losses, and the time that they took; first are those of the first model, from which its predictions diverge.
+func (r *evalReport) add(model string, first, scores *forward.Scores, divergence float64, took time.Duration) error {
 	p := r.tokens
 	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.Predicted(),
-		Part: p.Purpose, Sequences: p.N, TokensFile: p.File, Split: p.Split, Device: cmp.Or(r.gpu, "CPU")}
+		Part: p.Purpose, Sequences: p.N, TokensFile: p.File, Split: p.Split, Device: cmp.Or(r.gpu, "CPU"), Seconds: took.Seconds()}
 	if len(r.models) > 0 {
 		var err error
 		if m.rise, err = forward.Compare(first, scores); err != nil {
@@ -92,7 +95,7 @@ func (r *evalReport) print(w io.Writer) {
 		head = append(head, "change", "95 %", "divergence")
 	}
 	tab := term.NewTable(head...)
-	var notes []string
+	var notes, times []string
 	for _, m := range r.models {
 		row := []string{m.Model, fmt.Sprintf("%.6f", m.Loss), perplexity(m.Perplexity)}
 		switch {
@@ -105,6 +108,7 @@ func (r *evalReport) print(w io.Writer) {
 			row = append(row, "–", "–", "–")
 		}
 		tab.Add(row...)
+		times = append(times, m.Model+" "+term.Duration(time.Duration(m.Seconds*float64(time.Second))))
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
@@ -116,6 +120,7 @@ func (r *evalReport) print(w io.Writer) {
 	}
 	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.File, p.Purpose, p.Split))
 	term.Remark(w, "device", r.device())
+	term.Remark(w, "time", strings.Join(times, ", "))
 	term.Remarks(w, "note", notes)
 }
 

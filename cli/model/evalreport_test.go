@@ -16,7 +16,7 @@ func TestEvalLeavesOutWhatIsNoNumber(t *testing.T) {
 	r := &evalReport{tokens: tokens.Set{Part: tokens.Part{N: 1, T: 2}, Purpose: tokens.Evaluation}}
 	scores := func(nats float64) *forward.Scores { return &forward.Scores{Nats: [][]float64{{nats}}} }
 	for _, nats := range []float64{1, 1000} {
-		if err := r.add("m", scores(1), scores(nats), 0); err != nil {
+		if err := r.add("m", scores(1), scores(nats), 0, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestEvalLeavesOutWhatIsNoNumber(t *testing.T) {
 // TestEvalRefusesOtherTokens: models are compared on the same ones only.
 func TestEvalRefusesOtherTokens(t *testing.T) {
 	r := &evalReport{models: make([]evalJSON, 1)}
-	if err := r.add("m", &forward.Scores{Nats: [][]float64{{1}}}, &forward.Scores{Nats: [][]float64{{1, 2}}}, 0); err == nil {
+	if err := r.add("m", &forward.Scores{Nats: [][]float64{{1}}}, &forward.Scores{Nats: [][]float64{{1, 2}}}, 0, 0); err == nil {
 		t.Error("losses of other tokens were compared")
 	}
 }

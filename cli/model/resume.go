@@ -64,10 +64,10 @@ func finished(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	}
 	man, err := plan.ReadManifest(out)
 	if err != nil {
-		return nil, fmt.Errorf("%s: exists already, and is no finished conversion: %w", out, err)
+		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and is no finished conversion: %w", err))
 	}
 	if err := man.Plan.CheckModel(m); err != nil {
-		return nil, fmt.Errorf("%s: exists already: %w", out, err)
+		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already: %w", err))
 	}
 	path := c.String("plan")
 	if path == "" {
@@ -87,7 +87,7 @@ func samePlan(out string, was, now *plan.Plan) error {
 	}
 	b, err := now.Encode()
 	if err == nil && string(a) != string(b) {
-		err = fmt.Errorf("%s: was made with another plan: name a new folder", out)
+		err = exit.OutputExists(weights.FileErrorf(out, "was made with another plan: name a new folder"))
 	}
 	return err
 }
@@ -98,11 +98,7 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, Selection: o.Selection}
-	for _, p := range o.Passes {
-		now.Passes = append(now.Passes, p.String())
-	}
-	if a, b := spell(was), spell(now); a != b {
+	if a, b := spell(was), spell(requestOf(m, o)); a != b {
 		return exit.Usagef("--resume: what was begun had other flags; leave them all out to go on with it, or give the same\n"+
 			"  then: %s\n  now:  %s", a, b)
 	}

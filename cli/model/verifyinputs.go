@@ -37,7 +37,7 @@ func (r *verifyJSON) comparable(l *arch.Layout) (names map[string]bool, others i
 			t.Linear = c != nil && c.Role == arch.Linear
 		}
 		switch {
-		case !t.Linear || t.Class != verify.Lossy:
+		case !t.Linear || t.Class != verify.Lossy && t.Class != verify.Rescaled:
 		case t.Relation != nil || t.Shift != nil:
 			others++
 		default:

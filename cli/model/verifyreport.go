@@ -217,7 +217,7 @@ func (r *verifyJSON) moved() bool {
 
 func classes(have map[verify.Class]bool) string {
 	var parts []string
-	for _, c := range []verify.Class{verify.Identical, verify.Exact, verify.Compensated, verify.Lossy, verify.Untouched} {
+	for _, c := range []verify.Class{verify.Identical, verify.Exact, verify.Compensated, verify.Rescaled, verify.Lossy, verify.Untouched} {
 		if have[c] {
 			parts = append(parts, string(c))
 		}

@@ -2,12 +2,12 @@ package outfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -22,18 +22,18 @@ func CheckPlan(path, model string, m *weights.Model) error {
 	st, err := os.Stat(path)
 	switch {
 	case err == nil && st.IsDir():
-		return fmt.Errorf("%s: is a folder: name a file with -o", path)
+		return exit.OutputError(weights.FileErrorf(path, "is a folder: name a file with -o"))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	for _, f := range m.Shards {
 		if own, ferr := os.Stat(f.Path); err == nil && ferr == nil && os.SameFile(st, own) {
-			return fmt.Errorf("%s: is part of the model: name another file with -o", path)
+			return exit.OutputError(weights.FileErrorf(path, "is part of the model: name another file with -o"))
 		}
 	}
 	if err == nil && st.Mode().IsRegular() && st.Size() > 0 {
 		if _, notPlan := plan.Read(path); notPlan != nil {
-			return fmt.Errorf("%s: is there and is no plan, so it is not replaced: name another file with -o", path)
+			return exit.OutputExists(weights.FileErrorf(path, "is there and is no plan, so it is not replaced: name another file with -o"))
 		}
 	}
 	if err := CheckParent(path); err != nil {
@@ -44,7 +44,7 @@ func CheckPlan(path, model string, m *weights.Model) error {
 		return err
 	}
 	if within, err := Inside(parent, model); err != nil || within {
-		return errors.Join(err, fmt.Errorf("%s: lies in the model's folder: name a file elsewhere with -o", path))
+		return errors.Join(err, exit.OutputError(weights.FileErrorf(path, "lies in the model's folder: name a file elsewhere with -o")))
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func Check(path string) error {
 		return err
 	}
 	if err := atomicfile.Check(path); err != nil {
-		return fmt.Errorf("%s: no file can be written there: name another one", path)
+		return exit.OutputError(weights.FileErrorf(path, "no file can be written there: name another one"))
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func Check(path string) error {
 func CheckParent(path string) error {
 	parent := filepath.Dir(filepath.Clean(path))
 	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the folder %s is not there: make it first", path, parent)
+		return exit.OutputError(weights.FileErrorf(path, "the folder %s is not there: make it first", parent))
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 type Bars struct {
 	mu    sync.Mutex
 	pool  *mpb.Progress // nil: nothing is drawn
+	log   *log          // nil: nothing is logged
 	lines map[string]*line
 }
 
@@ -30,13 +31,24 @@ type line struct {
 	bar   *mpb.Bar
 }
 
-// NewBars returns bars for a command. They draw nothing if standard error is not a terminal, or with --quiet.
+// NewBars returns bars for a command. If the command has a log, they write to the log and draw nothing. If standard error
+// is not a terminal, and with --quiet, they draw nothing.
 func NewBars(c *cli.Context) *Bars {
-	f, ok := unwrapped(c.App.ErrWriter).(*os.File)
-	if !ok || c.Bool("quiet") || !xterm.IsTerminal(int(f.Fd())) {
-		return &Bars{}
+	if l, ok := c.App.Metadata[logKey].(*log); ok {
+		return &Bars{log: l}
 	}
-	return draw(f)
+	if f := terminal(c); f != nil && !c.Bool("quiet") && c.String("log") != "none" {
+		return draw(f)
+	}
+	return &Bars{}
+}
+
+// terminal returns standard error if that is a terminal, and nil otherwise.
+func terminal(c *cli.Context) *os.File {
+	if f, ok := unwrapped(c.App.ErrWriter).(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
 }
 
 // unwrapped is the writer below one that escapes.
@@ -61,6 +73,9 @@ func Progress(c *cli.Context) (event func(progress.Event), end func()) {
 // On returns the callback for the task of this name. Tasks may report from several goroutines. A stage ends when
 // the next one of its task begins. A total of 0 means that the amount of work is not known.
 func (p *Bars) On(name string) func(progress.Event) {
+	if p.log != nil {
+		return p.log.on(name)
+	}
 	if p.pool == nil {
 		return func(progress.Event) {}
 	}
@@ -103,6 +118,9 @@ func (p *Bars) begin(name string, e progress.Event) *line {
 
 // End removes all bars.
 func (p *Bars) End() {
+	if p.log != nil {
+		p.log.clear()
+	}
 	if p.pool == nil {
 		return
 	}

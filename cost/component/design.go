@@ -114,7 +114,7 @@ func (d *design) resampled(v variant) (list []variant) {
 		for i := range y {
 			kind := alike[d.sensor[i]]
 			from := kind[draw.IntN(len(kind))]
-			y[i] = fit.AtVec(i) + wider*(d.y[from]-fit.AtVec(from))
+			y[i] = fit.AtVec(i) + float64(wider*(d.y[from]-fit.AtVec(from)))
 		}
 		list = append(list, d.solve(y, nil))
 	}
@@ -138,9 +138,9 @@ func (d *design) unbounded(v variant) []float64 {
 	for i, sensor := range d.sensor {
 		off := d.y[i]
 		for j, c := range v.coefficients {
-			off -= d.x.At(i, j) * c * d.scale[j]
+			off -= float64(d.x.At(i, j) * c * d.scale[j])
 		}
-		squares[sensor] += off * off
+		squares[sensor] += float64(off * off)
 		rows[sensor]++
 	}
 	freedom := max(1, float64(n)-used) / float64(n)
@@ -148,7 +148,7 @@ func (d *design) unbounded(v variant) []float64 {
 	for i, sensor := range d.sensor {
 		moved.MulVec(inverse, mat.NewVecDense(columns, d.x.RawRowView(i)))
 		for j := range errs {
-			errs[j] += squares[sensor] / (freedom * rows[sensor]) * moved.AtVec(j) * moved.AtVec(j)
+			errs[j] += float64(squares[sensor] / (freedom * rows[sensor]) * moved.AtVec(j) * moved.AtVec(j))
 		}
 	}
 	for j := range errs {
@@ -163,7 +163,7 @@ func (d *design) inverse() *mat.SymDense {
 	var gram mat.SymDense
 	gram.SymOuterK(1, d.x.T())
 	for j := range columns {
-		gram.SetSym(j, j, gram.At(j, j)+ridge*float64(n))
+		gram.SetSym(j, j, gram.At(j, j)+float64(ridge*float64(n)))
 	}
 	var inverse mat.SymDense
 	var c mat.Cholesky

@@ -227,7 +227,7 @@ func (m *Model) setup() string {
 
 // alike reports whether a stored coefficient is that of the fit. Processors may differ in the last digits.
 func (c Coefficient) alike(found Coefficient) bool {
-	near := math.Abs(c.Value-found.Value) <= 0.01*found.Value+0.05*found.Error
+	near := math.Abs(c.Value-found.Value) <= float64(0.01*found.Value)+float64(0.05*found.Error)
 	return near && c.Value >= 0 && c.Name == found.Name && c.Part == found.Part && c.Unit == found.Unit
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/internal/powercap"
 )
 
 const (
@@ -180,7 +181,8 @@ func (m *Model) quality(d *design) *Quality {
 	m.naive = m.fitNaive("")
 	m.unseen = m.predictUnseen(d)
 	q := &Quality{Drift: m.drift(), Kernels: len(m.fitted())}
-	span := &Span{Low: lowestSpan, High: highestSpan}
+	lowest, highest := m.span()
+	span := &Span{Low: lowest, High: highest}
 	for i := range m.unseen {
 		p := &m.unseen[i]
 		if off := p.Off(); p.HeldOut {
@@ -228,7 +230,6 @@ func (m *Model) drift() (widest float64) {
 // launch counts.
 func (m *Model) limits() {
 	const (
-		far   = 0.96 // of the power at the cap
 		long  = 20   // launches
 		short = 2e-5 // seconds, if the time of a launch is unknown
 	)
@@ -259,7 +260,7 @@ func (m *Model) limits() {
 		}
 		fastest(r.Type.String(), perSecond(&r.Kernel, r.Ops)*full)
 		most[r.Type] = max(most[r.Type], perSecond(&r.Kernel, r.Ops))
-		if m.slowed(r) && r.Watts < far*m.Drawn {
+		if m.slowed(r) && !powercap.Near(r.Watts, m.Drawn) {
 			held[r.Type] = max(held[r.Type], r.Seconds)
 		}
 	}

@@ -84,7 +84,7 @@ func (f *Facts) Random(t arith.Type) (bits, moved float64) { return 1, f.RandomM
 func (g Gemm) Bytes() float64 {
 	operand, result := bytesOf(g.Type)
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
-	return operand*k*(m+n) + result*m*n
+	return float64(operand*k*(m+n)) + float64(result*m*n)
 }
 
 // Kernel derives the product's work on a card. Its time is unknown.
@@ -103,8 +103,8 @@ func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	awake := min(1, m*n/g.Tile/card.Tiles.Wave)
 	short := min(card.Tiles.ShortSide*math.Sqrt(g.Tile), m, n)
 	long := g.Tile / short
-	results := result * m * n
-	asked := operand*m*n*k*(1/short+1/long/card.Tiles.SharedBy) + results
+	results := float64(result * m * n)
+	asked := float64(operand*m*n*k*(1/short+1/long/card.Tiles.SharedBy)) + results
 	kernel := Kernel{Name: name, Type: g.Type, Ops: 2 * m * n * k, Asked: asked, Bits: g.Bits, Moved: g.Moved, Awake: awake}
 	if g.Cold {
 		kernel.Memory = operand * n * k
@@ -129,7 +129,7 @@ func (k Kernel) And(o Kernel) (Kernel, error) {
 		if weightA+weightB == 0 {
 			return (a + b) / 2
 		}
-		return (a*weightA + b*weightB) / (weightA + weightB)
+		return (float64(a*weightA) + float64(b*weightB)) / (weightA + weightB)
 	}
 	k.Bits = mean(k.Bits, o.Bits, k.Ops, o.Ops)
 	k.Moved = mean(k.Moved, o.Moved, k.Asked+k.Memory, o.Asked+o.Memory)

@@ -233,7 +233,7 @@ func (m *Model) joulesPerSecond(kernels []Kernel, v variant, in func(*term) bool
 		k := &kernels[i]
 		for j := range m.terms {
 			if t := &m.terms[j]; v.coefficients[j] != 0 && in(t) {
-				joules += k.Seconds * v.coefficients[j] * t.at(k, k.Clock/m.FullClock, v.exponent)
+				joules += float64(k.Seconds * v.coefficients[j] * t.at(k, k.Clock/m.FullClock, v.exponent))
 			}
 		}
 		seconds += k.Seconds
@@ -253,8 +253,8 @@ func (m *Model) deviation(of func(variant) float64) float64 {
 		}
 		n++
 		mean += value
-		squares += value * value
+		squares += float64(value * value)
 	}
 	mean /= max(1, n)
-	return math.Hypot(math.Sqrt(max(0, squares/max(1, n)-mean*mean)), spread)
+	return math.Hypot(math.Sqrt(max(0, squares/max(1, n)-float64(mean*mean))), spread)
 }

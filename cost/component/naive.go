@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/lowtoggle/lowtoggle/cost/nnls"
+	"github.com/lowtoggle/lowtoggle/internal/powercap"
 )
 
 // naive are models without components. Each is a sum of a few features, fitted to the same readings.
@@ -75,35 +76,31 @@ func (m *Model) naively(k *Kernel, coefficients [][]float64) (watts []float64) {
 	for i, c := range coefficients {
 		sum := 0.0
 		for j, v := range naive[i].features(m, k) {
-			sum += c[j] * v
+			sum += float64(c[j] * v)
 		}
 		watts = append(watts, sum)
 	}
 	return watts
 }
 
-// lowestSpan and highestSpan are the watts between which the model is compared with naive ones. At the power cap all kernels
-// draw the same power, so a constant is right by definition.
-const lowestSpan, highestSpan = 150, 690
+// span is the power in watts between which the model is compared with naive ones, by the card's power limit: 150 to 690 W of 700 W.
+// At the limit all kernels draw the same power, so a constant is right by definition.
+func (m *Model) span() (lowest, highest float64) {
+	return m.PowerLimit * 3 / 14, m.PowerLimit * 69 / 70
+}
 
 // spans reports whether a reading lies between these watts and was not at the power cap.
 func (m *Model) spans(r *Reading) bool {
-	return r.Watts >= lowestSpan && r.Watts <= highestSpan && !m.atCap(r)
+	lowest, highest := m.span()
+	return r.Watts >= lowest && r.Watts <= highest && !m.atCap(r)
 }
 
 // atCap reports whether a reading was at the power cap.
-func (m *Model) atCap(r *Reading) bool {
-	const near = 0.96 // of the power limit
-	return m.slowed(r) && r.Watts > near*m.PowerLimit
-}
+func (m *Model) atCap(r *Reading) bool { return m.slowed(r) && powercap.Near(r.Watts, m.PowerLimit) }
 
 // slowed reports whether the card lowered its clock for a reading.
 func (m *Model) slowed(r *Reading) bool {
-	const (
-		often = 0.5  // of the samples
-		slow  = 0.99 // of the highest clock
-	)
-	return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock
+	return r.Capped != nil && *r.Capped >= powercap.Often && powercap.Slow(r.Clock, m.FullClock)
 }
 
 // Span compares the model with naive ones on unseen kernels below the power cap.
@@ -137,9 +134,9 @@ func (s *Span) add(p *Prediction) {
 		s.Least = p.Reading.Watts
 	}
 	s.Least, s.Most = min(s.Least, p.Reading.Watts), max(s.Most, p.Reading.Watts)
-	s.Mean = (s.Mean*n + p.Off()) / (n + 1)
+	s.Mean = (float64(s.Mean*n) + p.Off()) / (n + 1)
 	s.Worst = max(s.Worst, p.Off())
 	for i, w := range p.Naive {
-		s.Naive[i] = (s.Naive[i]*n + math.Abs(w/p.Reading.Watts-1)) / (n + 1)
+		s.Naive[i] = (float64(s.Naive[i]*n) + math.Abs(w/p.Reading.Watts-1)) / (n + 1)
 	}
 }

@@ -44,8 +44,8 @@ func (m *Model) warmed(kernels []Kernel, v variant) []Kernel {
 	perDegree := v.coefficients[leak]
 	usual := m.joulesPerSecond(warm, v, everyTerm)
 	// watts = usual + perDegree·(celsius − 50), and celsius = cold + perWatt·watts.
-	watts := (usual + perDegree*(m.warmth.cold-usualTemperature)) / max(0.1, 1-perDegree*m.warmth.perWatt)
-	set(m.warmth.cold + m.warmth.perWatt*watts)
+	watts := (usual + float64(perDegree*(m.warmth.cold-usualTemperature))) / max(0.1, 1-float64(perDegree*m.warmth.perWatt))
+	set(m.warmth.cold + float64(m.warmth.perWatt*watts))
 	return warm
 }
 

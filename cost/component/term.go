@@ -57,7 +57,7 @@ func busyShare(k *Kernel, launch float64) float64 {
 	if k.Seconds <= 0 {
 		return 1
 	}
-	return max(0, 1-(launch*float64(max(1, k.Launches))+k.Idle)/k.Seconds)
+	return max(0, 1-(float64(launch*float64(max(1, k.Launches)))+k.Idle)/k.Seconds)
 }
 
 // varies says which terms the readings determine.

@@ -79,9 +79,9 @@ func (m *Model) capClock() *CapClock {
 		k := float64(c.Kernels)
 		off := math.Abs(m.Clock([]Kernel{p.Reading.Kernel})/p.Reading.Clock - 1)
 		c.Kernels++
-		c.Mean = (c.Mean*k + off) / (k + 1)
+		c.Mean = (float64(c.Mean*k) + off) / (k + 1)
 		c.Worst = max(c.Worst, off)
-		c.Naive = (c.Naive*k + math.Abs(sum/n/p.Reading.Clock-1)) / (k + 1)
+		c.Naive = (float64(c.Naive*k) + math.Abs(sum/n/p.Reading.Clock-1)) / (k + 1)
 	}
 	if c.Kernels == 0 {
 		return nil

@@ -43,12 +43,13 @@ func (m *Model) Verdict() error {
 		return fmt.Errorf("%s: %w: %s", m.Card, ErrUnfit, fmt.Sprintf(why, args...))
 	}
 	s := &Span{}
+	lowest, highest := m.span()
 	if m.Quality != nil && m.Quality.Span != nil {
 		s = m.Quality.Span
 	}
 	switch {
 	case s.Kernels < fewUnseen:
-		return unfit("%d unseen kernels between %d and %d W test it; %d are needed", s.Kernels, lowestSpan, highestSpan, fewUnseen)
+		return unfit("%d unseen kernels between %.0f and %.0f W test it; %d are needed", s.Kernels, lowest, highest, fewUnseen)
 	case s.Mean > halved*s.BestNaive():
 		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model; at most half of the latter is allowed",
 			100*s.Mean, 100*s.BestNaive())
@@ -59,6 +60,7 @@ func (m *Model) Verdict() error {
 // trust returns an [ErrUnfit] unless unseen kernels of these kernels' kind are predicted well.
 func (m *Model) trust(kernels []Kernel) error {
 	alike, kind := m.alike(kernels)
+	lowest, highest := m.span()
 	var below, all int
 	var sum float64
 	for i := range m.unseen {
@@ -74,8 +76,8 @@ func (m *Model) trust(kernels []Kernel) error {
 	}
 	switch {
 	case below < fewAlike:
-		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %d and %d W test it; %d are needed",
-			m.Card, ErrUnfit, below, kind, lowestSpan, highestSpan, fewAlike)
+		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %.0f and %.0f W test it; %d are needed",
+			m.Card, ErrUnfit, below, kind, lowest, highest, fewAlike)
 	case sum > mostOff*float64(all):
 		return fmt.Errorf("%s: %w on these kernels: power of the %d unseen kernels of %s is off by %.1f %% on average; at most %.0f %% is allowed",
 			m.Card, ErrUnfit, all, kind, 100*sum/float64(all), 100*mostOff)

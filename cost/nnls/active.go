@@ -17,8 +17,8 @@ func SolveActive(x *mat.Dense, y []float64, ridge float64, prior []float64) []fl
 	right.MulVec(x.T(), mat.NewVecDense(n, y))
 	largest := 0.0
 	for j := range m {
-		p.gram.SetSym(j, j, p.gram.At(j, j)+ridge*float64(n))
-		p.right[j] = right.AtVec(j) + ridge*float64(n)*prior[j]
+		p.gram.SetSym(j, j, p.gram.At(j, j)+float64(ridge*float64(n)))
+		p.right[j] = right.AtVec(j) + float64(ridge*float64(n)*prior[j])
 		largest = max(largest, math.Abs(p.right[j]))
 	}
 	const small = 1e-11
@@ -49,7 +49,7 @@ type problem struct {
 func (p *problem) gradient(c []float64, j int) float64 {
 	g := p.right[j]
 	for i, v := range c {
-		g -= p.gram.At(j, i) * v
+		g -= float64(p.gram.At(j, i) * v)
 	}
 	return g
 }
@@ -72,7 +72,7 @@ func (p *problem) descend(c []float64, free []bool) {
 		}
 		for j := range c {
 			if free[j] {
-				c[j] += step * (goal[j] - c[j])
+				c[j] += float64(step * (goal[j] - c[j]))
 			}
 		}
 		if stop < 0 {

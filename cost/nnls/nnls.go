@@ -25,11 +25,11 @@ func Solve(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 
 			g, row := right.AtVec(i), full.RawRowView(i)
 			for j, v := range c {
 				if j != i {
-					g -= row[j] * v
+					g -= float64(row[j] * v)
 				}
 			}
-			g += ridge * float64(n) * prior[i]
-			v := max(0, g/(row[i]+ridge*float64(n)))
+			g += float64(ridge * float64(n) * prior[i])
+			v := max(0, g/(row[i]+float64(ridge*float64(n))))
 			moved = max(moved, math.Abs(v-c[i]))
 			c[i] = v
 		}

@@ -45,7 +45,10 @@ func (p *parser) arguments(op *Operation, args []any) error {
 	}
 	if op.check != nil {
 		if i, msg := op.check(args); msg != "" {
-			return p.fail(at[i], "%s", msg)
+			if i < len(at) { // a step without arguments may be wrong too
+				end = at[i]
+			}
+			return p.fail(end, "%s", msg)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@
 // [Pattern.Block] makes a part of them. One table of operations drives the parser, the printer, their errors
 // and docs/patterns.md.
 //
+// [Register] adds a step that is a Go function of an element's value.
+//
 // # Values
 //
 // Every element is of the matrix's type from the source on. Arithmetic is done in float64 and rounded back as

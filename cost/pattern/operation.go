@@ -88,7 +88,7 @@ func (p *Parameter) Values() string {
 
 // names returns the names of the operations with a property.
 func names(is func(*Operation) bool) (list []string) {
-	for _, o := range operations {
+	for _, o := range every() {
 		if is(o) {
 			list = append(list, o.Name)
 		}
@@ -101,7 +101,7 @@ func isStep(o *Operation) bool   { return !o.Source }
 
 // operation finds an operation by name.
 func operation(name string) (*Operation, bool) {
-	for _, o := range operations {
+	for _, o := range every() {
 		if o.Name == name {
 			return o, true
 		}

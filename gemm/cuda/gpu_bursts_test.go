@@ -47,7 +47,7 @@ func TestGPUBursts(t *testing.T) {
 	}
 
 	timed(b.Start) // at full clock
-	steady, every := timed(b.Start), 4*b.Replay()
+	steady, every := timed(b.Start), 4*b.replay
 	pace(every)
 	near("an execution and its gaps", timed(b.Start), every, 0.02)
 	work := bursts()

@@ -38,9 +38,6 @@ func (d *Device) NewGraph(name string, f func() error) (*Graph, error) {
 // Name is the graph's name.
 func (g *Graph) Name() string { return g.name }
 
-// Replay is the time of one replay on a warm card.
-func (g *Graph) Replay() time.Duration { return g.replay }
-
 // Close ends running replays and frees the graph. It is idempotent.
 func (g *Graph) Close() error {
 	g.run.end()

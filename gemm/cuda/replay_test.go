@@ -47,8 +47,8 @@ func TestLongReplayIsTimedOnce(t *testing.T) {
 	c.kernel = longReplay + time.Millisecond
 	d := openFake(t, c)
 	g := newGraph(t, d, newSteps(t, d, 1))
-	if g.Replay() != c.kernel || len(c.launches) != 2 {
-		t.Errorf("%v a replay, %d kernels ran", g.Replay(), len(c.launches))
+	if g.replay != c.kernel || len(c.launches) != 2 {
+		t.Errorf("%v a replay, %d kernels ran", g.replay, len(c.launches))
 	}
 }
 
@@ -59,8 +59,8 @@ func TestGraphReplays(t *testing.T) {
 	d := openFake(t, c)
 	s := newSteps(t, d, 3)
 	g := newGraph(t, d, s)
-	if g.Name() != "steps" || g.Replay() != 3*c.kernel || s.called != 2 || len(c.launches) != 9 {
-		t.Errorf("%s takes %v a replay; its work was queued %d times, %d kernels ran", g.Name(), g.Replay(), s.called, len(c.launches))
+	if g.Name() != "steps" || g.replay != 3*c.kernel || s.called != 2 || len(c.launches) != 9 {
+		t.Errorf("%s takes %v a replay; its work was queued %d times, %d kernels ran", g.Name(), g.replay, s.called, len(c.launches))
 	}
 	if _, err := g.Elapsed(); err == nil || err.Error() != "graph steps: no replays have ended" {
 		t.Error(err)
@@ -77,7 +77,7 @@ func TestGraphReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		took, err := g.Elapsed()
-		if want := time.Duration(n) * g.Replay(); err != nil || (took-want).Abs() > time.Microsecond {
+		if want := time.Duration(n) * g.replay; err != nil || (took-want).Abs() > time.Microsecond {
 			t.Errorf("%d replays took %v, %v; want %v", n, took, err, want)
 		}
 		if ran := len(c.launches) - before; ran != 3*n {

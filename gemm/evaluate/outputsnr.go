@@ -91,7 +91,7 @@ func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Laye
 		}
 		for i := range part.Rows {
 			for _, v := range part.Row(i) {
-				sum += float64(v) * float64(v)
+				sum += float64(float64(v) * float64(v))
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (o *OutputSNR) Tokens() int { return o.tokens }
 func (o *OutputSNR) Layers() (all []LayerSNR) {
 	for _, l := range o.layers {
 		p := o.power[l.Tensor]
-		if snr := 10 * math.Log10(p[0]/p[1]); snr-snr == 0 {
+		if snr := float64(10 * math.Log10(p[0]/p[1])); snr-snr == 0 {
 			all = append(all, LayerSNR{l.Tensor, snr})
 		}
 	}

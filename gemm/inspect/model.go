@@ -28,6 +28,9 @@ type Options struct {
 // Model reads all tensors of a model. A model of an unknown family is reported without roles and linear layers. The error
 // is that of reading the model or resolving its architecture, or ctx's.
 func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
+	if m == nil || o.Calibration == nil {
+		return nil, errors.New("inspecting needs a model and a calibration")
+	}
 	q, err := quant.Describe(m)
 	if err != nil {
 		return nil, err

@@ -87,8 +87,8 @@ func joinResults(cards []Named, results []*Result) *CardResults {
 	}
 	r.Invalid = InvalidReasons(names, measured)
 	if len(loads) == len(cards) {
-		r.Total = &LoadTotals{Totals(loads)}
-		r.Spread = &LoadSpreads{Spreads(names, loads)}
+		r.Total = &LoadTotals{totalsOf(loads)}
+		r.Spread = &LoadSpreads{spreadsOf(names, loads)}
 	}
 	return r
 }

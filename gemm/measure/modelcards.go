@@ -50,7 +50,7 @@ func (r *ModelReport) join() {
 	if !complete || phases == 0 {
 		return
 	}
-	r.Total, r.Spread = &ModelTotal{}, &ModelSpread{Relative: RangeOf(names, relative), Phases: []PhaseSpread{}}
+	r.Total, r.Spread = &ModelTotal{}, &ModelSpread{Relative: rangeOf(names, relative), Phases: []PhaseSpread{}}
 	together := ModelEnergy{} // phases over all cards
 	for i, p := range r.Cards[0].Phases {
 		of := Phase{Phase: p.Phase, Share: p.Share}
@@ -64,10 +64,10 @@ func (r *ModelReport) join() {
 		case p.Total != nil && p.Total.Identical:
 			of.Total = &Row{Identical: true}
 		case len(loads) == len(r.Cards):
-			all := Totals(loads)
+			all := totalsOf(loads)
 			of.Total = &Row{Relative: all[1].RelativeEnergy, Interval: all[1].Interval}
 			r.Total.Phases = append(r.Total.Phases, PhaseTotal{p.Phase, p.Share, all})
-			r.Spread.Phases = append(r.Spread.Phases, PhaseSpread{p.Phase, Spreads(names, loads)})
+			r.Spread.Phases = append(r.Spread.Phases, PhaseSpread{p.Phase, spreadsOf(names, loads)})
 		}
 		together.Phases = append(together.Phases, of)
 	}

@@ -55,7 +55,7 @@ func TestTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, loads := loadsOf(results)
-	totals, spreads := Totals(loads), Spreads(names, loads)
+	totals, spreads := totalsOf(loads), spreadsOf(names, loads)
 	if len(totals) != 3 || totals[0].Name != "normal" || totals[1].Name != "normal (copy)" || totals[2].Name != "zeros" || spreads[2].Name != "zeros" {
 		t.Fatalf("loads %+v", totals)
 	}
@@ -108,7 +108,7 @@ func TestAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names, loads := loadsOf(results); *Spreads(names, loads)[2].Differ {
+	if names, loads := loadsOf(results); *spreadsOf(names, loads)[2].Differ {
 		t.Errorf("cards with %v and %v seem to differ", results[0].Variants[0].Interval, results[1].Variants[0].Interval)
 	}
 }
@@ -227,7 +227,7 @@ func TestTogetherOfLittle(t *testing.T) {
 	names := []string{"a", "b"}
 	check := func(other []power.Comparison) (Total, Spread) {
 		both := [][]power.Comparison{whole, other}
-		return Totals(both)[1], Spreads(names, both)[1]
+		return totalsOf(both)[1], spreadsOf(names, both)[1]
 	}
 	total, spread := check(whole)
 	if total.RelativeEnergy != 0.5 || math.Abs(total.Interval[1]-0.5-0.01/math.Sqrt2) > 1e-12 || total.Joules != 2 || total.Watts != 1200 || math.Abs(total.RelativeTime-0.5) > 1e-12 || *spread.Differ {

@@ -31,8 +31,8 @@ type Range struct {
 	LargestCard  string  `json:"largest_card"`
 }
 
-// RangeOf is the range of the cards' values; nil if one is not above 0.
-func RangeOf(names []string, values []float64) *Range {
+// rangeOf is the range of the cards' values; nil if one is not above 0.
+func rangeOf(names []string, values []float64) *Range {
 	r := Range{Smallest: math.Inf(1), Largest: math.Inf(-1)}
 	for i, v := range values {
 		if !(v > 0) {
@@ -48,8 +48,8 @@ func RangeOf(names []string, values []float64) *Range {
 	return &r
 }
 
-// Spreads compares cards of these names that ran the same loads.
-func Spreads(names []string, cards [][]power.Comparison) []Spread {
+// spreadsOf compares cards of these names that ran the same loads.
+func spreadsOf(names []string, cards [][]power.Comparison) []Spread {
 	list := make([]Spread, len(cards[0]))
 	for load := range list {
 		of := func(value func(power.Comparison) float64) *Range {
@@ -57,7 +57,7 @@ func Spreads(names []string, cards [][]power.Comparison) []Spread {
 			for i, c := range cards {
 				values[i] = value(c[load])
 			}
-			return RangeOf(names, values)
+			return rangeOf(names, values)
 		}
 		list[load] = Spread{
 			Name:           cards[0][load].Name,

@@ -25,8 +25,8 @@ func (r *Result) Loads() []power.Comparison {
 	return append([]power.Comparison{{Summary: r.Baseline}, r.Null}, r.Variants...)
 }
 
-// Totals adds up cards that ran the same loads. The first load is the baseline.
-func Totals(cards [][]power.Comparison) []Total {
+// totalsOf adds up cards that ran the same loads. The first load is the baseline.
+func totalsOf(cards [][]power.Comparison) []Total {
 	list := make([]Total, len(cards[0]))
 	for i := range list {
 		list[i] = total(cards, i)

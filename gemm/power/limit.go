@@ -1,5 +1,7 @@
 package power
 
+import "github.com/lowtoggle/lowtoggle/internal/powercap"
+
 // Limit is what holds a load's clock down.
 type Limit string
 
@@ -17,16 +19,15 @@ const (
 
 // limit is empty if the load ran at the highest clock, or if a sensor that would tell is missing.
 func (s *Summary) limit(card *Info) Limit {
-	const nearLimit, nearClock = 0.97, 0.99
 	switch {
 	case s.Capped == nil || card.PowerLimit == nil || s.SMClock == nil:
-	case *s.Capped && s.Watts >= nearLimit**card.PowerLimit:
+	case *s.Capped && powercap.Near(s.Watts, *card.PowerLimit):
 		return AveragePower
 	case *s.Capped:
 		return DriverCap
-	case s.EffectiveClock != nil && *s.EffectiveClock < nearClock**s.SMClock:
+	case s.EffectiveClock != nil && powercap.Slow(*s.EffectiveClock, *s.SMClock):
 		return StretchedClock
-	case card.MaxSMClock != nil && *s.SMClock < nearClock**card.MaxSMClock:
+	case card.MaxSMClock != nil && powercap.Slow(*s.SMClock, *card.MaxSMClock):
 		return ReportedClock
 	}
 	return ""

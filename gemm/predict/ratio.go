@@ -20,13 +20,13 @@ type Ratio struct {
 func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	w := float64(n)
 	r.weights += w
-	r.before += w * before.Relative
-	r.after += w * after.Relative
+	r.before += float64(w * before.Relative)
+	r.after += float64(w * after.Relative)
 	// Before and after share most of a prediction's error. So the ratio's error is the change itself, and at most
 	// the error of the prediction.
 	change := after.Relative/before.Relative - 1
 	full := (after.Interval[1] - after.Interval[0]) / 2
-	r.half += w * min(full, max(change, -change))
+	r.half += float64(w * min(full, max(change, -change)))
 	r.Calibration = fuller(r.Calibration, after.Calibration)
 	if r.weights > 0 {
 		r.Relative = r.after / r.before

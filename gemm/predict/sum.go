@@ -18,11 +18,11 @@ func sum(layers []Layer) cost.Prediction {
 	for i, l := range layers {
 		s.Calibration = fuller(s.Calibration, l.Calibration)
 		share := energy[i] / total(energy)
-		s.Relative += share * l.Relative
-		s.Interval[0] += share * l.Interval[0]
-		s.Interval[1] += share * l.Interval[1]
+		s.Relative += float64(share * l.Relative)
+		s.Interval[0] += float64(share * l.Interval[0])
+		s.Interval[1] += float64(share * l.Interval[1])
 		s.SamplingError = math.Hypot(s.SamplingError, share*l.SamplingError)
-		s.RelativeTime += time[i] / total(time) * l.RelativeTime
+		s.RelativeTime += float64(time[i] / total(time) * l.RelativeTime)
 		for _, w := range l.Warnings {
 			if !slices.Contains(s.Warnings, w) {
 				s.Warnings = append(s.Warnings, w)
@@ -46,7 +46,7 @@ func sum(layers []Layer) cost.Prediction {
 	if clocks != nil { // mean over time
 		cycles := 0.0
 		for i, c := range clocks {
-			cycles += c * seconds[i]
+			cycles += float64(c * seconds[i])
 		}
 		s.Clock = new(cycles / *s.Seconds)
 	}
@@ -62,9 +62,9 @@ func belowCap(layers []Layer, energy, time []float64) *cost.BelowCap {
 		if b == nil {
 			return nil
 		}
-		s.Relative += energy[i] / total(energy) * b.Relative
-		s.RelativeTime += time[i] / total(time) * b.RelativeTime
-		s.Clock += time[i] / total(time) * b.Clock
+		s.Relative += float64(energy[i] / total(energy) * b.Relative)
+		s.RelativeTime += float64(time[i] / total(time) * b.RelativeTime)
+		s.Clock += float64(time[i] / total(time) * b.Clock)
 	}
 	s.Interval = inShares(layers, energy, func(b *cost.BelowCap) []float64 { return b.Interval })
 	s.TimeInterval = inShares(layers, time, func(b *cost.BelowCap) []float64 { return b.TimeInterval })
@@ -80,7 +80,7 @@ func inShares(layers []Layer, amounts []float64, of func(*cost.BelowCap) []float
 			return nil
 		}
 		for end, v := range interval {
-			sum[end] += amounts[i] / total(amounts) * v
+			sum[end] += float64(amounts[i] / total(amounts) * v)
 		}
 	}
 	return sum

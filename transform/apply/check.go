@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // check hashes the shards that an earlier call finished, and their sources. It removes shards whose digest is not the
@@ -49,7 +49,7 @@ func (c *conversion) check(ctx context.Context, st *stage) error {
 			return err
 		}
 		if source != was.Source && src != c.Model.Adapter {
-			return fmt.Errorf("%s: has changed since the conversion was begun: move %s away and convert again", src.Path, st.dir)
+			return weights.FileErrorf(src.Path, "has changed since the conversion was begun: move %s away and convert again", st.dir)
 		}
 		result, err := digestFile(ctx, st.path(f.name), advance)
 		f.damaged = source != was.Source || result != was.Output

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +44,7 @@ func (s *Source) result() *weights.Model {
 type Options struct {
 	Workers  int                  // goroutines; required
 	Resume   bool                 // continue an interrupted call
+	Replace  *Made                // folder out that the result replaces; nil: out must be free
 	Progress func(progress.Event) // nil: none; called from several goroutines
 	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied.
 	Card func(source []byte) ([]byte, error)
@@ -226,6 +226,10 @@ func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error)
 	if err := errors.Join(c.copyOthers(ctx, st), c.writeCard(st)); err != nil {
 		return nil, err
 	}
+	var err error
+	if man.Files, err = st.record(ctx, man.Shards); err != nil {
+		return nil, err
+	}
 	js, err := man.Encode()
 	if err != nil {
 		return nil, err
@@ -266,11 +270,11 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	return closing.Wait()
 }
 
-// CheckOut returns an error if out cannot be the output folder for m: if out exists or lies inside the model's folder,
-// if the model's folder is itself an unfinished conversion, or if it uses a name of lowtoggle's own files. If
+// CheckOut returns an error if out cannot be the output folder for m: if out exists and is neither an empty folder nor old
+// (nil: none), if out lies inside the model's folder or holds it, if the model's folder is itself an unfinished conversion, or if it uses a name of lowtoggle's own files. If
 // out+".partial" exists, the error is an [ErrUnfinished] unless resume is true; with resume, the folder must be one that
 // a conversion left behind.
-func CheckOut(m *weights.Model, out string, resume bool) error {
+func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	partial := filepath.Clean(out) + partialSuffix
 	if _, err := os.Lstat(partial); err == nil {
 		if begunInParts(partial) {
@@ -283,10 +287,13 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 			return err
 		}
 	}
-	if _, err := os.Lstat(out); err == nil {
-		return taken(out)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := checkFree(out, old); err != nil {
 		return err
+	}
+	if old != nil {
+		if err := checkReplaced(m, out); err != nil {
+			return err
+		}
 	}
 	return CheckPlace(m, out)
 }
@@ -308,14 +315,14 @@ func CheckPlace(m *weights.Model, out string) error {
 		return err
 	}
 	if slices.Contains(m.Others, journalName) {
-		return fmt.Errorf("%s: this model is an unfinished conversion: finish that conversion first", m.Dir)
+		return weights.FileErrorf(m.Dir, "this model is an unfinished conversion: finish that conversion first")
 	}
 	if err := checkNames(m); err != nil {
 		return err
 	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	if inside && !m.Single { // a model given as a single file has no folder of its own
-		return fmt.Errorf("%s: lies inside the model's folder %s: choose a folder outside it", out, m.Dir)
+		return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside the model's folder %s: choose a folder outside it", m.Dir), nil})
 	}
 	return nil
 }
@@ -327,7 +334,7 @@ func checkNames(m *weights.Model) error {
 		info, err := os.Lstat(path)
 		folder := err == nil && info.IsDir() && !m.Single
 		if folder || slices.ContainsFunc(m.Files(), func(f *weights.File) bool { return filepath.Base(f.Path) == name }) {
-			return fmt.Errorf("%s: lowtoggle writes a file of this name beside the weights: rename it", path)
+			return weights.FileErrorf(path, "lowtoggle writes a file of this name beside the weights: rename it")
 		}
 	}
 	return nil

@@ -330,8 +330,25 @@ func checkHead(path string, r *record, want *weights.File) error {
 	return nil
 }
 
-// remove removes the folder with everything in it.
-func (f *partsFolder) remove() error { return os.RemoveAll(f.dir) }
+// remove removes the folder with everything in it. parts.json is removed last: without it, the next call would not know the
+// folder as one of its own, and would leave the rest.
+func (f *partsFolder) remove() error {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != partsName {
+			if err := os.RemoveAll(filepath.Join(f.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := atomicfile.SyncFolder(f.dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(f.dir)
+}
 
 // begunInParts reports whether a folder is that of a conversion in parts.
 func begunInParts(dir string) bool {

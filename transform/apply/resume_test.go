@@ -227,6 +227,7 @@ func TestResumeOfAnOutputThatIsThere(t *testing.T) {
 	m, p := staged(t)
 	out := filepath.Join(t.TempDir(), "out")
 	testmodel.OK(t, os.Mkdir(out, 0o777))
+	testmodel.OK(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o666))
 	st := apply.NewStage(out)
 	testmodel.OK(t, os.Mkdir(st.Dir(), 0o777))
 	_, err := apply.OpenStage(out, m, p, true)

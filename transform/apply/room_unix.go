@@ -6,16 +6,23 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // checkRoom returns an error if the disk of dir has no room for need bytes.
 func checkRoom(dir string, need int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
+		return weights.FileErrorf(dir, "%w", err)
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < need {
-		return fmt.Errorf("%s: the disk is too full: %d bytes are needed, %d are free: free space or choose another disk", dir, need, free)
+		return weights.FileErrorf(dir, "%w", noRoom{fmt.Errorf("the disk is too full: %d bytes are needed, %d are free: free space or choose another disk", need, free)})
 	}
 	return nil
 }
+
+// noRoom is an ENOSPC with a text of its own.
+type noRoom struct{ error }
+
+func (noRoom) Is(target error) bool { return target == unix.ENOSPC }

@@ -22,7 +22,7 @@ func TestReservedNames(t *testing.T) {
 		m, _ := staged(t)
 		testmodel.OK(t, os.MkdirAll(filepath.Join(m.Dir, name), 0o777))
 		m = testmodel.Open(t, m.Dir)
-		testmodel.WantError(t, apply.CheckOut(m, filepath.Join(t.TempDir(), "out"), false), name, "rename it")
+		testmodel.WantError(t, apply.CheckOut(m, filepath.Join(t.TempDir(), "out"), false, nil), name, "rename it")
 
 		dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{})
 		shard := filepath.Join(dir, "model.safetensors")
@@ -33,7 +33,7 @@ func TestReservedNames(t *testing.T) {
 		}
 		testmodel.OK(t, os.Rename(shard, filepath.Join(dir, name)))
 		testmodel.OK(t, os.WriteFile(filepath.Join(dir, weights.IndexName), weights.EncodeIndex(weightMap, 0), 0o666))
-		testmodel.WantError(t, apply.CheckOut(testmodel.Open(t, dir), filepath.Join(t.TempDir(), "out"), false), name, "rename it")
+		testmodel.WantError(t, apply.CheckOut(testmodel.Open(t, dir), filepath.Join(t.TempDir(), "out"), false, nil), name, "rename it")
 	}
 }
 

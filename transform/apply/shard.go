@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"math"
 	"os"
@@ -103,7 +102,7 @@ type output struct {
 func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
-		return out, fmt.Errorf("%s: %w", path, err)
+		return out, weights.FileErrorf(path, "%w", err)
 	}
 	f, err := weights.Create(path, head, size)
 	if err != nil {

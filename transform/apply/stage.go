@@ -17,6 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // partialSuffix follows the output's name while it is being made.
@@ -35,6 +36,7 @@ type stage struct {
 	finished map[string]plan.Shard // shards that earlier calls finished, by file name
 	sizes    map[string]int64      // of the finished files, by path in the folder
 	keep     bool                  // the folder holds a finished shard
+	old      *Made                 // folder that the output replaces; nil: none
 }
 
 // ErrUnfinished marks an output folder for which an interrupted conversion exists, and the error that interrupts one.
@@ -46,22 +48,35 @@ type resumable struct{ error }
 func (resumable) Is(target error) bool { return target == ErrUnfinished }
 func (r resumable) Unwrap() error      { return r.error }
 
+// ErrOut marks an error about the place of the output folder. If something stands there already, the error is also an
+// [fs.ErrExist] or an [ErrUnfinished].
+var ErrOut = errors.New("this output folder cannot be used")
+
+// outError is an [ErrOut] with a text of its own, and the error that marks its kind; nil: none.
+type outError struct {
+	error
+	kind error
+}
+
+func (e outError) Is(target error) bool { return target == ErrOut || e.kind != nil && target == e.kind }
+func (e outError) Unwrap() error        { return e.error }
+
 func unfinished(dir string) error {
-	return fmt.Errorf("%s: %w: resume it, or move the folder away", dir, ErrUnfinished)
+	return weights.FileErrorf(dir, "%w: resume it, or move the folder away", ErrUnfinished)
 }
 
 func taken(out string) error {
-	return fmt.Errorf("%s: exists already: choose a new folder", out)
+	return weights.FileErrorf(out, "%w", outError{errors.New("exists already: choose a new folder"), fs.ErrExist})
 }
 
 func noConversion(dir string) error {
-	return fmt.Errorf("%s: is not an unfinished conversion, and its name is needed for one: move it away, or choose another output folder", dir)
+	return weights.FileErrorf(dir, "%w", outError{errors.New("is not an unfinished conversion, and its name is needed for one: move it away, or choose another output folder"), fs.ErrExist})
 }
 
 // openStage makes the stage, or with Resume continues an existing one.
 func openStage(out string, c *conversion) (*stage, error) {
 	out = filepath.Clean(out)
-	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]plan.Shard{}, sizes: map[string]int64{}}
+	st := &stage{dir: out + partialSuffix, out: out, old: c.opt.Replace, finished: map[string]plan.Shard{}, sizes: map[string]int64{}}
 	_, err := os.Lstat(st.dir)
 	switch {
 	case err == nil && c.opt.Resume:
@@ -102,8 +117,8 @@ func (st *stage) claim(p *plan.Plan) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(st.out); err == nil {
-		return errors.Join(taken(st.out), os.Remove(st.dir))
+	if err := checkFree(st.out, st.old); err != nil {
+		return errors.Join(err, os.Remove(st.dir))
 	}
 	err := st.begin(p)
 	if errors.Is(err, fs.ErrExist) {
@@ -118,7 +133,7 @@ func (st *stage) claim(p *plan.Plan) error {
 // lock locks the folder, and checks that no other process finished, removed or replaced it before.
 func (st *stage) lock() (err error) {
 	if st.folder, err = lock.Folder(st.dir); err != nil {
-		return fmt.Errorf("%s: another process is writing this folder: wait until it ends: %w", st.dir, err)
+		return weights.FileErrorf(st.dir, "another process is writing this folder: wait until it ends: %w", err)
 	}
 	return st.inPlace()
 }
@@ -133,7 +148,7 @@ func (st *stage) inPlace() error {
 		return err
 	}
 	if there, err := os.Lstat(st.dir); err != nil || !os.SameFile(mine, there) {
-		return errors.Join(fmt.Errorf("%s: another process has moved or removed this folder: run the command again", st.dir), err)
+		return errors.Join(weights.FileErrorf(st.dir, "another process has moved or removed this folder: run the command again"), err)
 	}
 	return nil
 }
@@ -172,9 +187,9 @@ func (st *stage) reopen(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(st.out); err == nil { // one process finished, and another one then made a new stage
+	if err := checkFree(st.out, st.old); err != nil { // one process finished, and another one then made a new stage
 		os.Remove(st.dir) // fails if the folder is not empty; then it must stay
-		return taken(st.out)
+		return err
 	}
 	begun, records, err := st.recorded(c.Model.Dir)
 	if err != nil {
@@ -209,7 +224,7 @@ func (st *stage) samePlan(was, now *plan.Plan) error {
 	}
 	b, err := now.Encode()
 	if err == nil && string(a) != string(b) {
-		err = fmt.Errorf("%s: was begun with another plan: give the same options as before, or move the folder away", st.dir)
+		err = weights.FileErrorf(st.dir, "was begun with another plan: give the same options as before, or move the folder away")
 	}
 	return err
 }
@@ -244,7 +259,7 @@ func (st *stage) recorded(source string) (*plan.Plan, []plan.Shard, error) {
 		st.journal = journal
 		p, records, err := readJournal(journal)
 		if err != nil {
-			err = fmt.Errorf("%s: %w", journal.Name(), err)
+			err = weights.FileErrorf(journal.Name(), "%w", err)
 		}
 		return p, records, err
 	}
@@ -340,10 +355,10 @@ func (st *stage) whole() error {
 	for _, name := range slices.Sorted(maps.Keys(st.sizes)) {
 		info, err := os.Lstat(st.path(name))
 		if err != nil {
-			return fmt.Errorf("%s: another process removed this file: %w", st.path(name), err)
+			return weights.FileErrorf(st.path(name), "another process removed this file: %w", err)
 		}
 		if !info.Mode().IsRegular() || info.Size() != st.sizes[name] {
-			return fmt.Errorf("%s: another process changed this file", st.path(name))
+			return weights.FileErrorf(st.path(name), "another process changed this file")
 		}
 	}
 	return nil
@@ -364,16 +379,19 @@ func (st *stage) commit() error {
 	if err := atomicfile.SyncFolder(st.dir); err != nil {
 		return err
 	}
-	if err := atomicfile.RenameNew(st.dir, st.out); err != nil {
+	if err := st.publish(st.old); err != nil {
 		return err
 	}
-	defer st.close()
-	return atomicfile.SyncFolder(filepath.Dir(st.out))
+	st.close()
+	return nil
 }
 
 // fail keeps the stage for a later Resume if ctx has ended or a shard is finished. It removes the stage otherwise.
 func (st *stage) fail(ctx context.Context, err error) error {
 	defer st.close()
+	if _, missing := os.Lstat(st.dir); missing != nil {
+		return err // the folder has the output's name already
+	}
 	switch {
 	case ctx.Err() != nil:
 		if !errors.Is(err, ctx.Err()) { // there is another error, too

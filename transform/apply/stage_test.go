@@ -37,6 +37,7 @@ func TestOutputThatCannotBeMade(t *testing.T) {
 	tmp := t.TempDir()
 	there := filepath.Join(tmp, "there")
 	testmodel.OK(t, os.Mkdir(there, 0o777))
+	testmodel.OK(t, os.WriteFile(filepath.Join(there, "file"), nil, 0o666))
 	begun := filepath.Join(tmp, "begun")
 	testmodel.OK(t, os.Mkdir(begun+apply.PartialSuffix, 0o777))
 	link := filepath.Join(tmp, "link")
@@ -62,7 +63,7 @@ func TestOutputThatCannotBeMade(t *testing.T) {
 		t.Errorf("error %v is not of class ErrUnfinished", err)
 	}
 	testmodel.SameFiles(t, testmodel.Files(t, m.Dir), before)
-	if got := testmodel.Files(t, there); len(got) != 0 {
+	if got := testmodel.Files(t, there); len(got) != 1 {
 		t.Errorf("%v were written", got)
 	}
 }
@@ -74,8 +75,8 @@ func TestOutputInsideAFolderOfOneFile(t *testing.T) {
 		testmodel.OK(t, os.RemoveAll(filepath.Join(dir, name)))
 	}
 	m := testmodel.Open(t, dir)
-	testmodel.WantError(t, apply.CheckOut(m, filepath.Join(dir, "out"), false), "lies inside the model's folder")
-	testmodel.OK(t, apply.CheckOut(testmodel.Open(t, m.Shards[0].Path), filepath.Join(dir, "out"), false))
+	testmodel.WantError(t, apply.CheckOut(m, filepath.Join(dir, "out"), false, nil), "lies inside the model's folder")
+	testmodel.OK(t, apply.CheckOut(testmodel.Open(t, m.Shards[0].Path), filepath.Join(dir, "out"), false, nil))
 }
 
 func TestAnUnfinishedConversionIsNoModel(t *testing.T) {

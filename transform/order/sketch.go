@@ -116,7 +116,7 @@ func (s *Sketch) part(p packing, elements int) packing {
 	p.from, p.to, p.scale = s.words, s.words+words, float64(p.u.Across())/float64(p.samples)
 	p.group = s.group(p.u.Lags)
 	s.words = p.to
-	s.heavy[p.group] += float64(p.u.Across()*runs) * float64(max(1, bits.OnesCount32(p.mask)))
+	s.heavy[p.group] += float64(float64(p.u.Across()*runs) * float64(max(1, bits.OnesCount32(p.mask))))
 	s.parts = append(s.parts, p.sketchPart)
 	return p
 }
@@ -151,8 +151,8 @@ func (s *Sketch) between(a, b int, sum []separation) {
 			for i, v := range x {
 				n += bits.OnesCount64(v ^ y[i])
 			}
-			to.alike += p.scale * float64(n)
-			to.opposed += p.scale * float64(n)
+			to.alike += float64(p.scale * float64(n))
+			to.opposed += float64(p.scale * float64(n))
 			continue
 		}
 		half := len(x) / 2
@@ -162,8 +162,8 @@ func (s *Sketch) between(a, b int, sum []separation) {
 			both += bits.OnesCount64(set)
 			differ += bits.OnesCount64((x[i] ^ y[i]) & set)
 		}
-		to.alike += p.scale * float64(differ)
-		to.opposed += p.scale * float64(both-differ)
+		to.alike += float64(p.scale * float64(differ))
+		to.opposed += float64(p.scale * float64(both-differ))
 	}
 }
 

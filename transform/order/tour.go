@@ -122,8 +122,8 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 			s.between(labels[i], labels[j], sums)
 			var alike, opposed float64
 			for g, d := range sums {
-				alike += weight[g] * d.alike
-				opposed += weight[g] * d.opposed
+				alike += float64(weight[g] * d.alike)
+				opposed += float64(weight[g] * d.opposed)
 			}
 			if signs {
 				alike = math.Min(alike, opposed)

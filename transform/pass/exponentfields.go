@@ -142,7 +142,7 @@ func (l *fields) toggles(power []int) float64 {
 	for _, n := range ones {
 		pairs += 2 * n * (l.sampled - n)
 	}
-	return l.elements * (float64(pairs) / float64(l.sampled) / float64(l.sampled))
+	return float64(l.elements * (float64(pairs) / float64(l.sampled) / float64(l.sampled)))
 }
 
 // shiftPenalty is the cost, in toggles, of changing exponents.
@@ -150,13 +150,13 @@ func (l *fields) shiftPenalty(power []int) (cost float64) {
 	for i := range l.groups {
 		g := &l.groups[i]
 		shift := g.shift(power)
-		each := liftCost * float64(shift)
+		each := float64(liftCost * float64(shift))
 		if shift < 0 {
-			each = -lowerCost * float64(shift)
+			each = float64(-lowerCost * float64(shift))
 		}
 		cost += float64(each * g.share) // explicit, so that no machine fuses it
 	}
-	return l.elements * cost
+	return float64(l.elements * cost)
 }
 
 // shift is how many octaves the group's elements move where indices are scaled by powers of two.

@@ -42,7 +42,7 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 		}
 	})
 	// A quarter of the lines may save more than a quarter of the energy, and no line less than all.
-	r.Line = math.Max(0, math.Min(r.Significant[1], r.Significant[full]-share*(r.Significant[full]-lines)))
+	r.Line = math.Max(0, math.Min(r.Significant[1], r.Significant[full]-float64(share*(r.Significant[full]-lines))))
 	if err != nil {
 		return r, err
 	}
@@ -90,7 +90,7 @@ func (l *Layer) stepRates(ctx context.Context, r *rounding.Rates, energy func(pr
 	// All steps of a run but one are within it; half of all signs differ.
 	steps := saved * float64(run) / float64(run-1)
 	r.Sign = math.Max(0, math.Min(2*(r.Significant[full]-signless), steps))
-	r.Differ = math.Max(0, steps-r.Sign/2)
+	r.Differ = math.Max(0, steps-float64(r.Sign/2))
 	r.Run = run
 	// A lane's last row of a run is followed by its next run, after those of the other lanes.
 	for _, lag := range lags {

@@ -2,7 +2,6 @@ package pass
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -71,7 +70,7 @@ func (s *Sample) energyOf(ctx context.Context, p *program.Program, change progra
 		e, err = s.layer.Cost.Energy(ctx, w, s.layer.Role, s.layer.Workload)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: tensor %q: predicting energy: %w", p.File(), p.Source.Name, err)
+		err = weights.TensorErrorf(p.File(), p.Source.Name, "predicting energy: %w", err)
 	}
 	return e, err
 }

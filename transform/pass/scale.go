@@ -160,7 +160,7 @@ func (m *Model) scaleLabels(ctx context.Context, ix *arch.Index) ([]int, error) 
 		target := upperMedian(mean)
 		for label, l := range mean {
 			if !math.IsNaN(l) {
-				sum[label] += u.share * (target - l)
+				sum[label] += float64(u.share * (target - l))
 			}
 		}
 		weight += u.share

@@ -164,7 +164,7 @@ func tunedScales(ctx context.Context, l *Layer, _ float64) (func(lambda float64)
 	return func(lambda float64) (best any) {
 		least := math.Inf(1)
 		for _, o := range all {
-			if v := o.error + lambda*o.energy; v < least {
+			if v := o.error + float64(lambda*o.energy); v < least {
 				best, least = o.data, v
 			}
 		}

@@ -61,7 +61,7 @@ func eachSquare(ctx context.Context, l *Layer, tile [2]int, fn func(number int, 
 	return p.EachValues(ctx, 0, p.Rows, func(b program.Block, v []float32) {
 		if tile == [2]int{1, 1} { // the same, without the tiles
 			for i, x := range v {
-				if s := float64(x) * float64(x); s-s == 0 {
+				if s := float64(float64(x) * float64(x)); s-s == 0 {
 					fn(b.First*b.Cols+i, square{s, 1})
 				}
 			}

@@ -24,6 +24,8 @@ type Manifest struct {
 	// DropIn is [Plan.DropIn].
 	DropIn bool    `json:"drop_in"`
 	Shards []Shard `json:"shards"`
+	// Files are all files of the folder but the manifest; nil where an older version wrote it.
+	Files []File `json:"files,omitempty"`
 	// LeftOut are the source's files and folders that were not copied.
 	LeftOut []weights.Leftover `json:"left_out,omitempty"`
 	Plan    *Plan              `json:"plan"`
@@ -38,6 +40,13 @@ type Shard struct {
 	Output string `json:"output_sha256"`
 }
 
+// File is a file of a converted folder.
+type File struct {
+	Path   string `json:"path"` // in the folder, with slashes
+	Size   int64  `json:"size"` // in bytes
+	SHA256 string `json:"sha256"`
+}
+
 // Encode renders the manifest with the plan in its line-by-line form.
 func (m *Manifest) Encode() ([]byte, error) {
 	plan, err := m.Plan.Encode()
@@ -48,6 +57,12 @@ func (m *Manifest) Encode() ([]byte, error) {
 	fmt.Fprintf(&b, "{\n  \"manifest_version\": %d,\n  \"drop_in\": %v,\n  ", m.Version, m.DropIn)
 	if err := encodeLines(&b, "shards", m.Shards); err != nil {
 		return nil, err
+	}
+	if m.Files != nil {
+		b.WriteString(",\n  ")
+		if err := encodeLines(&b, "files", m.Files); err != nil {
+			return nil, err
+		}
 	}
 	if len(m.LeftOut) > 0 {
 		b.WriteString(",\n  ")
@@ -77,21 +92,22 @@ func ReadManifest(dir string) (*Manifest, error) {
 		Version  int                `json:"manifest_version"`
 		DropIn   bool               `json:"drop_in"`
 		Shards   []Shard            `json:"shards"`
+		Files    []File             `json:"files"`
 		LeftOut  []weights.Leftover `json:"left_out"`
 		Plan     json.RawMessage    `json:"plan"`
 		Previous json.RawMessage    `json:"previous"`
 	}
 	if err := json.Unmarshal(js, &outer); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
 	if outer.Version != ManifestVersion {
-		return nil, fmt.Errorf("%s: manifest version %d, this program reads version %d", path, outer.Version, ManifestVersion)
+		return nil, weights.FileErrorf(path, "manifest version %d, this program reads version %d", outer.Version, ManifestVersion)
 	}
 	plan, err := Decode(outer.Plan)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
-	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.LeftOut, plan, outer.Previous}, nil
+	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.Files, outer.LeftOut, plan, outer.Previous}, nil
 }
 
 // Previous returns what the source's folder says of an earlier conversion, nil where nothing. A
@@ -102,7 +118,7 @@ func Previous(m *weights.Model) (json.RawMessage, error) {
 	}
 	js, err := bounded.ReadFile(filepath.Join(m.Dir, ManifestName), bounded.Plan)
 	if err == nil && !json.Valid(js) {
-		err = fmt.Errorf("%s: is no JSON: take it out of the model's folder", filepath.Join(m.Dir, ManifestName))
+		err = weights.FileErrorf(filepath.Join(m.Dir, ManifestName), "is no JSON: take it out of the model's folder")
 	}
 	return js, err
 }

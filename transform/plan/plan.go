@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -207,7 +208,7 @@ func Read(path string) (*Plan, error) {
 	}
 	p, err := Decode(js)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, weights.FileErrorf(path, "%w", err)
 	}
 	return p, nil
 }

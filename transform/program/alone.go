@@ -3,7 +3,6 @@ package program
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -46,7 +45,7 @@ func (p *Program) prepareAlone(ctx context.Context) error {
 	}
 	if err != nil {
 		p.joint.alone = nil
-		return fmt.Errorf("%s: tensor %q: %w", p.File(), p.Source.Name, err)
+		return weights.TensorErrorf(p.File(), p.Source.Name, "%w", err)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (p *Program) Prepare(ctx context.Context, workers int) error {
 	})
 	if err != nil {
 		j.data = nil
-		return fmt.Errorf("%s: tensor %q: %w", p.File(), p.Source.Name, err)
+		return weights.TensorErrorf(p.File(), p.Source.Name, "%w", err)
 	}
 	return nil
 }

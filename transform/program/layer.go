@@ -161,7 +161,7 @@ func (p *Program) onDevice(h Hessians, held bool) rounding.DeviceHessian {
 		err = weights.Guard(p.File(), func() error {
 			if axis.IsIdentity() {
 				if t, err = d.Triangle(ctx, p.Source.Name, held); err != nil {
-					err = fmt.Errorf("%s: tensor %q: its Hessian: %w", p.File(), p.Source.Name, err)
+					err = weights.TensorErrorf(p.File(), p.Source.Name, "its Hessian: %w", err)
 				}
 				return err
 			}
@@ -257,11 +257,11 @@ func (p *Program) HeldOf(ctx context.Context, bands Bands, h Hessians, workers i
 func (p *Program) hessian(ctx context.Context, of func(context.Context, string) (sgemm.Matrix, error)) (sgemm.Matrix, error) {
 	h, err := of(ctx, p.Source.Name)
 	if err != nil {
-		return h, fmt.Errorf("%s: tensor %q: its Hessian: %w", p.File(), p.Source.Name, err)
+		return h, weights.TensorErrorf(p.File(), p.Source.Name, "its Hessian: %w", err)
 	}
 	axis, k := p.InputAxis()
 	if h.Rows != k || h.Cols != k {
-		return h, fmt.Errorf("%s: tensor %q: the layer has %d inputs, and its Hessian is %d×%d", p.File(), p.Source.Name, k, h.Rows, h.Cols)
+		return h, weights.TensorErrorf(p.File(), p.Source.Name, "the layer has %d inputs, and its Hessian is %d×%d", k, h.Rows, h.Cols)
 	}
 	if axis.IsIdentity() {
 		return h, nil

@@ -248,7 +248,7 @@ func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64
 		x := float32(p.X*ratio) + zero
 		_, y := b.Best(x, zero, weight, price)
 		d := x - y
-		cost := float64(float32(float32(d*d)*weight)) + w.Lambda*w.price(y, w.effective(scale), zero)
+		cost := float64(float32(float32(d*d)*weight)) + float64(w.Lambda*w.price(y, w.effective(scale), zero))
 		sum += float64(cost * p.Weight)
 	}
 	return sum * unit

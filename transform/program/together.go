@@ -3,10 +3,10 @@ package program
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // PrepareTogether prepares programs of one layer that a device can compute together: they use the same loaded layer and
@@ -47,7 +47,7 @@ func PrepareTogether(ctx context.Context, programs []*Program, workers int) erro
 		}
 		if err != nil {
 			p := g.programs[0]
-			return fmt.Errorf("%s: tensor %q: %w", p.File(), p.Source.Name, err)
+			return weights.TensorErrorf(p.File(), p.Source.Name, "%w", err)
 		}
 		for i, p := range g.programs {
 			p.joint.data = p.received(l, all[i])

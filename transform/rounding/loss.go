@@ -102,7 +102,7 @@ func power(ctx context.Context, eh, e, h sgemm.Matrix) (sum float64, err error) 
 		return 0, err
 	}
 	for i, v := range eh.Data {
-		sum += float64(v) * float64(e.Data[i])
+		sum += float64(float64(v) * float64(e.Data[i]))
 	}
 	return sum, nil
 }

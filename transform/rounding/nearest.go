@@ -152,7 +152,7 @@ func (b *bounds) several(at int, x float32) bool { return at+1 < len(b.up) && b.
 
 // least returns the least number from lo to hi that is above a bound near their middle.
 func least(lo, hi float32, above func(x float32) bool) float32 {
-	x := lo + (hi-lo)/2
+	x := lo + float32((hi-lo)/2)
 	if !above(x) {
 		lo, x = x, math.Nextafter32(x, hi)
 	} else {

@@ -62,7 +62,7 @@ func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, er
 func (p *Pruning) Best(gain float64) int {
 	best, least := 0, 0.0
 	for z, e := range p.Error {
-		if c := e*p.Scale - gain*float64(z); c < least {
+		if c := float64(e*p.Scale) - float64(gain*float64(z)); c < least {
 			best, least = z, c
 		}
 	}
@@ -84,7 +84,7 @@ func zeroing(ctx context.Context, w sgemm.Matrix, f *Factor, workers int) ([]flo
 	for k, d := range f.D {
 		var sum float64
 		for _, v := range t.Row(k) {
-			sum += float64(v) * float64(v)
+			sum += float64(float64(v) * float64(v))
 		}
 		sums[k+1] = sums[k] + float64(d*sum)
 	}
@@ -131,7 +131,7 @@ func eliminationOrder(ctx context.Context, h sgemm.Matrix, damp float64, workers
 					to[j] = float32(float64(v) / d)
 				}
 				if variance[j] >= 0 {
-					variance[j] = max(variance[j]-float64(to[j])*float64(v), 0)
+					variance[j] = max(variance[j]-float64(float64(to[j])*float64(v)), 0)
 				}
 				y[j] = -v
 			}

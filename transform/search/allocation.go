@@ -24,8 +24,8 @@ func (t *allocator) at(lambda float64) allocation {
 	for i, c := range t.curves {
 		k := c.at(lambda * t.share[i] / t.sensitivity[i])
 		o.choice[i] = k
-		o.loss += t.sensitivity[i] * c[k].Error
-		o.energy += t.share[i] * c[k].Energy
+		o.loss += float64(t.sensitivity[i] * c[k].Error)
+		o.energy += float64(t.share[i] * c[k].Energy)
 	}
 	return o
 }
@@ -48,7 +48,7 @@ func (t *allocator) within(most float64) allocation {
 // most returns the largest predicted loss of an allocation, that of the last point of every curve.
 func (t *allocator) most() (loss float64) {
 	for i, c := range t.curves {
-		loss += t.sensitivity[i] * c[len(c)-1].Error
+		loss += float64(t.sensitivity[i] * c[len(c)-1].Error)
 	}
 	return loss
 }

@@ -57,7 +57,7 @@ func (c curve) hull() curve {
 func (c curve) at(lambda float64) int {
 	best, least := 0, math.Inf(1)
 	for i, p := range c {
-		if v := p.Error + lambda*p.Energy; v < least {
+		if v := p.Error + float64(lambda*p.Energy); v < least {
 			best, least = i, v
 		}
 	}

@@ -3,7 +3,6 @@ package search
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io/fs"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Folder is a [Record] of JSON files in Dir. Each file holds the Key of the search that wrote it, and Load finds only
@@ -51,7 +51,7 @@ func (f Folder) Load(name string, into any) (found bool, err error) {
 func (f Folder) Save(name string, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.path(name), err)
+		return weights.FileErrorf(f.path(name), "%w", err)
 	}
 	js, err := json.Marshal(recorded{f.Key, value, crc32.Checksum(value, castagnoli)})
 	if err != nil {

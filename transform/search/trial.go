@@ -30,7 +30,7 @@ func spent(t *plan.Trial, most float64) float64 {
 	if t.Interval != nil {
 		loss := math.Max(t.Loss, 0)
 		half := math.Max(t.Interval[1]-loss, 0)
-		root := (half + math.Sqrt(half*half+4*loss*most)) / (2 * most) // root of the divergence over the largest allowed one
+		root := (half + math.Sqrt(float64(half*half)+float64(4*loss*most))) / (2 * most) // root of the divergence over the largest allowed one
 		share = math.Max(share, root*root)
 	}
 	if keeps(t, most) {

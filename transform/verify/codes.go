@@ -114,6 +114,9 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 	if d.changed > 0 {
 		t.SNR, t.NonFinite = decibels(d.signal, d.noise), d.nonFinite
 		t.ZerosAdded = d.zerosAdded
+		if t.Class == Identical {
+			t.Class = Rescaled
+		}
 	} else if t.Class == Lossy {
 		t.Class = Exact // another code of the same value
 	}
@@ -191,7 +194,7 @@ func (d *difference) row(before, after []float32) {
 			}
 			continue
 		}
-		d.signal += float64(v) * float64(v)
+		d.signal += float64(float64(v) * float64(v))
 		if got != v {
 			d.off(float64(got), float64(v), 0)
 		}
@@ -347,7 +350,7 @@ func gridCodes(m *Codes, s float64) error {
 			}
 		}
 	}
-	each(func(place int, was, _ float64) { sum[place] += was * was; n[place]++ })
+	each(func(place int, was, _ float64) { sum[place] += float64(was * was); n[place]++ })
 	exp := make([]int, len(sum))
 	for place, v := range sum {
 		exp[place] = int(math.Floor(math.Log2(math.Sqrt(v/n[place])/s) + 0.499)) // nearest; a tie may go to the smaller step

@@ -44,7 +44,7 @@ func (p *pair) compare(ctx context.Context, im *image, scale []float64, add floa
 				d.special(p, place(im.row, n)*p.cols+place(im.col, k), n*p.cols+k)
 				continue
 			}
-			d.signal += v * v
+			d.signal += float64(v * v)
 			if err := float64(got) - add - v; err != 0 || !e.real() && math.Signbit(float64(got)) != math.Signbit(v) {
 				d.off(float64(got), v, add)
 			}
@@ -59,7 +59,7 @@ func (p *pair) compare(ctx context.Context, im *image, scale []float64, add floa
 // off counts a value that differs from the image's.
 func (d *difference) off(got, v, add float64) {
 	err := got - add - v
-	d.noise += err * err
+	d.noise += float64(err * err)
 	d.changed++
 	if got == 0 && v+add != 0 {
 		d.zerosAdded++

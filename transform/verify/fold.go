@@ -152,7 +152,7 @@ func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float6
 		if claim.OutAxis == 1 {
 			n, k = i%len(b), i/len(b)
 		}
-		b[n] += float64(f.Value(f.Elem(w.Data, i))) * beta[k]
+		b[n] += float64(float64(f.Value(f.Elem(w.Data, i))) * beta[k])
 	}
 	return b, nil
 }

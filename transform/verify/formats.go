@@ -100,7 +100,7 @@ func (r *Report) sameConfig(src, out *weights.Model) error {
 		d := json.NewDecoder(bytes.NewReader(js))
 		d.UseNumber()
 		if err := d.Decode(&fields); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, weights.ConfigName), err)
+			return nil, weights.FileErrorf(filepath.Join(dir, weights.ConfigName), "%w", err)
 		}
 		delete(fields, "quantization_config")
 		return fields, nil

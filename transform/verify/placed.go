@@ -62,7 +62,7 @@ func sizesUnder(m *Codes) []size {
 		for k, v := range row {
 			s := &sizes[r.Place(n, k)]
 			if v-v == 0 {
-				s.squares += float64(v) * float64(v)
+				s.squares += float64(float64(v) * float64(v))
 				s.n++
 			}
 			if code := math.Abs(float64(r.Book.Values[r.Codes[n*r.K+k]])); code-code == 0 {

@@ -113,7 +113,7 @@ func (s *zeroing) tiles(band, rows int) {
 		right, sum := min(cols, left+width), 0.0
 		for _, row := range s.values[:rows] {
 			for _, v := range row[left:right] {
-				sum += float64(v) * float64(v) // exact for 24 bits each, fused or not
+				sum += float64(float64(v) * float64(v)) // exact for 24 bits each, fused or not
 			}
 		}
 		mean := sum / float64(rows*(right-left))
@@ -163,7 +163,7 @@ func (s *zeroing) runs(values []float32, zero []bool) {
 			}
 		}
 		if x := float64(v); x-x == 0 {
-			cost[drop] = cost[drop] + x*x - worth
+			cost[drop] = cost[drop] + float64(x*x) - worth
 		} else {
 			cost[drop] = math.Inf(1)
 		}

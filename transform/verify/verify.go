@@ -26,6 +26,7 @@ const (
 	Identical   Class = "identical"   // the same bytes
 	Exact       Class = "exact"       // permuted, or multiplied by signs or powers of two, and otherwise the same
 	Compensated Class = "compensated" // shifted, or part of a fold
+	Rescaled    Class = "rescaled"    // the same codes of a quantised weight under other scales, so its values changed
 	Lossy       Class = "lossy"       // values changed in another way
 	Untouched   Class = "untouched"   // the same bytes, and the family does not know the tensor, or it belongs to a quantised weight
 )

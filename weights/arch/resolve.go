@@ -36,12 +36,12 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 			return nil, fmt.Errorf("%w; --arch FILE describes another", err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Dir, err)
+			return nil, weights.FileErrorf(m.Dir, "%w", err)
 		}
 	}
 	l, err := family.resolve(m.Config, m.Infos(), q)
 	if err != nil {
-		return nil, fmt.Errorf("%s: does not fit the family %s: %w", m.Dir, family.Name, err)
+		return nil, weights.FileErrorf(m.Dir, "does not fit the family %s: %w", family.Name, err)
 	}
 	if slices.Contains(m.Others, embedderName) {
 		l.blockHiddenStates(embedderName + " makes the model's hidden states its outputs")

@@ -82,7 +82,7 @@ func (c *config) says() string { return fmt.Sprintf("%s is %q", c.at("quant_meth
 func readConfig(m *weights.Model) (*config, error) {
 	main, err := mainConfig(m.Config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
 	all := []*config{main}
 	for _, name := range []string{weights.ModelOptConfigName, weights.GPTQConfigName} {
@@ -98,14 +98,14 @@ func readConfig(m *weights.Model) (*config, error) {
 		}
 		c, err := sideConfig(name, js)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Dir, err)
+			return nil, weights.FileErrorf(m.Dir, "%w", err)
 		}
 		all = append(all, c)
 	}
 	all = slices.DeleteFunc(all, func(c *config) bool { return c == nil })
 	for i := 1; i < len(all); i++ {
 		if err := all[0].agree(all[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Dir, err)
+			return nil, weights.FileErrorf(m.Dir, "%w", err)
 		}
 	}
 	if len(all) == 0 {

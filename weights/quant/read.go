@@ -67,7 +67,7 @@ func (w *Quantised) readable() (*storage, error) {
 	}
 	for _, t := range w.Tensors {
 		if int64(len(t.Data)) != t.Size() {
-			return nil, fmt.Errorf("%s: tensor %q: was described without its data", t.File, t.Name)
+			return nil, weights.TensorErrorf(t.File, t.Name, "was described without its data")
 		}
 	}
 	return st, nil

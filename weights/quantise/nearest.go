@@ -272,7 +272,7 @@ func floatCode(v float32) byte {
 		return sign | 0x7E
 	}
 	if magnitude < 0x3C800000 { // 2^-6: multiples of 2^-9
-		return sign | byte(round(math.Float32frombits(magnitude)*(1<<9)))
+		return sign | byte(round(float32(math.Float32frombits(magnitude)*(1<<9))))
 	}
 	magnitude += 0x7FFFF + magnitude>>20&1
 	return sign | byte(magnitude>>20-(127-7)<<3)

@@ -34,15 +34,15 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name 
 	case err != nil:
 		return nil, err
 	case d.Any():
-		return nil, fmt.Errorf("%s: is quantised already (%s): give the unquantised model", m.Dir, d.Formats())
+		return nil, weights.FileErrorf(m.Dir, "is quantised already (%s): give the unquantised model", d.Formats())
 	case m.Config == nil:
-		return nil, fmt.Errorf("%s: a quantised checkpoint needs a config.json: give a folder with one, or a file beside one", m.Dir)
+		return nil, weights.FileErrorf(m.Dir, "a quantised checkpoint needs a config.json: give a folder with one, or a file beside one")
 	case m.Adapter != nil:
-		return nil, fmt.Errorf("%s: is an adapter of unquantised weights: take it out of the folder first", m.Adapter.Path)
+		return nil, weights.FileErrorf(m.Adapter.Path, "is an adapter of unquantised weights: take it out of the folder first")
 	}
 	if family == nil {
 		if family, err = arch.Detect(m.Config); err != nil {
-			return nil, fmt.Errorf("%s: which layers to quantise is not known: %w", m.Dir, err)
+			return nil, weights.FileErrorf(m.Dir, "which layers to quantise is not known: %w", err)
 		}
 	}
 	layout, err := arch.Resolve(m, family)
@@ -51,15 +51,15 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name 
 	}
 	targets, err := TargetsOf(layout, family, m.Infos(), leave)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
 	if f, err = targets.Fit(f, m.Infos()); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
 	t := &Target{Format: f, Left: targets.Left}
 	config, err := f.Config(m.Config, targets.Ignore)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
 	if err := t.arrange(m, config, targets); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (t *Target) arrange(m *weights.Model, config []byte, targets *Targets) erro
 			}
 			parts, err := t.Format.Tensors(info.Name, info.Shape[0], info.Shape[1], info.DType)
 			if err != nil {
-				return fmt.Errorf("%s: %w", m.Dir, err)
+				return weights.FileErrorf(m.Dir, "%w", err)
 			}
 			infos = append(infos, parts...)
 		}

@@ -25,7 +25,7 @@ func inputScales(n int, rng *rand.PCG) []float32 {
 	r := rand.New(rng)
 	outliers := (n + outlierEvery - 1) / outlierEvery
 	for _, i := range r.Perm(n)[:outliers] {
-		s[i] *= float32(outlierMin + r.Float64()*(outlierMax-outlierMin))
+		s[i] *= float32(outlierMin + float64(r.Float64()*(outlierMax-outlierMin)))
 	}
 	return s
 }

@@ -38,8 +38,8 @@ type normals [1 << 16]float32
 var quantiles = sync.OnceValue(func() *normals {
 	t := new(normals)
 	for i := range len(t) / 2 {
-		p := (float64(i) + 0.5) / float64(len(t))
-		z := float32(-math.Sqrt2 * math.Erfinv(1-2*p))
+		p := float64((float64(i) + 0.5) / float64(len(t)))
+		z := float32(-math.Sqrt2 * math.Erfinv(1-float64(2*p)))
 		t[i], t[len(t)-1-i] = z, -z
 	}
 	return t

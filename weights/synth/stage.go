@@ -2,7 +2,6 @@ package synth
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/lock"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // stage calls fill with a new temporary folder beside dir, which gets dir's name if fill succeeds
@@ -107,7 +107,7 @@ func removeLeft(prefix string) error {
 func mustNotExist(dir string) error {
 	switch _, err := os.Lstat(dir); {
 	case err == nil:
-		return fmt.Errorf("%s: %w: remove it or choose another folder", dir, fs.ErrExist)
+		return weights.FileErrorf(dir, "%w: remove it or choose another folder", fs.ErrExist)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:

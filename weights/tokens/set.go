@@ -1,6 +1,10 @@
 package tokens
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
 
 // What the tokens of a [Set] are for.
 const (
@@ -27,7 +31,7 @@ func (f *File) Set(purpose string) (Set, error) {
 		s.Part = calibration
 	}
 	if s.N == 0 {
-		return s, fmt.Errorf("%s: %s: name a tensor %s", f.Path, how, purpose)
+		return s, weights.FileErrorf(f.Path, "%s: name a tensor %s", how, purpose)
 	}
 	return s, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Words in tensors' names, in any case.
@@ -48,7 +50,7 @@ func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 		return f.cut(f.Parts[0])
 	}
 	if len(parts[calibrating]) > 1 || len(parts[evaluating]) > 1 || len(parts[calibrating])+len(parts[evaluating]) == 0 {
-		return Part{}, Part{}, "", fmt.Errorf("%s: the names of the tensors %s leave open which one is for calibration and which for evaluation: name one of each", f.Path, names(f.Parts))
+		return Part{}, Part{}, "", weights.FileErrorf(f.Path, "the names of the tensors %s leave open which one is for calibration and which for evaluation: name one of each", names(f.Parts))
 	}
 	said := []string{"no tokens are named for calibration", "no tokens are named for evaluation"}
 	if len(parts[calibrating]) == 1 {
@@ -73,7 +75,7 @@ func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error)
 		return calibration, evaluation, how, nil
 	}
 	if p.T < 4 {
-		return Part{}, Part{}, "", fmt.Errorf("%s: tensor %q has %d tokens: give at least four, two for calibration and two for evaluation", f.Path, p.Name, p.T)
+		return Part{}, Part{}, "", weights.FileErrorf(f.Path, "tensor %q has %d tokens: give at least four, two for calibration and two for evaluation", p.Name, p.T)
 	}
 	tokens, half := p.Sequences[0], p.T/2
 	calibration = Part{p.Name, 1, half, [][]int32{tokens[:half:half]}}

@@ -1,0 +1,300 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+)
+
+// Table says what to fit to rows that another program has measured.
+type Table struct {
+	Rows []Row
+	Card string // the name of the card
+	Date string // of the measurements, as in 2026-11-23
+	// Kept is a file of the features that were computed, from which a later call continues; empty: none. A successful
+	// call removes the file.
+	Kept string
+	// Prior gives the facts that the rows do not tell; nil: the built-in calibration nearest to the card.
+	Prior *cost.Calibration
+	// Progress is called with the number of rows whose operands were analysed, by one goroutine at a time; may be nil.
+	Progress func(done, total int)
+}
+
+// Fewest is the number of rows, besides those of random weights, that a fit needs for each type, so that the fit can be tested
+// on rows that are left out.
+const Fewest = 12
+
+// Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
+// without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged. The inputs are taken
+// to be normal(0,1). Without a clock the baseline is taken to run at the highest clock of the prior. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
+func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
+	if t.Card == "" || len(t.Rows) == 0 {
+		return nil, errors.New("a table needs the name of the card, and rows")
+	}
+	prior := t.Prior
+	if prior == nil {
+		var err error
+		if prior, err = cost.CalibrationFor(t.Card); err != nil {
+			return nil, err
+		}
+	}
+	c := &cost.Calibration{Card: t.Card, Date: t.Date, Facts: prior.Facts}
+	groups, err := t.series(&prior.Facts)
+	if err != nil {
+		return nil, err
+	}
+	swapped := swappedIn(groups)
+	if err := t.observe(ctx, c, groups, swapped); err != nil {
+		return nil, err
+	}
+	c.Series = groups
+	if err := c.Fit(func(typ arith.Type) bool { return swapped[typ] }, prior); err != nil {
+		return nil, err
+	}
+	if t.Kept != "" {
+		os.Remove(t.Kept) // only time is lost if the file stays
+	}
+	return c, nil
+}
+
+// series groups the rows, without features.
+func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
+	var products []cost.Product
+	rows := map[cost.Product][]Row{}
+	for _, r := range t.Rows {
+		if rows[r.Product] == nil {
+			products = append(products, r.Product)
+		}
+		rows[r.Product] = append(rows[r.Product], r)
+	}
+	count := map[arith.Type]map[bool]int{}
+	for _, p := range products {
+		s, err := seriesOf(p, rows[p], facts)
+		if err != nil {
+			return nil, err
+		}
+		s.Date = t.Date
+		all = append(all, s)
+		if count[p.Type] == nil {
+			count[p.Type] = map[bool]int{}
+		}
+		count[p.Type][p.Cold] += len(s.Points)
+	}
+	for typ, by := range count {
+		for cold, n := range by {
+			if n < Fewest {
+				return nil, fmt.Errorf("%v with weights %s: %d rows besides the random ones are too few for a fit, which needs %d of several kinds: measure more patterns, or remove these rows",
+					typ, map[bool]string{true: "from memory (M ≤ 64)", false: "on chip"}[cold], n, Fewest)
+			}
+		}
+	}
+	return all, nil
+}
+
+// seriesOf relates the rows of one product to their baseline.
+func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error) {
+	static := facts.Power.Static.Usual
+	s := cost.Series{Product: p, Change: "weights"}
+	b, n := &s.Baseline, 0.0
+	clock := 0.0
+	for _, r := range rows {
+		if b.W == "" && random(r.Weights) {
+			b.W = r.Weights.String()
+		}
+		if r.Weights.String() != b.W {
+			continue
+		}
+		n++
+		b.Joules, b.Seconds, b.Watts, clock = b.Joules+r.Joules, b.Seconds+r.Seconds, b.Watts+r.Watts, clock+r.Clock
+	}
+	if n == 0 {
+		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step, such as normal(0,0.02), to which the others are compared",
+			rows[0].Line, rows[len(rows)-1].Line, p.Type, p.M, p.N, p.K, p.Role)
+	}
+	b.X, b.Joules, b.Seconds, b.Watts = "normal(0,1)", digits(b.Joules/n), digits(b.Seconds/n), digits(b.Watts/n)
+	if b.Watts <= static {
+		return s, fmt.Errorf("line %d: the baseline draws %g W, and a card's static power is taken to be %g W: the model fits cards of several hundred watts only", rows[0].Line, b.Watts, static)
+	}
+	known := clock > 0
+	b.Clock = digits(clock / n)
+	if !known {
+		b.Clock = facts.Settings.HighestClock
+	}
+	for _, r := range rows {
+		if r.Weights.String() == b.W {
+			continue
+		}
+		o := cost.Observation{X: b.X, W: r.Weights.String(), Family: familyOf(r.Weights), Energy: digits(r.Joules / b.Joules), Time: digits(r.Seconds / b.Seconds), Clock: 1}
+		switch {
+		case known && r.Clock > 0:
+			o.Clock = digits(r.Clock / b.Clock)
+		case !p.Cold: // the multipliers are the bottleneck
+			o.Clock = digits(b.Seconds / r.Seconds)
+		}
+		s.Points = append(s.Points, o)
+	}
+	return s, nil
+}
+
+// random reports weights that are drawn at random and not changed.
+func random(p pattern.Pattern) bool {
+	text := p.String()
+	return !strings.Contains(text, "|") && (strings.HasPrefix(text, "normal(") || strings.HasPrefix(text, "uniform("))
+}
+
+// familyOf names the patterns that are left out together to test a fit: those that end with the same operation.
+func familyOf(p pattern.Pattern) string {
+	steps := strings.Split(p.String(), "|")
+	name, _, _ := strings.Cut(strings.TrimSpace(steps[len(steps)-1]), "(")
+	switch name {
+	case "const":
+		return "constant"
+	case "set":
+		return "few values"
+	case "zero", "random", "flip":
+		return "bits"
+	}
+	return name
+}
+
+// swappedIn is swappedTypes of series.
+func swappedIn(all []cost.Series) map[arith.Type]bool {
+	energy := map[arith.Type]map[cost.Role]float64{}
+	for _, s := range all {
+		for _, o := range s.Points {
+			if !s.Cold && strings.HasSuffix(o.W, runsOfRows) {
+				if energy[s.Type] == nil {
+					energy[s.Type] = map[cost.Role]float64{}
+				}
+				energy[s.Type][s.Role] = o.Energy
+			}
+		}
+	}
+	return swappedBy(energy)
+}
+
+// observe computes the features of all operands.
+func (t Table) observe(ctx context.Context, c *cost.Calibration, all []cost.Series, swapped map[arith.Type]bool) error {
+	kept, err := readKept(t.Kept)
+	if err != nil {
+		return err
+	}
+	type job struct {
+		series *cost.Series
+		w      string
+		to     **cost.Features
+	}
+	var jobs []job
+	for i := range all {
+		s := &all[i]
+		jobs = append(jobs, job{s, s.Baseline.W, &s.Baseline.Features})
+		for k := range s.Points {
+			jobs = append(jobs, job{s, s.Points[k].W, &s.Points[k].Features})
+		}
+	}
+	var mu sync.Mutex
+	done, fresh := 0, 0
+	err = parallel.Run(ctx, len(jobs), 0, func(ctx context.Context, i int) error {
+		j := jobs[i]
+		key := fmt.Sprintf("%+v %t %s", j.series.Product, swapped[j.series.Type], j.w)
+		mu.Lock()
+		f := kept[key]
+		mu.Unlock()
+		if f == nil {
+			var err error
+			if f, err = featuresOfTable(ctx, c, j.series, swapped[j.series.Type], j.w); err != nil {
+				return fmt.Errorf("%s: %w", j.w, err)
+			}
+			mu.Lock()
+			fresh++
+			mu.Unlock()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		*j.to, kept[key] = f, f
+		if done++; t.Progress != nil {
+			t.Progress(done, len(jobs))
+		}
+		if fresh == saveEvery {
+			fresh = 0
+			return writeKept(t.Kept, kept)
+		}
+		return nil
+	})
+	if err != nil {
+		return errors.Join(err, writeKept(t.Kept, kept))
+	}
+	return nil
+}
+
+// saveEvery is the number of points after which features are saved: some ten seconds of work.
+const saveEvery = 16
+
+func featuresOfTable(ctx context.Context, c *cost.Calibration, s *cost.Series, swapped bool, w string) (*cost.Features, error) {
+	d := s.Type.Operand()
+	draw := func(text string, rows int, seed uint64) (cost.Operand, error) {
+		p, err := pattern.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return Operand(ctx, p, pattern.Spec{DType: d, Rows: rows, Cols: s.K, Seed: seed})
+	}
+	xs, err := draw(s.Baseline.X, s.M, 1)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := draw(w, s.N, 2)
+	if err != nil {
+		return nil, err
+	}
+	return c.Observe(ctx, d, s.Product, swapped, xs, ws)
+}
+
+// keptVersion is the version of files of kept features.
+const keptVersion = 1
+
+type keptFile struct {
+	Version  int                       `json:"features_version"`
+	Features map[string]*cost.Features `json:"features"`
+}
+
+func readKept(name string) (map[string]*cost.Features, error) {
+	if name == "" {
+		return map[string]*cost.Features{}, nil
+	}
+	data, err := bounded.ReadFile(name, bounded.Config)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]*cost.Features{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var k keptFile
+	if err := json.Unmarshal(data, &k); err != nil || k.Version != keptVersion || k.Features == nil {
+		return nil, fmt.Errorf("%s: not a file of an interrupted calibration: remove it", name)
+	}
+	return k.Features, nil
+}
+
+func writeKept(name string, kept map[string]*cost.Features) error {
+	if name == "" {
+		return nil
+	}
+	data, err := json.Marshal(keptFile{keptVersion, kept})
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(name, data)
+}

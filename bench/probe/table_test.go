@@ -1,0 +1,151 @@
+package probe_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// tabled are patterns of several kinds, first random weights.
+var tabled = []string{"normal(0,0.02)", "zeros", "const(0.02)", "normal(0,0.02) | round(2)", "normal(0,0.02) | round(4)", "normal(0,0.02) | round(6)",
+	"normal(0,0.02) | grid(4)", "normal(0,0.02) | sparse(50%)", "normal(0,0.02) | sparse(80%)", "normal(0,0.02) | repeat(rows=4)", "normal(0,0.02) | abs",
+	"normal(0,0.02) | grid(16)", "set(16,normal(0,0.02))"}
+
+// cube is a product that tests predict fast.
+var cube = cost.Product{Type: arith.BF16, M: 256, N: 256, K: 256}
+
+// predicted is the relative energy and time of a pattern.
+func predicted(t *testing.T, c *cost.Calibration, text string) cost.Prediction {
+	t.Helper()
+	operand := func(text string, seed uint64) cost.Operand {
+		o, err := probe.Operand(t.Context(), pattern.MustParse(text), pattern.Spec{DType: weights.BF16, Rows: 256, Cols: 256, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	p, err := c.Predict(t.Context(), cube, operand("normal(0,1)", 1), operand(text, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// table is the measurements of a card that behaves as the built-in calibration predicts, with columns in an order of its own.
+func table(t *testing.T) (string, *cost.Calibration) {
+	t.Helper()
+	h200, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("role,Pattern,shape,joules,seconds,type\n")
+	for _, text := range tabled {
+		p := predicted(t, h200, text)
+		fmt.Fprintf(&b, "stationary,\"%s\",256x256x256,%g,%g,bf16\n", text, 2*p.Relative, 0.004*p.RelativeTime)
+	}
+	return b.String(), h200
+}
+
+// TestTable fits to a table and predicts a pattern that the table lacks.
+func TestTable(t *testing.T) {
+	text, h200 := table(t)
+	rows, err := probe.ReadTable("power.csv", strings.NewReader(text))
+	if err != nil || len(rows) != len(tabled) || rows[1].Line != 3 || math.Abs(rows[0].Watts-500) > 1 {
+		t.Fatal(rows, err)
+	}
+	c, err := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23"}.Calibrate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Card != "A card" || len(c.Models) != 1 || c.Models[0].Quality.Points == 0 {
+		t.Errorf("%s, %d models: %+v", c.Card, len(c.Models), c.Models)
+	}
+	const other = "normal(0,0.02) | round(5)"
+	if have, want := predicted(t, c, other).Relative, predicted(t, h200, other).Relative; math.Abs(have-want) > 0.01 {
+		t.Errorf("%s: %.4f, want %.4f", other, have, want)
+	}
+}
+
+// TestTableGoesOn interrupts a fit and continues with the features that were kept.
+func TestTableGoesOn(t *testing.T) {
+	text, _ := table(t)
+	rows, err := probe.ReadTable("power.csv", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(t.TempDir(), "features.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	of := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23", Kept: kept, Progress: func(done, _ int) {
+		if done == 3 {
+			cancel()
+		}
+	}}
+	if _, err := of.Calibrate(ctx); err == nil {
+		t.Fatal("the fit was not interrupted")
+	}
+	data, err := os.ReadFile(kept)
+	if err != nil || strings.Count(string(data), "BF16")+strings.Count(string(data), "bf16") < 3 {
+		t.Fatalf("kept: %s, %v", data, err)
+	}
+	of.Progress = nil
+	if _, err := of.Calibrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(kept); !os.IsNotExist(err) {
+		t.Errorf("the features are still there: %v", err)
+	}
+	if err := os.WriteFile(kept, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := of.Calibrate(t.Context()); err == nil || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+// TestTableErrors checks that errors name the line and the column.
+func TestTableErrors(t *testing.T) {
+	const header = "pattern,type,shape,role,joules,seconds,watts\n"
+	good := "\"normal(0,0.02)\",bf16,256x256x256,stationary,2,0.004,500\n"
+	for text, want := range map[string]string{
+		"":                          "f.csv: the file is empty",
+		"pattern,typ\n":             `f.csv:1: unknown column "typ" (did you mean type?)`,
+		"pattern,type,type\n":       "f.csv:1: column type occurs twice",
+		"pattern,type,shape,role\n": "f.csv:1: column joules is missing",
+		header + good + "x\n":       "f.csv: record on line 3: wrong number of fields",
+		header + good + "\"norml(0,1)\",bf16,8x8x8,stationary,2,1,2\n": "f.csv:3: column pattern: expected a source, found norml",
+		header + "zeros,bf17,8x8x8,stationary,2,1,2\n":                 "f.csv:2: column type: unknown arithmetic",
+		header + "zeros,bf16,8x8,stationary,2,1,2\n":                   `f.csv:2: column shape: "8x8": give M, N and K`,
+		header + "zeros,bf16,8x8x8,stable,2,1,2\n":                     "f.csv:2: column role: unknown role",
+		header + "zeros,bf16,8x8x8,streaming,-2,1,2\n":                 `f.csv:2: column joules: "-2": give a number above 0`,
+		header + "zeros,bf16,8x8x8,streaming,2,,2\n":                   `f.csv:2: column seconds: "": give a number above 0`,
+		header + "zeros,bf16,8x8x8,streaming,2,1,700\n":                "f.csv:2: column watts: 700 W, and joules / seconds is 2 W",
+	} {
+		if _, err := probe.ReadTable("f.csv", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q:\n%v, want\n%s", text, err, want)
+		}
+	}
+	zeros := "zeros,bf16,256x256x256,stationary,1,0.004,250\n"
+	for text, want := range map[string]string{
+		header + good + strings.Repeat(zeros, 11): "11 rows besides the random ones are too few for a fit, which needs 12",
+		header + strings.Repeat(zeros, 13):        "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
+	} {
+		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (probe.Table{Rows: rows, Card: "c"}).Calibrate(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

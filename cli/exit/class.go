@@ -1,0 +1,200 @@
+package exit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/serve"
+	"github.com/lowtoggle/lowtoggle/gemm/sweep"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/lock"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Class is the kind of an error. Scripts rely on the names.
+type Class string
+
+// Classes of errors.
+const (
+	ClassUsage        Class = "usage"         // the command line is wrong
+	ClassInput        Class = "input"         // a file or folder that is read is absent, damaged or unsuitable
+	ClassOutput       Class = "output"        // nothing can be written at the place that is named
+	ClassOutputExists Class = "output-exists" // something stands at the output's place
+	ClassIO           Class = "io"            // the operating system failed to read or write
+	ClassTemporary    Class = "temporary"     // run the same command again: exit status 75
+	ClassNoGPU        Class = "no-gpu"        // there is no GPU, or its energy cannot be read
+	ClassGPU          Class = "gpu"           // the GPU is in use, out of memory, or lacks what is needed
+	ClassServer       Class = "server"        // a server that is measured does not answer as it should
+	ClassInterrupted  Class = "interrupted"   // a signal ended the command
+	ClassShortfall    Class = "shortfall"     // done, but short of what was asked
+	ClassInternal     Class = "internal"      // a defect of lowtoggle
+	ClassFailed       Class = "failed"        // none of the others
+)
+
+// hints say for each class what to do next, where nothing more specific is known.
+var hints = map[Class]string{
+	ClassUsage:        "lowtoggle COMMAND --help lists the options",
+	ClassInput:        "check the file that is named",
+	ClassOutput:       "choose another place for the output",
+	ClassOutputExists: "choose another name, or move away what stands there",
+	ClassTemporary:    "run this part again",
+	ClassIO:           "check the disk's free space, the permissions and the disk, and run the command again",
+	ClassNoGPU:        "run the command on a machine with an NVIDIA GPU and its driver; lowtoggle predict needs none",
+	ClassGPU:          "end other programs on the GPU, and run the command again",
+	ClassServer:       "check the server's log, and run the command again",
+	ClassInterrupted:  "run the command again",
+	ClassShortfall:    "read the document, which says what falls short",
+	ClassInternal:     "report the message to lowtoggle's authors",
+	ClassFailed:       "read the message",
+}
+
+// Problem is an error as --json prints it, in a field called error.
+type Problem struct {
+	Class   Class  `json:"class"`
+	Message string `json:"message"`          // as on standard error
+	File    string `json:"file,omitempty"`   // file or folder that the error is about
+	Tensor  string `json:"tensor,omitempty"` // tensor that the error is about
+	Offset  *int64 `json:"offset,omitempty"` // byte in the file
+	Hint    string `json:"hint"`             // what to do next
+	Status  int    `json:"status"`           // exit status
+}
+
+// NewProblem describes an error. The hint is that of the error's class.
+func NewProblem(err error, message string) *Problem {
+	p := &Problem{Class: classOf(err), Message: message, Status: Status(err)}
+	p.Hint = hints[p.Class]
+	p.place(err, p.Class == ClassOutput || p.Class == ClassOutputExists)
+	return p
+}
+
+// Sentinels of two classes.
+var (
+	gpuErrors   = []error{cuda.ErrOutOfMemory, cuda.ErrNoCompiler, cuda.ErrNoKernel, power.ErrNotPermitted, power.ErrCounterStill, sweep.ErrInUse, lock.ErrHeld}
+	inputErrors = []error{fs.ErrNotExist, plan.ErrInvalid, arch.ErrConfig, arch.ErrUnknownFamily, bounded.ErrTooLarge, operand.ErrNoFile}
+)
+
+func classOf(err error) Class {
+	switch Status(err) {
+	case Short:
+		return ClassShortfall
+	case WrongUsage:
+		return ClassUsage
+	case NoGPU:
+		return ClassNoGPU
+	case TryAgain:
+		return ClassTemporary
+	}
+	switch {
+	case is[*panicError](err):
+		return ClassInternal
+	case errors.Is(err, context.Canceled):
+		return ClassInterrupted
+	case errors.Is(err, fs.ErrExist):
+		return ClassOutputExists
+	case is[outputError](err):
+		return ClassOutput
+	case errors.Is(err, fs.ErrNotExist):
+		return ClassInput
+	case is[syscall.Errno](err) || errors.Is(err, syscall.ENOSPC):
+		return ClassIO
+	case errors.Is(err, apply.ErrUnfinished):
+		return ClassOutputExists
+	case errors.Is(err, apply.ErrOut):
+		return ClassOutput
+	case isAny(err, gpuErrors):
+		return ClassGPU
+	case is[serve.StallError](err), is[*serve.StatusError](err), is[net.Error](err):
+		return ClassServer
+	case isAny(err, inputErrors), is[*weights.FormatError](err), is[*weights.PlaceError](err), is[*pattern.SyntaxError](err),
+		is[*operand.NotFoundError](err), is[*operand.ShapeError](err), is[*operand.TypeError](err), is[*operand.ProblemError](err),
+		is[*json.SyntaxError](err), is[*json.UnmarshalTypeError](err):
+		return ClassInput
+	}
+	return ClassFailed
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func isAny(err error, list []error) bool {
+	for _, e := range list {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// place finds the file, tensor and offset that an error names: the innermost, or with outer, the outermost.
+// Of joined errors the first one that names a place counts.
+func (p *Problem) place(err error, outer bool) {
+	file, tensor, offset := "", "", int64(-1)
+	switch e := err.(type) {
+	case *weights.FormatError:
+		file, tensor, offset = e.File, e.Tensor, e.Offset
+	case *weights.PlaceError:
+		file, tensor = e.File, e.Tensor
+	case *fs.PathError:
+		file = e.Path
+	}
+	if file != "" && (p.File == "" || !outer) {
+		p.File = file
+	}
+	if tensor != "" {
+		p.Tensor = tensor
+	}
+	if offset >= 0 {
+		p.Offset = &offset
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			p.place(inner, outer)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			found := Problem{}
+			if found.place(inner, outer); found.File != "" {
+				p.place(inner, outer)
+				return
+			}
+		}
+	}
+}
+
+// outputError is an error about the place of an output.
+type outputError struct {
+	error
+	exists bool
+}
+
+func (e outputError) Unwrap() error        { return e.error }
+func (e outputError) Is(target error) bool { return e.exists && target == fs.ErrExist }
+
+// OutputError marks an error as one about the place of an output.
+func OutputError(err error) error { return outputError{err, false} }
+
+// OutputExists marks an error about what stands at the place of an output.
+func OutputExists(err error) error { return outputError{err, true} }
+
+// panicError is a panic of a command.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("internal error: %v", e.value) }
+
+// Panicked makes an error of what recover has returned.
+func Panicked(value any) error { return &panicError{value} }

@@ -1,0 +1,57 @@
+package exit
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+)
+
+// Hold keeps what the command writes until [Output.Release]: under --json an error becomes part of the document.
+func (o *Output) Hold() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held = &bytes.Buffer{}
+}
+
+// Release writes what was held, with a problem added to the document, or alone where the command wrote none. It returns
+// the error of writing. What an interrupted command still writes is discarded. Without a [Output.Hold] it does nothing.
+func (o *Output) Release(p *Problem) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held == nil {
+		return o.err
+	}
+	document := o.held.Bytes()
+	o.held = nil
+	if p != nil {
+		document = withProblem(document, p)
+	}
+	if len(document) > 0 {
+		_, o.err = o.Writer.Write(document)
+	}
+	o.Writer = io.Discard
+	return o.err
+}
+
+// withProblem adds a problem to a document, which is an object.
+func withProblem(document []byte, p *Problem) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(struct {
+		Error *Problem `json:"error"`
+	}{p}) // text and numbers: cannot fail
+	alone := b.Bytes()
+	body, ok := bytes.CutSuffix(bytes.TrimSpace(document), []byte("}"))
+	body = bytes.TrimSpace(body)
+	switch {
+	case len(document) == 0:
+		return alone
+	case !ok || !json.Valid(document): // such as a help text
+		return document
+	case string(body) == "{":
+		return alone
+	}
+	return append(append(bytes.Clone(body), ','), bytes.TrimPrefix(alone, []byte("{"))...)
+}

@@ -1,0 +1,157 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+var forceFlag = &cli.BoolFlag{Name: "force", Usage: "replace OUT if lowtoggle made it and its files are unchanged", DisableDefaultText: true}
+
+// standing looks at what stands at OUT before a conversion. It returns the manifest of a conversion that is finished and is
+// the one that was asked for; or with --force, the folder to replace; or neither where OUT is free. Everything else is an error.
+func standing(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, *apply.Made, error) {
+	if c.Bool("force") {
+		if err := apply.FinishReplacing(out); err != nil {
+			return nil, nil, err
+		}
+	}
+	info, err := os.Lstat(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if entries, err := os.ReadDir(out); err == nil && info.IsDir() && len(entries) == 0 {
+		return nil, nil, nil
+	}
+	if c.Bool("resume") && !c.Bool("force") {
+		man, err := finished(c, m, out, o)
+		return man, nil, err
+	}
+	man, err := plan.ReadManifest(out)
+	different := ""
+	if err == nil {
+		if different, err = differs(c, m, out, man, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !c.Bool("force") {
+		switch {
+		case err != nil:
+			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "exists already: choose a new folder"))
+		case different != "":
+			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and %s: choose a new folder, or replace this one (--force)", different))
+		}
+	}
+	made, err := apply.OpenMade(c.Context, out, o.Workers, o.Progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed := error(nil)
+	if different == "" {
+		changed = made.SameSource(c.Context, m, o.Workers, o.Progress)
+	}
+	switch {
+	case different == "" && changed == nil:
+		return made.Manifest, nil, nil
+	case !c.Bool("force"):
+		return nil, nil, fmt.Errorf("%w: choose a new folder, or replace the old one (--force)", changed)
+	case c.Context.Err() != nil:
+		return nil, nil, c.Context.Err()
+	}
+	return nil, made, nil
+}
+
+// differs says how the finished conversion to out differs from the one that is asked for; empty where it does not.
+func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o transform.Options) (string, error) {
+	if err := man.Plan.CheckModel(m); err != nil {
+		return "was made of another model", nil
+	}
+	for _, f := range []string{"keep", "base-model"} {
+		if c.IsSet(f) {
+			return "cannot be compared with --" + f, nil
+		}
+	}
+	if path := c.String("plan"); path != "" {
+		p, err := givenPlan(c, path)
+		if err != nil {
+			return "", err
+		}
+		if samePlan(out, man.Plan, p) != nil {
+			return "was made with another plan", nil
+		}
+		return "", nil
+	}
+	was, now := man.Plan.Request, requestOf(m, o)
+	if a, b := spell(was), spell(now); a != b {
+		return fmt.Sprintf("was made with other options (then %s, now %s)", a, b), nil
+	}
+	routers := slices.ContainsFunc(man.Plan.Steps, func(s *plan.Step) bool { return arch.IsRouter(s.Tensor) })
+	if was.KeepRouters && !o.KeepRouters || routers && o.KeepRouters {
+		return "treats routers otherwise", nil
+	}
+	if was.TrustFamily != (o.TrustFamily && arch.CustomCode(m.Config) != "") {
+		return "treats the model's own code otherwise (--trust-family)", nil
+	}
+	key := ""
+	if o.Tokens != nil && was.Hessians != "" {
+		key = o.Tokens.Key()
+	}
+	if key != was.Hessians || (was.Device != "") != c.IsSet("device") {
+		return "was made with other tokens, or on another device", nil
+	}
+	if o.Reference != nil && was.Format == "" {
+		fp, err := plan.Fingerprint(o.Reference)
+		if err != nil {
+			return "", err
+		}
+		now.Reference = fp.SHA256
+	}
+	if now.Reference != was.Reference {
+		return "was made with another reference", nil
+	}
+	if k, ok := o.Cost.(*cost.Calibration); ok && slices.ContainsFunc(man.Plan.Predictions, func(p plan.Prediction) bool {
+		return p.After != nil && !strings.HasPrefix(p.After.Calibration, k.Card)
+	}) {
+		return "was predicted with another calibration", nil
+	}
+	return "", nil
+}
+
+// requestOf is what a plan of these options is asked for, without what only the tokens know.
+func requestOf(m *weights.Model, o transform.Options) plan.Request {
+	r := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, Selection: o.Selection}
+	for _, p := range o.Passes {
+		r.Passes = append(r.Passes, p.String())
+	}
+	return r
+}
+
+// unchanged is an [exit.ErrShort] if the conversion has changed no weight; nil otherwise.
+func unchanged(r *transform.Conversion, out string) error {
+	for _, s := range r.Manifest.Shards {
+		if s.Source != s.Output {
+			return nil
+		}
+	}
+	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found nothing to gain; ask for others, such as --recipe balanced"
+	if !slices.ContainsFunc(r.Plan.Predictions, func(p plan.Prediction) bool { return p.Linear }) {
+		why = "no tensor was recognised as a linear layer that the passes could change; describe the architecture with --arch FILE"
+	}
+	return fmt.Errorf("%w: no weight was changed, and %s is a copy: %s", exit.ErrShort, out, why)
+}

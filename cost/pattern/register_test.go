@@ -1,0 +1,64 @@
+package pattern
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// forget removes the steps that a test has registered.
+func forget(t *testing.T) {
+	before := registered.Load()
+	t.Cleanup(func() { registered.Store(before) })
+}
+
+func same([]float64) (func(float64) float64, error) {
+	return func(v float64) float64 { return v }, nil
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	forget(t)
+	if err := Register(Step{Name: "mine", Doc: "Does nothing.", Of: same}); err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[string]Step{
+		"already":                   {Name: "mine", Doc: "d", Of: same},
+		"has an operation round":    {Name: "round", Doc: "d", Of: same},
+		"has an operation normal":   {Name: "normal", Doc: "d", Of: same},
+		`"" is not a name`:          {Doc: "d", Of: same},
+		`"Big" is not a name`:       {Name: "Big", Doc: "d", Of: same},
+		`"a|b" is not a name`:       {Name: "a|b", Doc: "d", Of: same},
+		"needs Doc":                 {Name: "other", Of: same},
+		"and Of":                    {Name: "other", Doc: "d"},
+		`parameter "x" is not a na`: {Name: "other", Doc: "d", Parameters: []string{"x", "x"}, Of: same},
+		`parameter "1" is not a na`: {Name: "other", Doc: "d", Parameters: []string{"1"}, Of: same},
+	} {
+		if err := Register(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := Register(Step{Name: "none", Doc: "d", Of: func([]float64) (func(float64) float64, error) { return nil, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse("zeros | none"); err == nil || !strings.Contains(err.Error(), "none: no function") {
+		t.Errorf("a step without a function: %v", err)
+	}
+}
+
+// TestRegisterAtOnce registers from several goroutines while others parse.
+func TestRegisterAtOnce(t *testing.T) {
+	forget(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			name := "step" + string(rune('a'+i))
+			if err := Register(Step{Name: name, Doc: "d", Of: same}); err != nil {
+				t.Error(err)
+			}
+			if _, err := Parse("zeros | " + name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}

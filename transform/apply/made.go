@@ -1,0 +1,215 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Made is a folder that a conversion made, all of whose files have the digests that the conversion recorded.
+type Made struct {
+	Manifest *plan.Manifest
+	dir      string
+	files    map[string]fs.FileInfo // by path in the folder, with slashes
+}
+
+// ErrNotMade marks a folder that a conversion did not make, or that was changed since.
+var ErrNotMade = errors.New("is not, or no longer, a folder that lowtoggle made")
+
+// listFiles returns the files of a folder by their paths in it, with slashes.
+func listFiles(dir string) (map[string]fs.FileInfo, error) {
+	files := map[string]fs.FileInfo{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(rel)], err = d.Info()
+		return err
+	})
+	return files, err
+}
+
+// record lists the files of the stage with their sizes and SHA-256. Those of shards are known.
+func (st *stage) record(ctx context.Context, shards []plan.Shard) (list []plan.File, err error) {
+	files, err := listFiles(st.dir)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]string{}
+	for _, s := range shards {
+		known[s.File] = s.Output
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name == journalName || name == plan.ManifestName {
+			continue
+		}
+		f := plan.File{Path: name, Size: files[name].Size(), SHA256: known[name]}
+		if f.SHA256 == "" {
+			if f.SHA256, err = digestFile(ctx, st.path(filepath.FromSlash(name)), func(int) {}); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// OpenMade reads and hashes all files of a folder. If the folder has no valid manifest, other files than the manifest
+// lists, or files that were changed, the error is an [ErrNotMade] that names them. Without a folder the error is
+// fs.ErrNotExist. event may be nil.
+func OpenMade(ctx context.Context, dir string, workers int, event func(progress.Event)) (*Made, error) {
+	if info, err := os.Lstat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, notMade(dir, "it is no folder")
+	}
+	man, err := plan.ReadManifest(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, notMade(dir, "it has no "+plan.ManifestName)
+	case err != nil:
+		return nil, notMade(dir, err.Error())
+	case man.Files == nil:
+		return nil, notMade(dir, "its "+plan.ManifestName+" lists no files, because an older version of lowtoggle wrote it")
+	}
+	files, err := listFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Made{man, dir, files}
+	return m, m.check(ctx, workers, event)
+}
+
+func notMade(dir, why string) error {
+	return weights.FileErrorf(dir, "%w", outError{fmt.Errorf("%w: %s", ErrNotMade, why), fs.ErrExist})
+}
+
+// check compares all files with the manifest.
+func (m *Made) check(ctx context.Context, workers int, event func(progress.Event)) error {
+	var total int64
+	listed := map[string]bool{plan.ManifestName: true}
+	for _, f := range m.Manifest.Files {
+		listed[f.Path] = true
+		total += f.Size
+	}
+	wrong := make([]string, len(m.Manifest.Files))
+	var read atomic.Int64
+	err := parallel.Run(ctx, len(m.Manifest.Files), parallel.Workers(workers), func(ctx context.Context, i int) error {
+		f := m.Manifest.Files[i]
+		info := m.files[f.Path]
+		switch {
+		case info == nil:
+			wrong[i] = f.Path + " is missing"
+			return nil
+		case !info.Mode().IsRegular() || info.Size() != f.Size:
+			wrong[i] = f.Path + " was changed"
+			return nil
+		}
+		sum, err := digestFile(ctx, filepath.Join(m.dir, filepath.FromSlash(f.Path)), func(n int) {
+			if event != nil {
+				event(progress.Event{Stage: "check", Done: read.Add(int64(n)), Total: total})
+			}
+		})
+		if err == nil && sum != f.SHA256 {
+			wrong[i] = f.Path + " was changed"
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	wrong = slices.DeleteFunc(wrong, func(s string) bool { return s == "" })
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
+		if !listed[name] {
+			wrong = append(wrong, name+" is not lowtoggle's")
+		}
+	}
+	const most = 10
+	if n := len(wrong); n > most {
+		wrong = append(wrong[:most:most], fmt.Sprintf("and %d more", n-most))
+	}
+	if len(wrong) > 0 {
+		return notMade(m.dir, strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
+// unchanged returns an error if a file has come, gone, or been written since m was opened. It reads no file.
+func (m *Made) unchanged() error {
+	files, err := listFiles(m.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		was, now := m.files[name], files[name]
+		if was == nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) {
+			return notMade(m.dir, name+" was changed during the conversion")
+		}
+	}
+	return nil
+}
+
+// SameSource returns an error if a shard of the model is not the one that was converted, or if a file is no longer the one
+// that was copied. It hashes all of them.
+func (m *Made) SameSource(ctx context.Context, src *weights.Model, workers int, event func(progress.Event)) error {
+	recorded := map[string]string{}
+	for _, f := range m.Manifest.Files {
+		if slices.Contains(src.Others, f.Path) && !m.rewrites(f.Path) {
+			recorded[f.Path] = f.SHA256
+		}
+	}
+	for _, s := range m.Manifest.Shards {
+		recorded[s.File] = s.Source
+	}
+	for _, f := range src.Files() {
+		if name := filepath.Base(f.Path); recorded[name] == "" {
+			return weights.FileErrorf(f.Path, "was not there when %s was made", m.dir)
+		}
+	}
+	names := slices.Sorted(maps.Keys(recorded))
+	var total, read atomic.Int64
+	return parallel.Run(ctx, len(names), parallel.Workers(workers), func(ctx context.Context, i int) error {
+		path := filepath.Join(src.Dir, filepath.FromSlash(names[i]))
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		total.Add(info.Size())
+		sum, err := digestFile(ctx, path, func(n int) {
+			if event != nil {
+				event(progress.Event{Stage: "check source", Done: read.Add(int64(n)), Total: total.Load()})
+			}
+		})
+		if err == nil && sum != recorded[names[i]] {
+			err = weights.FileErrorf(path, "has changed since %s was made", m.dir)
+		}
+		return err
+	})
+}
+
+// rewrites reports whether a conversion may write other bytes than the source's into a file beside the shards.
+func (m *Made) rewrites(name string) bool {
+	switch name {
+	case weights.IndexName, "README.md":
+		return true
+	case weights.ConfigName:
+		return m.Manifest.Plan.Request.Format != ""
+	}
+	return false
+}
