@@ -217,6 +217,10 @@ func (c *conversion) publish(ctx context.Context, f *partsFolder, man *plan.Mani
 	if err := errors.Join(c.copyOthers(ctx, st), c.writeCard(st)); err != nil {
 		return err
 	}
+	var err error
+	if man.Files, err = st.record(ctx, man.Shards); err != nil {
+		return err
+	}
 	js, err := man.Encode()
 	if err != nil {
 		return err

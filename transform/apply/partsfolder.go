@@ -101,8 +101,10 @@ func (f *partsFolder) open() error {
 	}
 	_, err := f.begun()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = f.begin(); errors.Is(err, fs.ErrExist) { // another part was quicker
-			_, err = f.begun()
+		if err = f.begin(); errors.Is(err, fs.ErrExist) { // another part may have been quicker
+			if _, now := f.begun(); !errors.Is(now, fs.ErrNotExist) {
+				err = now
+			}
 		}
 	}
 	for _, name := range []string{resultName, recordsName} {
