@@ -122,7 +122,8 @@ func newApp(stdout, stderr io.Writer) *cli.App {
    lowtoggle eval MODEL OUT        loss and perplexity, before and after
 
 Options may stand before or after the arguments. lowtoggle COMMAND --help explains a command.
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU.`
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU,
+75 run this part again (convert --part).`
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{model.Demo, model.Inspect, model.Plan, model.Convert, model.Verify, model.Eval,
 		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,

@@ -78,38 +78,59 @@ func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 
 // applyPlan applies the plan of a source to a folder that was checked.
 func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions) (_ *plan.Manifest, err error) {
-	if o.Table == nil {
-		o.Table = Passes
-	}
-	layout, err := s.layoutOf(p)
-	if err := errors.Join(err, o.Table.check(p), s.checkCustomCode(p)); err != nil {
+	src, err := s.toApply(ctx, p, &o)
+	if err != nil {
 		return nil, err
-	}
-	if o.Table.Moves(p) {
-		if err := checkAdapters(s.Model, layout); err != nil {
-			return nil, err
-		}
-	}
-	if err := o.useTokens(ctx, s, p); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(program.CheckHessians(p, o.Hessians), s.checkReference(p)); err != nil {
-		return nil, err
-	}
-	if s.compiled != p {
-		if s.compiler, err = s.compile(layout, o.Hessians, o.Table, p.Steps); err != nil {
-			return nil, err
-		}
 	}
 	defer func() {
 		s.results.Clear()
 		err = errors.Join(err, o.Tokens.releaseRounder())
 	}()
-	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, p, out,
-		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Replace: o.Replace, Progress: o.Progress, Keep: o.Folder.Keep,
-			Card: func(readme []byte) ([]byte, error) {
-				return o.Table.card(s.Model, p, layout, o.Folder.BaseModel, readme)
-			}})
+	return apply.Run(ctx, src, p, out, apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Replace: o.Replace, Progress: o.Progress,
+		Keep: o.Folder.Keep, Card: o.card(s, p)})
+}
+
+// card makes the result's model card of the source's.
+func (o *ApplyOptions) card(s *source, p *plan.Plan) func(readme []byte) ([]byte, error) {
+	table := o.Table
+	if table == nil {
+		table = Passes
+	}
+	return func(readme []byte) ([]byte, error) {
+		layout, err := s.layoutOf(p)
+		if err != nil {
+			return nil, err
+		}
+		return table.card(s.Model, p, layout, o.Folder.BaseModel, readme)
+	}
+}
+
+// toApply checks that a plan fits the source, and compiles the plan's steps.
+func (s *source) toApply(ctx context.Context, p *plan.Plan, o *ApplyOptions) (src apply.Source, err error) {
+	if o.Table == nil {
+		o.Table = Passes
+	}
+	layout, err := s.layoutOf(p)
+	if err := errors.Join(err, o.Table.check(p), s.checkCustomCode(p)); err != nil {
+		return src, err
+	}
+	if o.Table.Moves(p) {
+		if err := checkAdapters(s.Model, layout); err != nil {
+			return src, err
+		}
+	}
+	if err := o.useTokens(ctx, s, p); err != nil {
+		return src, err
+	}
+	if err := errors.Join(program.CheckHessians(p, o.Hessians), s.checkReference(p)); err != nil {
+		return src, err
+	}
+	if s.compiled != p {
+		if s.compiler, err = s.compile(layout, o.Hessians, o.Table, p.Steps); err != nil {
+			return src, err
+		}
+	}
+	return apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, nil
 }
 
 // useTokens gets the calibration statistics that a plan needs.

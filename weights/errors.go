@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -52,6 +53,9 @@ func TensorErrorf(file, tensor, format string, args ...any) error {
 	return &PlaceError{file, tensor, fmt.Errorf(format, args...)}
 }
 
+// ErrFault marks an error of mapped memory that could not be read.
+var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
+
 // Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
 // disk causes there into an error that begins with what. Without it the process would die.
 func Guard(what string, f func() error) (err error) {
@@ -61,7 +65,7 @@ func Guard(what string, f func() error) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case interface{ Addr() uintptr }: // the runtime's memory fault
-			err = FileErrorf(what, "reading failed: the file was cut short or its disk failed")
+			err = &PlaceError{File: what, Err: ErrFault}
 		default:
 			panic(r)
 		}

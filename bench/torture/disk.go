@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -52,7 +54,21 @@ func mount(parent string) (*disk, error) {
 		return nil, fmt.Errorf("mounting the disk in memory: %w", err)
 	}
 	go d.server.Serve()
-	return d, d.server.WaitMount()
+	return d, errors.Join(d.server.WaitMount(), keepDevices())
+}
+
+// keepDevices keeps the open files of /dev/fuse from the programs that are started. A program that had one would keep the disk
+// alive, and wait for its answers, after this process is killed.
+func keepDevices() error {
+	const list = "/proc/self/fd"
+	entries, err := os.ReadDir(list)
+	for _, e := range entries {
+		fd, notNumber := strconv.Atoi(e.Name())
+		if target, err := os.Readlink(path.Join(list, e.Name())); err == nil && notNumber == nil && target == "/dev/fuse" {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // unmount ends the disk.

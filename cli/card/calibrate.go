@@ -54,7 +54,7 @@ damaged one. A file of another card is never changed.
 Where a type has few points its coefficients stay near those of the built-in H200. The table
 shows the prediction error for families of patterns that the fit did not use.
 
-A table has the columns pattern, type, shape (MxNxK), role, joules and seconds (of one execution),
+A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
 and may have watts, clock_mhz and cold, in any order. Each type, shape and role needs a row of
 random weights such as normal(0,0.02), each type 12 rows besides. The card is named after OUT.
 After an interrupt the same command continues.
@@ -66,7 +66,7 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
-		&cli.StringSliceFlag{Name: "from", Usage: "fit to the series (or components) in `FOLDER`, or to a CSV file; measures nothing"},
+		&cli.StringSliceFlag{Name: "from", Usage: "fit to series (or components) in `FOLDER`, or to a CSV file"},
 		&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
 		deviceFlag, flag.JSON, flag.Quiet, flag.Log,
 	}),

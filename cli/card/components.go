@@ -36,7 +36,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes")
 	}
 	picture := c.String("output")
-	if err := outfile.CheckOutput(picture, nil, outfile.SVG); err != nil {
+	if err := outfile.CheckOutput(picture, nil, outfile.SVG, outfile.PNG); err != nil {
 		return err
 	}
 	file := out + componentsPostfix
@@ -72,7 +72,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 	} else {
 		r.print(c.App.Writer)
 	}
-	if failed := outfile.WritePicture(c, picture, r.picture()); failed != nil {
+	if failed := outfile.WriteChart(c, picture, r.picture()); failed != nil {
 		return failed
 	}
 	if err == nil && r.Unfit != "" {
@@ -343,7 +343,7 @@ func figures(v float64, digits int) string {
 }
 
 // picture draws a bar for every kernel, divided by component.
-func (r *componentsJSON) picture() []byte {
+func (r *componentsJSON) picture() chart.Chart {
 	title := r.Card + ": power by component, predicted; " + how(r.Simulated) + " beside each name"
 	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name, " + how(r.Simulated), With: []float64{0}}}
 	if r.Unfit != "" {
@@ -366,7 +366,7 @@ func (r *componentsJSON) picture() []byte {
 		}
 		p.Bars = append(p.Bars, bar)
 	}
-	return chart.Chart{Title: title, Panels: []chart.Panel{p}}.SVG()
+	return chart.Chart{Title: title, Panels: []chart.Panel{p}}
 }
 
 func watts(v float64) string { return fmt.Sprintf("%.0f W", v) }

@@ -99,7 +99,7 @@ func TestComponentsPicture(t *testing.T) {
 	}
 	r := componentsJSON{Model: m}
 	r.assess()
-	goldenfile.Same(t, "../../docs/power-components.svg", r.picture())
+	goldenfile.Same(t, "../../docs/power-components.svg", r.picture().SVG())
 }
 
 // TestSplitterOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.

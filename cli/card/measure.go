@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
@@ -55,6 +57,8 @@ The first block always runs to its end.
    lowtoggle measure --against 'const(1)' --against zeros --shape 4096x4096x4096 --dtype fp8
    lowtoggle measure --against 'normal(0,0.02) | round(4)'
    lowtoggle measure --against none                  # the copy alone: the noise of a run
+   lowtoggle measure --w MODEL: --against OUT: -o report.html     # or picture.svg, picture.png
+   lowtoggle measure --w MODEL: --against OUT: --csv > energy.csv
 
 With --serve, energy per token of running OpenAI-compatible servers is compared instead: the same
 prompts, a fixed number of requests in flight, in turns, in windows of 10 s. FILE has text, or
@@ -86,14 +90,17 @@ asked; 4: no GPU.`,
 		againstFlag,
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "no later block ends after `TIME`", DefaultText: "1m, servers 10m"},
-		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet, flag.Log,
+		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, csvFlag, benchFlag, flag.JSON, flag.Quiet, flag.Log,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
 			return err
 		}
-		if c.Bool("json") && c.Bool("bench") {
-			return exit.Usagef("--json and --bench exclude each other")
+		if err := oneFormat(c); err != nil {
+			return err
+		}
+		if err := outfile.CheckOutput(c.String("output"), nil, outfile.Pictures...); err != nil {
+			return err
 		}
 		if err := checkServeFlags(c); err != nil {
 			return err
@@ -109,6 +116,9 @@ asked; 4: no GPU.`,
 			return err
 		}
 		defer exit.CloseAll(&err, q.Close)
+		if err := outfile.CheckOutput(c.String("output"), q.models(), outfile.Pictures...); err != nil {
+			return err
+		}
 		cards, err := openMachines(c.String("device"), q.seed)
 		if err != nil {
 			return err
@@ -129,11 +139,20 @@ asked; 4: no GPU.`,
 		}
 		covered, failed := q.coverage()
 		failed = errors.Join(failed, writeMeasured(c, r, q.title(baseline), covered))
-		if !c.Bool("json") && !c.Bool("bench") {
-			printKernels(c.App.Writer, append(variants, baseline))
+		about := func(w io.Writer) {
+			printKernels(w, append(variants, baseline))
 			for _, name := range slices.Sorted(maps.Keys(covered)) {
-				term.Remark(c.App.Writer, "note", name+" "+covered[name].String())
+				term.Remark(w, "note", name+" "+covered[name].String())
 			}
+		}
+		if !c.Bool("json") && !c.Bool("bench") && !c.Bool("csv") {
+			about(c.App.Writer)
+		}
+		if failed == nil && c.String("output") != "" {
+			failed = measuredOutput(c, r, q.title(baseline), func(w io.Writer) {
+				printMeasured(w, r, q.title(baseline))
+				about(w)
+			})
 		}
 		if err == nil {
 			err = failed

@@ -19,7 +19,7 @@ var collectiveFlag = &cli.StringFlag{Name: "collective", Usage: "`NAME` or NAME,
 
 // measureCollective is measure --collective.
 func measureCollective(c *cli.Context) (err error) {
-	for _, name := range []string{"bench", "duty", "cold"} {
+	for _, name := range []string{"bench", "csv", "output", "duty", "cold"} {
 		if c.IsSet(name) {
 			return exit.Usagef("--%s and --collective exclude each other", name)
 		}

@@ -85,11 +85,19 @@ func measureServers(c *cli.Context) (err error) {
 }
 
 func writeServed(c *cli.Context, r *serve.Result) error {
-	if c.Bool("json") {
-		return term.JSON(c.App.Writer, r)
+	var err error
+	switch {
+	case c.Bool("json"):
+		err = term.JSON(c.App.Writer, r)
+	case c.Bool("csv"):
+		err = writeCSV(c.App.Writer, servedRows(r))
+	default:
+		serveReport{r}.print(c.App.Writer)
 	}
-	serveReport{r}.print(c.App.Writer)
-	return nil
+	if err != nil || c.String("output") == "" {
+		return err
+	}
+	return servedOutput(c, r)
 }
 
 // parseServers reads --serve and --null.

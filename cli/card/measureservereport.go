@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -16,20 +15,8 @@ import (
 type serveReport struct{ *serve.Result }
 
 func (r serveReport) print(w io.Writer) {
-	var ids []string
-	for _, c := range r.Cards {
-		if id := c.ID(); id != "" {
-			ids = append(ids, id)
-		}
-	}
-	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, strings.Join(ids, ", ")), printable.Quote(r.title()))
-	list := []serve.Comparison{{Summary: r.Baseline}}
-	if r.Null != nil {
-		null := *r.Null
-		null.Name += " (null)"
-		list = append(list, null)
-	}
-	list = append(list, r.Variants...)
+	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, cardIDs(r.Cards)), printable.Quote(r.title()))
+	list := comparisonsOf(r.Result)
 	energy := term.NewTable("server", "change per\noutput token", "95 %", "energy per\noutput token", "energy per\ntotal token", "power", "clock", "")
 	speed := term.NewTable("server", "change in\ntime per token", "95 %", "tokens\nper second", "TTFT\np50, ms", "TTFT\np99, ms", "ITL\np50, ms", "ITL\np99, ms")
 	for _, c := range list {
@@ -45,6 +32,17 @@ func (r serveReport) print(w io.Writer) {
 	speed.Print(w)
 	fmt.Fprintln(w)
 	r.remarks(w)
+}
+
+// comparisonsOf lists the baseline, its copy if there is one, and the variants.
+func comparisonsOf(r *serve.Result) []serve.Comparison {
+	list := []serve.Comparison{{Summary: r.Baseline}}
+	if r.Null != nil {
+		null := *r.Null
+		null.Name += " (null)"
+		list = append(list, null)
+	}
+	return append(list, r.Variants...)
 }
 
 // title describes the load.

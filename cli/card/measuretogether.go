@@ -21,23 +21,34 @@ func writeMeasured(c *cli.Context, r *measure.CardResults, title string, covered
 	if c.Bool("json") {
 		return term.JSON(w, measuredDocument{r, covered})
 	}
-	for _, one := range r.Cards {
-		report := measureReport{one.Result, title, one.Name}
-		switch {
-		case c.Bool("bench"):
-			report.bench(w)
-		case r.Several():
-			fmt.Fprintf(w, "%s:\n", printable.Quote(one.Name))
-			report.print(w)
-			fmt.Fprintln(w)
-		default:
-			report.print(w)
-		}
+	if c.Bool("csv") {
+		return writeCSV(w, measuredRows(r))
 	}
-	if r.Several() && !c.Bool("bench") {
-		printTogether(w, r)
+	if !c.Bool("bench") {
+		printMeasured(w, r, title)
+		return nil
+	}
+	for _, one := range r.Cards {
+		measureReport{one.Result, title, one.Name}.bench(w)
 	}
 	return nil
+}
+
+// printMeasured prints the report of every card, and of all together.
+func printMeasured(w io.Writer, r *measure.CardResults, title string) {
+	for _, one := range r.Cards {
+		report := measureReport{one.Result, title, one.Name}
+		if !r.Several() {
+			report.print(w)
+			continue
+		}
+		fmt.Fprintf(w, "%s:\n", printable.Quote(one.Name))
+		report.print(w)
+		fmt.Fprintln(w)
+	}
+	if r.Several() {
+		printTogether(w, r)
+	}
 }
 
 // measuredDocument is the JSON document of a comparison, with the part of models that it covers.

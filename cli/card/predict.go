@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 )
@@ -26,6 +27,8 @@ Patterns take the shapes of the first source from a file, or --shape.
    lowtoggle predict MODEL: --workload decode
    lowtoggle predict --w MODEL: --against OUT: --layers       the ratio between the two
    lowtoggle predict zeros --shape 4096x4096x4096 --dtype fp8
+   lowtoggle predict MODEL: OUT: -o report.html                or picture.svg, picture.png
+   lowtoggle predict zeros 'normal(0,0.02) | round(4)' --csv > energy.csv
 
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. The calibration must
 have it; the built-in one has no tf32.
@@ -35,11 +38,17 @@ samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, as arguments are"},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
 		&cli.BoolFlag{Name: "layers", Usage: "add a row for every layer", DisableDefaultText: true},
-		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
+		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, outfile.PictureFlag, csvFlag, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) (err error) {
+		if err := oneFormat(c); err != nil {
+			return err
+		}
 		f, err := readPredict(c)
 		if err != nil {
+			return err
+		}
+		if err := outfile.CheckOutput(c.String("output"), f.models(), outfile.Pictures...); err != nil {
 			return err
 		}
 		model, err := flag.ReadCalibration(c)

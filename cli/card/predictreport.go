@@ -15,23 +15,36 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// write writes predictions for a GPU.
+// write prints predictions for a GPU and writes the file that -o names.
 func (f *predictRequest) write(c *cli.Context, r *predict.Report, gpu string) error {
-	w := c.App.Writer
-	if !c.Bool("json") {
-		f.print(w, r, gpu)
-		return nil
+	var err error
+	switch {
+	case c.Bool("json"):
+		err = term.JSON(c.App.Writer, f.document(r))
+	case c.Bool("csv"):
+		err = writeCSV(c.App.Writer, predictedRows(r, f.layers))
+	default:
+		f.print(c.App.Writer, r, gpu)
 	}
-	if !f.layers {
-		for i := range r.Predictions {
-			r.Predictions[i].Layers = nil
+	if err != nil || c.String("output") == "" {
+		return err
+	}
+	return f.output(c, r, gpu)
+}
+
+// document is what predict --json prints.
+func (f *predictRequest) document(r *predict.Report) predictDocument {
+	shown := predict.Report{Predictions: slices.Clone(r.Predictions)}
+	for i := range shown.Predictions {
+		if !f.layers {
+			shown.Predictions[i].Layers = nil
 		}
 	}
-	d := predictDocument{Report: r}
-	if len(r.Predictions) == 1 {
-		d.Prediction = &r.Predictions[0]
+	d := predictDocument{Report: &shown}
+	if len(shown.Predictions) == 1 {
+		d.Prediction = &shown.Predictions[0]
 	}
-	return term.JSON(w, d)
+	return d
 }
 
 // predictDocument is what predict --json prints. For a single source, its fields stand at the top, too.

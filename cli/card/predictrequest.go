@@ -59,6 +59,9 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 	return f, f.readTokens(c.String("shape"), decode)
 }
 
+// models returns the files and folders that operands are read from.
+func (f *predictRequest) models() []string { return pathsOf(append(f.sources, f.x)...) }
+
 // readSources reads --w, every --against and the arguments, in this order. Without any, the source is the default
 // pattern.
 func (f *predictRequest) readSources(c *cli.Context) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -28,7 +29,7 @@ and the first with steady power (SSP).
 
    lowtoggle profile                                     # 8192³ in BF16
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
-   lowtoggle profile --w MODEL:TENSOR --shape 4096
+   lowtoggle profile --w MODEL:TENSOR --shape 4096 -o report.html
    lowtoggle profile --interleave 2048x2048x2048         # also each right after the other
    lowtoggle profile --copy 500MB                        # a copy, which multiplies nothing
    lowtoggle profile --json --readings > FILE            # later, without a GPU:
@@ -61,7 +62,7 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		&cli.IntFlag{Name: "bursts", Usage: "energy of `NUMBER` runs each of 10, 20, 30, 50 ms", DefaultText: "none"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "use the card for this `TIME` in all, such as 90s", DefaultText: "3m0s"},
 		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the trace into `FILE`, an .svg"},
+		outfile.PictureFlag,
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
 		deviceFlag, flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet, flag.Log,

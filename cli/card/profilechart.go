@@ -1,17 +1,21 @@
 package card
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/page"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
+	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
 // picture draws power on a logarithmic time axis, power over all of the time, and the clock.
-func (r profileReport) picture() []byte {
+func (r profileReport) picture() chart.Chart {
 	watts, after := chart.Axis{Label: "power, W", With: []float64{0}}, chart.Axis{Label: "time since the start of the work, s"}
 	early := chart.Panel{Title: r.title(), X: chart.Axis{Label: "time since the start of the work, ms", Log: 10}, Y: watts}
 	whole := chart.Panel{Title: "all of it", X: after, Y: watts}
@@ -37,18 +41,55 @@ func (r profileReport) picture() []byte {
 		}
 	}
 	clock.X.With = whole.X.With // both over the same times
-	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}.SVG()
+	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}
 }
 
-// draw draws the picture. Without a trace it leaves the file as it was.
+// draw draws the picture or writes the report. Without a trace a picture's file is left as it was.
 func (r profileReport) draw(c *cli.Context, path string) error {
-	if r.HasTrace() {
-		return outfile.WritePicture(c, path, r.picture())
-	}
-	if path != "" && !c.Bool("json") {
+	switch {
+	case path != "" && outfile.KindOf(path, outfile.Pictures...) == outfile.HTML:
+		return r.page(c).Write(c, path)
+	case r.HasTrace():
+		return outfile.WriteChart(c, path, r.picture())
+	case path != "" && !c.Bool("json"):
 		term.Remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
 	}
 	return nil
+}
+
+// page fills the report's page.
+func (r profileReport) page(c *cli.Context) *page.Page {
+	p, known := page.New(c, "Power over time", r.title()), knownHow(r.Simulated)
+	for _, f := range r.Profiles {
+		if s := f.Steady.SSP; s.Found {
+			p.Figure("steady power, "+r.nameOf(f), decimal(s.Watts, 1)+" W", fmt.Sprintf("95 %%: %s … %s W", decimal(s.Low, 1), decimal(s.High, 1)), known)
+			p.Figure("from the start to steady power", s.At.String(), "execution "+term.Count(s.Execution), known)
+		}
+	}
+	s := p.Section("Power and clock")
+	if r.HasTrace() {
+		for _, one := range split(r.picture()) {
+			s.Picture(one, "")
+		}
+	}
+	r.print(s)
+	p.Origin("power, clock and times", known, cardOrigin("", r.GPU, r.Card.ID())+", "+r.Date)
+	for _, sig := range r.signatures {
+		p.Origin("power by component", report.Predicted, sig.From)
+	}
+	return p
+}
+
+// split makes a chart of each panel, as narrow as a phone shows. Every name is in each legend. A panel whose title is the
+// chart's has none: the page has it.
+func split(c chart.Chart) (list []chart.Chart) {
+	for _, p := range c.Panels {
+		if p.Title == c.Title {
+			p.Title = ""
+		}
+		list = append(list, chart.Chart{Title: c.Title, Panels: []chart.Panel{p}, Width: report.Narrow})
+	}
+	return list
 }
 
 // traceLine draws a trace with a point in the middle of every cell. Times are in seconds.

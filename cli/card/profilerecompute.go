@@ -40,7 +40,7 @@ func recomputeProfile(c *cli.Context) error {
 	if c.IsSet("seed") {
 		q.seed = c.Uint64("seed")
 	}
-	if err := outfile.CheckOutput(q.picture, nil, outfile.SVG); err != nil {
+	if err := outfile.CheckOutput(q.picture, nil, outfile.Pictures...); err != nil {
 		return err
 	}
 	if err := q.readOptions(c); err != nil {

@@ -70,7 +70,7 @@ func TestProfileMet(t *testing.T) {
 	none := p
 	none.Trace, none.Milestones = nil, nil
 	r.asked, r.Profiles = 5e6, []profile.Profile{none}
-	if r.met() || !strings.Contains(string(r.picture()), "<svg") {
+	if r.met() || !strings.Contains(string(r.picture().SVG()), "<svg") {
 		t.Error("without a curve it is met, or cannot be drawn")
 	}
 }
@@ -123,7 +123,7 @@ func TestProfilePicture(t *testing.T) {
 		States: []profile.State{{At: -profile.Seconds(time.Millisecond)}, {At: profile.Seconds(time.Millisecond), SMClock: &mhz}},
 	}
 	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: &gemm.Problem{M: 2, N: 3, K: 4, Type: arith.BF16}}}, Profiles: []profile.Profile{p}}
-	text := string(profileReport{Result: r}.picture())
+	text := string(profileReport{Result: r}.picture().SVG())
 	for _, want := range []string{"<title>card: 2x3x4 bf16 stationary</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -72,7 +72,7 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	if err := q.readCopy(c); err != nil {
 		return nil, err
 	}
-	if err := outfile.CheckOutput(q.picture, nil, outfile.SVG); err != nil {
+	if err := outfile.CheckOutput(q.picture, q.models(), outfile.Pictures...); err != nil {
 		return nil, err
 	}
 	return q, q.readOptions(c)

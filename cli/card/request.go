@@ -47,6 +47,19 @@ func (q *request) operands() operand.Options {
 	return o
 }
 
+// pathsOf returns the files and folders that sources are read from.
+func pathsOf(sources ...operand.Source) (paths []string) {
+	for _, s := range sources {
+		if s.Path != "" {
+			paths = append(paths, s.Path)
+		}
+	}
+	return paths
+}
+
+// models returns the files and folders that operands are read from.
+func (q *request) models() []string { return pathsOf(append(q.against, q.w, q.x)...) }
+
 // Close closes the models that were opened for operands.
 func (q *request) Close() error {
 	if q.set == nil {

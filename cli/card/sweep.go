@@ -35,6 +35,7 @@ if --caps names them.
    lowtoggle sweep MODEL OUT --caps 300..700/50      or --caps 400,550,700
    lowtoggle sweep --against zeros --clocks 1000..1800/200
    lowtoggle sweep MODEL OUT --workload decode -o sweep.svg
+   lowtoggle sweep MODEL OUT --simulate -o report.html
 
 --w and --against replace MODEL and OUT; see measure --help.
 
@@ -56,7 +57,7 @@ measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 		&cli.StringFlag{Name: "w", Usage: "original weights: a `SOURCE`", DefaultText: "as usual"},
 		&cli.StringSliceFlag{Name: "against", Usage: "converted weights: a `SOURCE`", DefaultText: "none"},
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw energy and time into `FILE`, an .svg"},
+		outfile.PictureFlag,
 		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "`TIME` for a setting, such as 90s", DefaultText: "30s"},
 		precisionFlag, windowFlag, deviceFlag, flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
 	},
@@ -87,7 +88,7 @@ type sweepRequest struct {
 
 func readSweep(c *cli.Context) (*sweepRequest, error) {
 	q := &sweepRequest{workload: c.String("workload"), simulate: c.Bool("simulate"), picture: c.String("output")}
-	if err := outfile.CheckOutput(q.picture, nil, outfile.SVG); err != nil {
+	if err := outfile.CheckOutput(q.picture, nil, outfile.Pictures...); err != nil {
 		return nil, err
 	}
 	if err := q.checkFlags(c); err != nil {
@@ -108,6 +109,9 @@ func readSweep(c *cli.Context) (*sweepRequest, error) {
 	}
 	if len(q.against) > 1 {
 		return nil, exit.Usagef("--against is given %d times: a sweep compares two", len(q.against))
+	}
+	if err := outfile.CheckOutput(q.picture, q.models(), outfile.Pictures...); err != nil {
+		return nil, err
 	}
 	q.cold, q.meter.EDSk = q.workload == "decode", q.k[len(q.k)-1]
 	return q, nil

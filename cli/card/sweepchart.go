@@ -7,9 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// sweepChart draws energy and time over the power limit, and over the clock if clocks were locked; nil for a single
-// setting.
-func sweepChart(r *sweep.Result) []byte {
+// sweepChart draws energy and time over the power limit, and over the clock if clocks were locked. Of a single setting it has
+// no panels.
+func sweepChart(r *sweep.Result) chart.Chart {
 	word := how(r.Simulated)
 	if r.Predicted {
 		word = "predicted"
@@ -32,15 +32,15 @@ func sweepChart(r *sweep.Result) []byte {
 		time := sweepPanel(r, "time, "+word, axis.label, axis.of, func(f *sweep.Figures) (float64, []float64) { return f.RelativeTime, f.TimeInterval })
 		c.Panels = append(c.Panels, energy, time)
 	}
-	if c.Columns = 2; len(c.Panels) == 0 {
-		return nil
-	}
-	for i := range c.Panels[1:] { // each name once in the legend
-		for j := range c.Panels[i+1].Lines {
-			c.Panels[i+1].Lines[j].Name = ""
+	c.Columns = 2
+	for i, p := range c.Panels { // each name once in the legend
+		for j := range p.Lines {
+			if i > 0 {
+				p.Lines[j].Name = ""
+			}
 		}
 	}
-	return c.SVG()
+	return c
 }
 
 // sweepStyles of original and converted stay visible where the lines coincide.

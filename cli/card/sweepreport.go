@@ -30,8 +30,10 @@ func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error 
 	}
 	switch picture := sweepChart(r); {
 	case failed != nil || q.picture == "":
-	case picture != nil:
-		failed = outfile.WritePicture(c, q.picture, picture)
+	case outfile.KindOf(q.picture, outfile.Pictures...) == outfile.HTML:
+		failed = q.page(c, r).Write(c, q.picture)
+	case len(picture.Panels) > 0:
+		failed = outfile.WriteChart(c, q.picture, picture)
 	case !c.Bool("json"):
 		term.Remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
 	}

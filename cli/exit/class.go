@@ -33,6 +33,7 @@ const (
 	ClassOutput       Class = "output"        // nothing can be written at the place that is named
 	ClassOutputExists Class = "output-exists" // something stands at the output's place
 	ClassIO           Class = "io"            // the operating system failed to read or write
+	ClassTemporary    Class = "temporary"     // run the same command again: exit status 75
 	ClassNoGPU        Class = "no-gpu"        // there is no GPU, or its energy cannot be read
 	ClassGPU          Class = "gpu"           // the GPU is in use, out of memory, or lacks what is needed
 	ClassServer       Class = "server"        // a server that is measured does not answer as it should
@@ -48,6 +49,7 @@ var hints = map[Class]string{
 	ClassInput:        "check the file that is named",
 	ClassOutput:       "choose another place for the output",
 	ClassOutputExists: "choose another name, or move away what stands there",
+	ClassTemporary:    "run this part again",
 	ClassIO:           "check the disk's free space, the permissions and the disk, and run the command again",
 	ClassNoGPU:        "run the command on a machine with an NVIDIA GPU and its driver; lowtoggle predict needs none",
 	ClassGPU:          "end other programs on the GPU, and run the command again",
@@ -91,6 +93,8 @@ func classOf(err error) Class {
 		return ClassUsage
 	case NoGPU:
 		return ClassNoGPU
+	case TryAgain:
+		return ClassTemporary
 	}
 	switch {
 	case is[*panicError](err):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 )
 
 // Exit statuses. Scripts rely on them.
@@ -15,6 +16,8 @@ const (
 	WrongUsage = 2
 	Short      = 3 // done, but a check failed or a budget could not be met
 	NoGPU      = 4 // no GPU where one was asked for
+
+	TryAgain = 75 // a part of a conversion failed and may succeed if it is run again (EX_TEMPFAIL)
 )
 
 // usageError is an error in the command line itself.
@@ -39,6 +42,8 @@ func Status(err error) int {
 		return Done
 	case errors.Is(err, ErrShort):
 		return Short
+	case errors.Is(err, apply.ErrTemporary):
+		return TryAgain
 	case errors.As(err, &usage), errors.Is(err, transform.ErrArgument):
 		return WrongUsage
 	case measure.NoGPU(err):

@@ -60,6 +60,17 @@ scales, and with tokens also compensate. docs/quantised.md describes the formats
    lowtoggle convert MODEL OUT -o report.html            also a report to look at
    lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
                                                          earlier conversion
+   lowtoggle convert MODEL OUT --plan plan.json --part 3/16
+                                                         one of 16 parts, on any machine
+   lowtoggle convert MODEL OUT --plan plan.json --finish
+                                                         OUT of all parts
+
+--part K/N writes the K-th of N parts into OUT.partial, in any order and any number of times.
+--part auto takes K and N from Slurm's array job, or K from JOB_COMPLETION_INDEX (Kubernetes) and
+N from LOWTOGGLE_PARTS; auto/N names N, and Slurm's tasks are then numbered from 1 to N. --finish
+checks the parts without reading their data again. Exit status 75: run this part again (network,
+a full or vanished disk, an interrupt, or another process writes the same part). docs/scale.md
+has more.
 
 Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
 every layer; perplexity rose by more than --max-loss on the evaluation tokens; no weight was
@@ -67,6 +78,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
 		outfile.ReportFlag,
 		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
+		partFlag, finishFlag,
 		forceFlag,
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, folderFlags, flag.Common),
@@ -75,6 +87,9 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
 			return err
+		}
+		if inParts(c) {
+			return convertInParts(c, args)
 		}
 		path := c.String("output")
 		if err := outfile.CheckOutput(path, args, outfile.HTML); err != nil {

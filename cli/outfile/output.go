@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // Kind is the kind of an output file, as its name ends.
@@ -28,6 +29,9 @@ var ReportFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: 
 
 // VerifyReportFlag is -o of verify, whose --output is a number of tokens.
 var VerifyReportFlag = &cli.StringFlag{Name: "report", Aliases: []string{"o"}, Usage: "write a report to look at into `FILE`, an .html"}
+
+// Pictures are the kinds of files of commands that draw a picture or write a report; a pipe gets an SVG.
+var Pictures = []Kind{SVG, PNG, HTML}
 
 // PictureFlag is -o of commands that write a report or draw a picture.
 var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) into `FILE`"}
@@ -115,6 +119,20 @@ func WritePicture(c *cli.Context, path string, picture []byte) error {
 	return writeOutput(c, path, picture, "picture", "drawn into")
 }
 
+// WriteChart draws a chart as the file's name says, a PNG or else an SVG.
+func WriteChart(c *cli.Context, path string, picture chart.Chart) error {
+	data := []byte(nil)
+	if path != "" && ending(path) == PNG {
+		var err error
+		if data, err = picture.PNG(); err != nil {
+			return err
+		}
+	} else if path != "" {
+		data = picture.SVG()
+	}
+	return WritePicture(c, path, data)
+}
+
 func writeOutput(c *cli.Context, path string, data []byte, what, how string) error {
 	if path == "" {
 		return nil
@@ -122,7 +140,7 @@ func writeOutput(c *cli.Context, path string, data []byte, what, how string) err
 	if err := Write(path, data); err != nil {
 		return fmt.Errorf("%s: the %s could not be written: %w", path, what, err)
 	}
-	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !c.Bool("json") && !c.Bool("bench") {
+	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !c.Bool("json") && !c.Bool("bench") && !c.Bool("csv") {
 		term.Remark(c.App.Writer, what, how+" "+path)
 	}
 	return nil

@@ -29,6 +29,8 @@ var readers = map[string]string{
 	"transform.BaseModel":         "transform/card.FuzzWrite",
 	"transform.readRecipe":        "transform.FuzzRecipe",
 	"transform.resultRoom":        "– of the operating system",
+	"transform/apply.begun":       "– decoded into a version, a plan's digest and a count, each compared",
+	"transform/apply.check":       "– decoded into names, sizes and digests, each compared with a file's",
 	"transform/apply.writeCard":   "transform/card.FuzzWrite",
 	"transform/pass.givenOrders":  "– decoded into lists of numbers, each held against the layout",
 	"transform/plan.Previous":     "transform/plan.FuzzManifest",

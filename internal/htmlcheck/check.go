@@ -17,15 +17,15 @@ var children = map[string]string{
 	"": "html", "html": "head body", "head": "meta title style", "title": "#", "style": "#",
 	"body": "header main", "header": "h1 p", "main": "ul nav section", "nav": "ul", "section": "h2 " + flow,
 	"h1": "#", "h2": "#", "p": "# " + phrase, "span": "#", "strong": "#", "code": "#", "pre": "code", "a": "#",
-	"ul": "li", "li": "# " + phrase, "div": "table div dt dd figure", "dl": "div", "dt": "#", "dd": "#",
+	"ul": "li", "li": "# " + phrase, "div": "table figure", "b": "#",
 	"table": "thead tbody", "thead": "tr", "tbody": "tr", "tr": "th td", "th": "# br span", "td": "# br span",
 	"figure": "svg figcaption", "figcaption": "#", "details": "summary " + flow, "summary": "#",
 	"svg": "title g path rect text", "g": "title path rect text g", "path": "title", "text": "#", "rect": "title",
 }
 
 const (
-	phrase = "a span strong br code"
-	flow   = "p dl div pre details"
+	phrase = "a b span strong br code"
+	flow   = "p ul div pre details"
 )
 
 // void elements have no end tag, which XML wants.

@@ -71,7 +71,7 @@ func TestContents(t *testing.T) {
 	for _, want := range []string{
 		"<title>Conversion of &lt;foreign&gt;\\u202e</title>", `<span class="how predicted">predicted</span>`, `<span class="how simulated">simulated</span>`,
 		"energy<br>before", `<tr class="total">`, "<code>lowtoggle convert &lt;foreign&gt;\\u202e</code>", "NVIDIA H200 (H200-3f2a)", "lowtoggle 1, today.", "<details>",
-		`<div class="alert"><dt>warning</dt>`, `<a href="#section-2">Charts</a>`, `viewBox="0 0 420 `,
+		`<li class="alert"><b>warning:</b>`, `<a href="#section-2">Charts</a>`, `viewBox="0 0 420 `,
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s", want)

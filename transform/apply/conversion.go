@@ -180,7 +180,7 @@ func (c *conversion) extendIndex() error {
 		}
 		for _, e := range w.extras {
 			weightMap[e.info.Name] = shard
-			total += int64(len(e.data))
+			total += e.info.Size()
 		}
 	}
 	c.index = weights.EncodeIndex(weightMap, total)
@@ -277,6 +277,9 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	partial := filepath.Clean(out) + partialSuffix
 	if _, err := os.Lstat(partial); err == nil {
+		if begunInParts(partial) {
+			return fmt.Errorf("%s: this folder holds a conversion in parts: run its parts with --part and end with --finish, or move the folder away", partial)
+		}
 		if !resume {
 			return unfinished(partial)
 		}
@@ -292,6 +295,11 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 			return err
 		}
 	}
+	return CheckPlace(m, out)
+}
+
+// CheckPlace returns an error if out lies inside the model's folder, or if the model has names that a conversion writes.
+func CheckPlace(m *weights.Model, out string) error {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(out)))
 	if err != nil {
 		return err

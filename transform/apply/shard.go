@@ -63,7 +63,7 @@ type extra struct {
 
 // newExtra makes a tensor [n] in F32 whose elements are all value.
 func newExtra(name string, n int, value float32) extra {
-	e := extra{info: weights.Info{Name: name, DType: weights.F32, Shape: []int{n}}}
+	e := extra{info: weights.Info{Name: name, DType: weights.F32, Shape: []int{n}, End: int64(4 * n)}}
 	for range n {
 		e.data = binary.LittleEndian.AppendUint32(e.data, math.Float32bits(value))
 	}

@@ -1,39 +1,70 @@
 package verify
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
-	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// sameCard checks that the output's model card has the source's text, beside what lowtoggle writes.
+// cardName is the model card's file name.
+const cardName = "README.md"
+
+// sameCard checks that the output's model card has the source's lines, beside what a conversion writes.
 func (r *Report) sameCard(src, out *weights.Model) error {
-	var texts [2][]byte
+	var lines [2][]string
 	for i, m := range []*weights.Model{src, out} {
-		if i == 0 && !slices.Contains(m.Others, card.Name) {
+		if i == 0 && !slices.Contains(m.Others, cardName) {
 			continue
 		}
-		text, err := bounded.ReadFile(filepath.Join(m.Dir, card.Name), bounded.Config)
+		text, err := bounded.ReadFile(filepath.Join(m.Dir, cardName), bounded.Config)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && i == 1:
-			r.problem("file %s is missing from the output", card.Name)
+			r.problem("file %s is missing from the output", cardName)
 			return nil
 		case err != nil:
 			return err
 		}
-		texts[i] = text
+		lines[i] = ownLines(string(text))
 	}
-	if !bytes.Equal(card.Kept(texts[0]), card.Kept(texts[1])) {
-		r.problem("file %s has another text than the source's, beside the section and the fields of a conversion", card.Name)
+	if !slices.Equal(lines[0], lines[1]) {
+		r.problem("file %s has another text than the source's, beside the section and the fields of a conversion", cardName)
 	}
 	return nil
+}
+
+// ownLines returns the lines of a model card that no conversion writes: without empty lines, the section between two
+// comments, and the fields of the base model in the front matter. The rules around the front matter are left out, because a conversion
+// adds them to a card without front matter.
+func ownLines(card string) (own []string) {
+	for {
+		before, rest, found := strings.Cut(card, "<!-- lowtoggle: end -->")
+		i := strings.LastIndex(before, "<!-- lowtoggle: begin -->")
+		if !found || i < 0 {
+			break
+		}
+		card = before[:i] + rest
+	}
+	front, field := false, false // within the front matter, and within a field of the base model
+	for i, line := range strings.Split(strings.TrimPrefix(card, "\ufeff"), "\n") {
+		line = strings.TrimRight(line, "\r")
+		switch {
+		case strings.TrimRight(line, " \t") == "---" && (i == 0 || front):
+			front, field = i == 0, false
+		case front && (strings.HasPrefix(line, "base_model:") || strings.HasPrefix(line, "base_model_relation:")):
+			field = true
+		case field && front && line != "" && strings.ContainsRune(" \t-", rune(line[0])):
+		case line == "":
+		default:
+			own, field = append(own, line), false
+		}
+	}
+	return own
 }
 
 // leftOut lists what the manifest says was left out, as far as it is what may be.

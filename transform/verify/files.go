@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
-	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -38,7 +37,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 			r.reformatted() && (name == weights.IndexName || name == weights.ConfigName) {
 			continue // written by the conversion
 		}
-		if name == card.Name {
+		if name == cardName {
 			if err := r.sameCard(src, out); err != nil {
 				return err
 			}
@@ -58,7 +57,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 	for _, name := range out.Others {
 		switch {
 		case name == plan.ManifestName || slices.Contains(src.Others, name):
-		case name == card.Name:
+		case name == cardName:
 			if err := r.sameCard(src, out); err != nil {
 				return err
 			}

@@ -1,0 +1,155 @@
+package card
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/gemm/serve"
+)
+
+var csvFlag = &cli.BoolFlag{Name: "csv", Usage: "print comma-separated values and nothing else", DisableDefaultText: true}
+
+// oneFormat refuses flags that each decide what is printed.
+func oneFormat(c *cli.Context) error {
+	var given string
+	for _, name := range []string{"json", "bench", "csv"} {
+		switch {
+		case !c.Bool(name):
+		case given != "":
+			return exit.Usagef("--%s and --%s exclude each other", given, name)
+		default:
+			given = name
+		}
+	}
+	return nil
+}
+
+// csvHead names the columns. An empty cell is unknown. Energy, interval and time are relative to what the command compares with,
+// joules and seconds those of one pass.
+var csvHead = []string{"pattern", "type", "shape", "role", "relative_energy", "interval_low", "interval_high", "joules", "seconds", "watts", "clock_mhz", "origin"}
+
+// csvRow is a row of a table. Nil and 0 are unknown.
+type csvRow struct {
+	name, typ, shape, role string
+	relative               float64
+	interval               []float64
+	joules, seconds, watts float64
+	clock                  *float64
+	origin                 string // a calibration, or a card
+}
+
+func writeCSV(w io.Writer, rows []csvRow) error {
+	out := csv.NewWriter(w)
+	number := func(v float64) string {
+		if v == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', 8, 64)
+	}
+	table := [][]string{csvHead}
+	for _, r := range rows {
+		low, high, clock := "", "", ""
+		if len(r.interval) == 2 {
+			low, high = number(r.interval[0]), number(r.interval[1])
+		}
+		if r.clock != nil {
+			clock = number(*r.clock)
+		}
+		table = append(table, []string{r.name, r.typ, r.shape, r.role, number(r.relative), low, high, number(r.joules), number(r.seconds), number(r.watts), clock, r.origin})
+	}
+	if err := out.WriteAll(table); err != nil {
+		return fmt.Errorf("CSV: %w", err)
+	}
+	return nil
+}
+
+// product fills in type, shape and role.
+func (r csvRow) product(p *gemm.Problem) csvRow {
+	if p != nil {
+		r.typ, r.shape, r.role = p.Type.String(), dimensions(*p), "stationary"
+		if p.Streaming {
+			r.role = "streaming"
+		}
+	}
+	return r
+}
+
+// predictedRows has a row for every source, and with layers one for each of its layers.
+func predictedRows(r *predict.Report, layers bool) (rows []csvRow) {
+	known := func(v *float64) float64 {
+		if v == nil {
+			return 0
+		}
+		return *v
+	}
+	for _, p := range r.Predictions {
+		row := csvRow{name: p.Name, relative: p.Relative, interval: p.Interval[:], joules: known(p.Joules), seconds: known(p.Seconds), watts: known(p.Watts), clock: p.Clock, origin: p.Calibration}
+		rows = append(rows, row.product(p.Problem))
+		for _, l := range p.Layers {
+			if !layers || p.Count < 2 {
+				break
+			}
+			row := csvRow{name: p.Name + " " + l.Layer, relative: l.Relative, interval: l.Interval[:], joules: known(l.Joules), seconds: known(l.Seconds), watts: known(l.Watts), clock: l.Clock, origin: l.Calibration}
+			rows = append(rows, row.product(&l.Problem))
+		}
+	}
+	return rows
+}
+
+// measuredRows has a row for every load on every card, at every duty.
+func measuredRows(r *measure.CardResults) (rows []csvRow) {
+	for _, one := range r.Cards {
+		origin := cardOrigin(one.Name, one.GPU, one.Card.ID())
+		for _, res := range append([]*measure.Result{one.Result}, one.AtDuty...) {
+			var problem *gemm.Problem
+			if len(res.Products) == 1 {
+				problem = &res.Products[0].Problem
+			}
+			from := origin
+			if res.Pacing != nil {
+				from += fmt.Sprintf(", duty %.3g", res.Pacing.Duty)
+			}
+			for i, l := range res.Loads() {
+				row := csvRow{name: l.Name, relative: l.RelativeEnergy, interval: l.Interval, joules: l.Joules, seconds: l.Seconds, watts: l.Watts, clock: l.SMClock, origin: from}
+				if i == 0 {
+					row.relative = 1
+				}
+				rows = append(rows, row.product(problem))
+			}
+		}
+	}
+	return rows
+}
+
+// servedRows has a row for every server; joules and seconds are those of an output token.
+func servedRows(r *serve.Result) (rows []csvRow) {
+	for i, l := range comparisonsOf(r) {
+		row := csvRow{name: l.Name, relative: l.RelativeEnergy, interval: l.Interval, joules: l.Joules, seconds: l.Seconds, watts: l.Watts, clock: l.SMClock, origin: cardOrigin("", r.GPU, cardIDs(r.Cards))}
+		if i == 0 {
+			row.relative = 1
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// cardIDs lists the short ids of cards.
+func cardIDs(cards []power.Info) (text string) {
+	for _, c := range cards {
+		if id := c.ID(); id != "" && text != "" {
+			text += ", " + id
+		} else if id != "" {
+			text = id
+		}
+	}
+	return text
+}

@@ -1,0 +1,315 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+var (
+	partFlag   = &cli.StringFlag{Name: "part", Usage: "with --plan: write the part `K/N` of the shards, or auto"}
+	finishFlag = &cli.BoolFlag{Name: "finish", Usage: "with --plan: make OUT of all parts", DisableDefaultText: true}
+)
+
+// patience is how often --finish looks again for a file that is not visible yet: for 6 seconds in all.
+const patience = 6
+
+// inParts reports whether --part or --finish is given.
+func inParts(c *cli.Context) bool { return c.IsSet("part") || c.Bool("finish") }
+
+// convertInParts is convert with --part or --finish.
+func convertInParts(c *cli.Context, args []string) error {
+	part, err := partFlags(c)
+	if err != nil {
+		return err
+	}
+	o, err := planOptions(c)
+	if err != nil {
+		return err
+	}
+	p, err := givenPlan(c, c.String("plan"))
+	if err != nil {
+		return err
+	}
+	m, err := flag.OpenModel(args[0])
+	if err != nil {
+		return sourceFailed(c, args, part, err)
+	}
+	defer m.Close()
+	po := transform.PartOptions{Version: c.App.Version, Patience: patience,
+		ApplyOptions: transform.ApplyOptions{Family: o.Family, Workers: o.Workers}}
+	if c.Bool("finish") {
+		if po.Folder, err = folderOptions(c, m); err != nil {
+			return err
+		}
+		return finishParts(c, m, p, args, po)
+	}
+	return writePart(c, m, p, args, part, o, po)
+}
+
+// writePart is convert --part.
+func writePart(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, part apply.Part, o transform.Options, po transform.PartOptions) (err error) {
+	start := time.Now()
+	closeReference, err := openReference(c, &o)
+	defer exit.CloseAll(&err, closeReference)
+	if err != nil {
+		return err
+	}
+	var closeDevice func() error
+	po.Reference = o.Reference
+	po.Tokens, closeDevice, err = givenTokens(c, m, args[0], fmt.Sprintf("%s.part-%d", args[1], part.Number), o)
+	defer exit.CloseAll(&err, closeDevice)
+	if err != nil {
+		return err
+	}
+	event, end := term.Progress(c)
+	po.Progress = event
+	done, err := transform.ApplyPart(c.Context, m, p, args[1], part, po)
+	end()
+	if err != nil {
+		return partFailed(c, args, part, planError(c, err))
+	}
+	if err := finish(po.Tokens); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	if c.Bool("json") {
+		return term.JSON(c.App.Writer, partJSON{args[1], part.Number, part.Of, done.Whole, done.Bytes, took.Seconds(), append([]plan.Shard{}, done.Shards...)})
+	}
+	w := c.App.Writer
+	switch {
+	case done.Whole:
+		_, err = fmt.Fprintf(w, "%s was finished before\n", printable.Quote(args[1]))
+		return err
+	case len(done.Shards) == 0:
+		fmt.Fprintf(w, "part %v: has no shards\n", part)
+	case done.Before == len(done.Shards):
+		fmt.Fprintf(w, "part %v: was written before: %s, %s\n", part, term.Plural(len(done.Shards), "shard", "shards"), term.Size(done.Bytes))
+	default:
+		fmt.Fprintf(w, "part %v: written: %s, %s in %s\n", part, term.Plural(len(done.Shards), "shard", "shards"), term.Size(done.Bytes), term.Duration(took))
+	}
+	_, err = fmt.Fprintf(w, "when all parts are written: %s\n", partCommand(c, args, "--finish"))
+	return err
+}
+
+// partJSON is what convert --part --json prints.
+type partJSON struct {
+	Output   string       `json:"output"`
+	Part     int          `json:"part"`
+	Parts    int          `json:"parts"`
+	Finished bool         `json:"finished,omitempty"` // the output was finished before, and nothing was done
+	Bytes    int64        `json:"bytes"`
+	Seconds  float64      `json:"seconds"`
+	Shards   []plan.Shard `json:"shards"`
+}
+
+// finishParts is convert --finish.
+func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, po transform.PartOptions) error {
+	start := time.Now()
+	event, end := term.Progress(c)
+	po.Progress = event
+	man, before, err := transform.FinishParts(c.Context, m, p, args[1], po)
+	end()
+	if err != nil {
+		return notFinished(c, args, planError(c, err))
+	}
+	took, did := time.Since(start), "finished"
+	if before {
+		did = "was finished before"
+	}
+	if c.Bool("json") {
+		if err := term.JSON(c.App.Writer, convertReport(m, layoutOf(c, m), man, args[1], took)); err != nil {
+			return err
+		}
+	} else {
+		printPlan(c.App.Writer, m, p, layoutOf(c, m))
+		fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", printable.Quote(args[1]), did, term.Size(sizeOf(m, args[1], man)), term.Duration(took),
+			term.CommandLine(withReference(c, checkWith(c, p.Request, "verify", args[0], args[1])...)...))
+	}
+	return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))
+}
+
+// planError names the file of a plan that does not fit.
+func planError(c *cli.Context, err error) error {
+	if errors.Is(err, plan.ErrInvalid) {
+		return fmt.Errorf("%s: %w", c.String("plan"), err)
+	}
+	return err
+}
+
+// partFailed adds to the error of a part the command that runs the part again.
+func partFailed(c *cli.Context, args []string, part apply.Part, err error) error {
+	if missing := outfile.CheckParent(args[1]); errors.Is(err, fs.ErrNotExist) && missing != nil {
+		err = fmt.Errorf("part %v: %w", part, missing)
+	}
+	return fmt.Errorf("%w\nrun part %v again: %s", err, part, partCommand(c, args, "--part", part.String()))
+}
+
+// sourceFailed is partFailed for a source that cannot be opened. A shard that has vanished may have been there before.
+func sourceFailed(c *cli.Context, args []string, part apply.Part, err error) error {
+	err = apply.Temporary(err, args[1]+".partial")
+	if c.Bool("finish") {
+		return err
+	}
+	return fmt.Errorf("part %v: %w\nrun part %[1]v again: %s", part, err, partCommand(c, args, "--part", part.String()))
+}
+
+// notFinished adds to the error of --finish the commands that remain.
+func notFinished(c *cli.Context, args []string, err error) error {
+	var missing *apply.PartsError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	var lines strings.Builder
+	for i, n := range missing.Parts {
+		if i == mostCommands {
+			fmt.Fprintf(&lines, "\n  and so on")
+			break
+		}
+		fmt.Fprintf(&lines, "\n  %s", partCommand(c, args, "--part", apply.Part{Number: n, Of: missing.Of}.String()))
+	}
+	return fmt.Errorf("%w\nrun them again, then finish:%s\n  %s", err, lines.String(), partCommand(c, args, "--finish"))
+}
+
+// mostCommands is how many parts an error gives a command for.
+const mostCommands = 4
+
+// partCommand is the command line of another part or of the end of the same conversion.
+func partCommand(c *cli.Context, args []string, words ...string) string {
+	line := append(slices.Clone([]string{"convert", args[0], args[1], "--plan", c.String("plan")}), words...)
+	line = withArch(c, line...)
+	if words[0] == "--part" {
+		line = withTokens(c, withReference(c, line...)...)
+		if c.IsSet("device") {
+			line = append(line, "--device", c.String("device"))
+		}
+	}
+	return term.CommandLine(line...)
+}
+
+// partFlags reads --part, and refuses flags that do not go with --part or --finish.
+func partFlags(c *cli.Context) (part apply.Part, err error) {
+	name := "--part"
+	if c.Bool("finish") {
+		if name = "--finish"; c.IsSet("part") {
+			return part, exit.Usagef("--part and --finish exclude each other: run every part, then --finish")
+		}
+	}
+	if c.String("plan") == "" {
+		return part, exit.Usagef("%s needs a plan: write one with lowtoggle plan, and give --plan FILE", name)
+	}
+	if c.Bool("resume") {
+		return part, exit.Usagef("--resume and %s exclude each other: give the same command again, and it goes on", name)
+	}
+	if c.IsSet("output") {
+		return part, exit.Usagef("--output and %s exclude each other: lowtoggle verify can write a report of OUT", name)
+	}
+	if c.Bool("finish") {
+		for _, f := range []string{"tokens", "device", "search-dir"} {
+			if c.IsSet(f) {
+				return part, exit.Usagef("--finish needs no --%s: measure the loss of OUT with lowtoggle verify", f)
+			}
+		}
+		return part, nil
+	}
+	if part, err = parsePart(c.String("part"), os.Getenv); err != nil {
+		err = exit.Usage(fmt.Errorf("--part %s: %w", c.String("part"), err))
+	}
+	return part, err
+}
+
+// parsePart reads K/N, auto or auto/N.
+func parsePart(text string, getenv func(string) string) (part apply.Part, err error) {
+	number, of, slash := strings.Cut(text, "/")
+	if slash {
+		if part.Of, err = strconv.Atoi(of); err != nil || part.Of < 1 {
+			return part, errors.New("give two whole numbers, as in 3/16, or auto/16")
+		}
+	}
+	switch {
+	case number == "auto":
+		part, err = autoPart(part.Of, getenv)
+	case !slash:
+		err = errors.New("give two whole numbers, as in 3/16, or auto")
+	default:
+		if part.Number, err = strconv.Atoi(number); err != nil {
+			err = errors.New("give two whole numbers, as in 3/16, or auto")
+		}
+	}
+	if err != nil {
+		return part, err
+	}
+	return part, part.Check()
+}
+
+// Variables of --part auto.
+const (
+	slurmTask = "SLURM_ARRAY_TASK_ID"
+	kubeIndex = "JOB_COMPLETION_INDEX"
+	partsVar  = "LOWTOGGLE_PARTS"
+)
+
+// autoPart reads the part from the variables of an array job. of is the number of parts, if it is given.
+func autoPart(of int, getenv func(string) string) (apply.Part, error) {
+	read := func(name string) (n int, err error) {
+		if n, err = strconv.Atoi(getenv(name)); err != nil {
+			err = fmt.Errorf("the variable %s is %q, not a whole number", name, getenv(name))
+		}
+		return n, err
+	}
+	var err error
+	if of == 0 && getenv(partsVar) != "" {
+		if of, err = read(partsVar); err != nil {
+			return apply.Part{}, err
+		}
+	}
+	switch {
+	case getenv(slurmTask) != "":
+		id, err := read(slurmTask)
+		if err != nil || of != 0 {
+			return apply.Part{Number: id, Of: of}, err
+		}
+		return slurmPart(id, read)
+	case getenv(kubeIndex) != "":
+		index, err := read(kubeIndex)
+		if err == nil && of == 0 {
+			err = fmt.Errorf("%s is set, but not the number of parts: give auto/N, or set %s to the job's completions", kubeIndex, partsVar)
+		}
+		return apply.Part{Number: index + 1, Of: of}, err
+	}
+	return apply.Part{}, fmt.Errorf("neither %s (Slurm) nor %s (Kubernetes) is set: name the part, as in 3/16", slurmTask, kubeIndex)
+}
+
+// slurmPart is the place of a task in an array of tasks that follow each other.
+func slurmPart(id int, read func(string) (int, error)) (apply.Part, error) {
+	first, err := read("SLURM_ARRAY_TASK_MIN")
+	if err != nil {
+		return apply.Part{}, err
+	}
+	last, err := read("SLURM_ARRAY_TASK_MAX")
+	if err != nil {
+		return apply.Part{}, err
+	}
+	count, err := read("SLURM_ARRAY_TASK_COUNT")
+	if err == nil && last-first+1 != count {
+		err = fmt.Errorf("the array's %d tasks do not follow each other from %d to %d: give auto/N, which takes %s as the part", count, first, last, slurmTask)
+	}
+	return apply.Part{Number: id - first + 1, Of: count}, err
+}

@@ -1,0 +1,190 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// Part is one of several parts of a conversion. Every part writes some of the shards, on any machine and in any order.
+// [FinishParts] then makes the output of all shards.
+type Part struct {
+	Number int // from 1
+	Of     int // parts in all
+}
+
+// MostParts is the largest number of parts.
+const MostParts = 100_000
+
+func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
+
+// Check returns an error if there is no such part.
+func (p Part) Check() error {
+	switch {
+	case p.Of < 1 || p.Of > MostParts:
+		return fmt.Errorf("part %v: the number of parts must be from 1 to %d", p, MostParts)
+	case p.Number < 1 || p.Number > p.Of:
+		return fmt.Errorf("part %v: parts are numbered from 1 to %d", p, p.Of)
+	}
+	return nil
+}
+
+// divide returns the part, from 1, that writes each of the files whose sizes in bytes are given. The largest file goes first,
+// always to the part with the fewest bytes so far.
+func divide(sizes []int64, parts int) []int {
+	order := make([]int, len(sizes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	of, load := make([]int, len(sizes)), make([]int64, min(parts, len(sizes)))
+	for _, i := range order {
+		least := 0
+		for n := range load {
+			if load[n] < load[least] {
+				least = n
+			}
+		}
+		of[i] = least + 1
+		load[least] += max(1, sizes[i])
+	}
+	return of
+}
+
+// divide returns the part that writes each shard.
+func (c *conversion) divide(parts int) []int {
+	var sizes []int64
+	for _, f := range c.result().Files() {
+		sizes = append(sizes, f.Size())
+	}
+	return divide(sizes, parts)
+}
+
+// PartOptions of [RunPart] and [FinishParts].
+type PartOptions struct {
+	Workers  int                  // goroutines; required
+	Version  string               // of the program; all parts must have the same one
+	Progress func(progress.Event) // nil: none; called from several goroutines
+	// Patience is how often Finish looks again for a file that a part has written and that is not visible yet, as on some
+	// shared file systems. It waits 0.1 s before the first time, and then always twice as long.
+	Patience int
+	// Card and Keep are those of [Options], for Finish.
+	Card func(source []byte) ([]byte, error)
+	Keep []string
+}
+
+// PartDone is what a call of [RunPart] did.
+type PartDone struct {
+	Shards  []plan.Shard // of this part
+	Before  int          // number of these that earlier calls had written
+	Bytes   int64        // of the part's shards
+	Whole   bool         // the output was finished before; nothing was done
+	Partial string       // folder of the parts
+}
+
+// RunPart writes the shards of one part into out+".partial", and a record of each. Shards that earlier calls have written
+// are kept. A shard appears in the folder when it is on the disk, so a killed call leaves nothing that looks finished.
+// The parts' bytes are those of [Run].
+//
+// Two calls for the same part at a time: the second one is an [ErrTemporary]. So are errors of a full or vanished disk, of
+// the network, and the end of ctx. Parts of another plan, number of parts or version in the same folder are errors.
+func RunPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (*PartDone, error) {
+	done, err := runPart(ctx, src, p, out, part, o)
+	if err != nil {
+		return nil, fmt.Errorf("part %v: %w", part, Temporary(err, filepath.Clean(out)+partialSuffix))
+	}
+	return done, nil
+}
+
+func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (*PartDone, error) {
+	if err := part.Check(); err != nil {
+		return nil, err
+	}
+	c := &conversion{Source: src, plan: p, opt: Options{Workers: o.Workers, Progress: o.Progress}}
+	if o.Progress == nil {
+		c.opt.Progress = func(progress.Event) {}
+	}
+	f, err := newPartsFolder(out, p, part.Of, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if whole, err := f.finishedBefore(); err != nil || whole != nil {
+		return &PartDone{Whole: true}, err
+	}
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	work, err := f.lockPart(part.Number)
+	if err != nil {
+		return nil, err
+	}
+	defer work.close()
+	if whole, err := f.finishedBefore(); err != nil || whole != nil { // while this call made the folder anew
+		return &PartDone{Whole: true}, errors.Join(err, f.remove())
+	}
+	return c.writePart(ctx, f, work, part)
+}
+
+// writePart writes those shards of a part that have no valid record.
+func (c *conversion) writePart(ctx context.Context, f *partsFolder, work *partFolder, part Part) (*PartDone, error) {
+	done := &PartDone{Partial: f.dir}
+	steps := plan.ByTensor(c.plan.Steps)
+	var need int64
+	for i, of := range c.divide(part.Of) {
+		if of != part.Number {
+			continue
+		}
+		model, result := c.Model.Files()[i], c.result().Files()[i]
+		c.total += result.DataSize()
+		r, err := f.check(ctx, filepath.Base(model.Path), result, part.Number)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			done.Shards = append(done.Shards, r.Shard)
+			done.Before++
+			done.Bytes += r.Bytes
+			c.advance(result.DataSize())
+			continue
+		}
+		w, err := c.compileShard(ctx, model, result, c.Weights.Tensors(i), steps)
+		if err != nil {
+			return nil, err
+		}
+		c.shards = append(c.shards, w)
+		need += result.Size()
+	}
+	if err := checkRoom(f.dir, need); err != nil {
+		return nil, retry{err}
+	}
+	var closing errgroup.Group
+	for _, w := range c.shards {
+		name := filepath.Base(w.src.Path)
+		out, err := w.write(ctx, work.path(name))
+		if err = errors.Join(closing.Wait(), err); err != nil {
+			if out.file != nil {
+				out.file.Abort()
+			}
+			return nil, err
+		}
+		done.Shards = append(done.Shards, out.record)
+		closing = errgroup.Group{}
+		closing.Go(func() error {
+			if err := out.file.Close(); err != nil {
+				return err
+			}
+			size, err := f.add(work.path(name), out.record, part.Number)
+			done.Bytes += size
+			return err
+		})
+	}
+	return done, closing.Wait()
+}

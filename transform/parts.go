@@ -1,0 +1,75 @@
+package transform
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
+)
+
+// PartOptions are what a part of a plan is applied with. Resume does not apply: a part keeps what is written.
+type PartOptions struct {
+	ApplyOptions
+	Version  string // of the program; all parts must have the same one
+	Patience int    // of [FinishParts]; see [apply.PartOptions]
+}
+
+func (o *PartOptions) of() apply.PartOptions {
+	return apply.PartOptions{Workers: parallel.Workers(o.Workers), Version: o.Version, Patience: o.Patience, Progress: o.Progress}
+}
+
+// ApplyPart writes one part of the shards that [Apply] writes; see [apply.RunPart]. Parts need nothing from each other and may
+// run on different machines. [FinishParts] makes the folder out of them.
+func ApplyPart(ctx context.Context, m *weights.Model, p *plan.Plan, out string, part apply.Part, o PartOptions) (done *apply.PartDone, err error) {
+	if err := part.Check(); err != nil {
+		return nil, err
+	}
+	s, err := openParts(m, p, out, &o.ApplyOptions)
+	if err != nil {
+		return nil, err
+	}
+	src, err := s.toApply(ctx, p, &o.ApplyOptions)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		s.results.Clear()
+		err = errors.Join(err, o.Tokens.releaseRounder())
+	}()
+	return apply.RunPart(ctx, src, p, out, part, o.of())
+}
+
+// FinishParts makes the folder out of the shards that all parts have written; see [apply.FinishParts]. It needs neither tokens nor a
+// reference.
+func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
+	s, err := openParts(m, p, out, &o.ApplyOptions)
+	if err != nil {
+		return nil, false, err
+	}
+	options := o.of()
+	options.Keep, options.Card = o.Folder.Keep, o.card(s, p)
+	return apply.FinishParts(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, options)
+}
+
+// openParts opens the source of a plan, and checks the output's place.
+func openParts(m *weights.Model, p *plan.Plan, out string, o *ApplyOptions) (*source, error) {
+	format, err := formatOf(p, quantise.Format{})
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSource(m, o.Family, o.Tokens, nil, format, p.Request.Selection)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
+		return nil, err
+	}
+	if err := apply.CheckPlace(m, out); err != nil {
+		return nil, err
+	}
+	return s, s.useReference(o.Reference)
+}
