@@ -86,6 +86,7 @@ var given = []struct {
 	{"settings of an experiment, which its command or record has", map[string][]string{
 		"docs/accuracy.md":            {"1e-6 nats per token", "\n| 0.1 % |", "\n| 0.5 % |", "\n| 1.2 % |", "\n| 0.1 %, `--workload"},
 		"bench/measured_test.go":      {"sparse(50%)", "sparse(50%, block=64x64)", "normal(0,0.02)", "about ±4 levels", "--time 18s"},
+		"bench/cardsnotes_test.go":    {"-cards-time 75s"},
 		"bench/measurednotes_test.go": {"sparsify=0.5", "normal(0,0.02)"},
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
 		"bench/remaining_test.go":     {"copy of 500.0 MB"},
