@@ -103,7 +103,7 @@ os.rename(f, "components/" + r.get("card_id", "simulated") + ".json")'
 		;;
 	duty)
 		missing duty-decode.json || continue
-		status "$lowtoggle" measure --device "$device" --cold --shape $shape --duty 1,0.6,0.3 --window $window --precision 0.1% --time 2m \
+		status "$lowtoggle" measure --device "$device" --cold --shape $shape --duty 1,0.6,0.3 --window $window --precision 0.1% --time ${DUTY_TIME:-2m} \
 			--against 'normal(0,0.02) | round(4)' --against 'normal(0,0.02) | grid(4)' --against zeros --json --quiet > duty.tmp
 		mv duty.tmp duty-decode.json
 		short duty-decode.json 'for d in [r] + r.get("at_duty", []):
