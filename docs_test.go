@@ -16,7 +16,7 @@ import (
 // TestPassReference checks that docs/passes.md agrees with the table of passes.
 func TestPassReference(t *testing.T) {
 	var b bytes.Buffer
-	b.WriteString("# Passes and recipes\n\nGenerated from the table of passes by `go test . -update`.\n")
+	b.WriteString("# Which passes and recipes are there?\n\nGenerated from the table of passes by `go test . -update`.\n")
 	for _, r := range transform.Passes {
 		p := r.Pass
 		fmt.Fprintf(&b, "\n## %s\n\n`%s` · %s", p.Name, p.Usage, p.Class)
@@ -46,31 +46,52 @@ func TestReadmeIsShort(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
-// TestLinks checks that links between pages lead to files, and that the index of docs/ lists every page.
+// TestLinks checks that links between pages lead to files, and that the index of docs/ lists every page by its title, which is a
+// question.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[string]bool{filepath.Join("docs", "README.md"): true}
-	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
-			target := filepath.Join(filepath.Dir(page), l[1])
-			if _, err := os.Stat(target); err != nil {
+	index := filepath.Join("docs", "README.md")
+	for _, page := range append([]string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}, pages...) {
+		for _, l := range link.FindAllStringSubmatch(readText(t, page), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), l[1])); err != nil {
 				t.Errorf("%s links to %s: %v", page, l[1], err)
 			}
-			if page == filepath.Join("docs", "README.md") {
-				listed[target] = true
-			}
 		}
+	}
+	questions := map[string]string{}
+	for _, row := range indexRow.FindAllStringSubmatch(readText(t, index), -1) {
+		questions[filepath.Join("docs", row[2])] = row[1]
 	}
 	for _, page := range pages {
-		if !listed[page] {
-			t.Errorf("docs/README.md does not list %s", page)
+		title, _, _ := strings.Cut(readText(t, page), "\n")
+		title = strings.TrimPrefix(title, "# ")
+		if page != index && (title != questions[page] || !strings.HasSuffix(title, "?")) {
+			t.Errorf("%s has the title %q, and docs/README.md lists it as %q: both must be the question that it answers", page, title, questions[page])
 		}
 	}
+}
+
+var indexRow = regexp.MustCompile(`(?m)^\| (.*) \| \[[^]]*\]\(([^)]*\.md)\)( \(generated\))? \|$`)
+
+// TestPagesAreShort holds handwritten pages of docs/ to a length that one reads at once. Generated ones may be longer.
+func TestPagesAreShort(t *testing.T) {
+	const most = 250
+	for _, row := range indexRow.FindAllStringSubmatch(readText(t, filepath.Join("docs", "README.md")), -1) {
+		page, generated := filepath.Join("docs", row[2]), row[3] != ""
+		if n := strings.Count(readText(t, page), "\n"); n > most && !generated {
+			t.Errorf("%s has %d lines, at most %d are allowed: split it by questions", page, n, most)
+		}
+	}
+}
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

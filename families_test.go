@@ -41,7 +41,7 @@ func column(index string) int {
 // TestFamilyReference checks that docs/families.md agrees with the catalogue.
 func TestFamilyReference(t *testing.T) {
 	var b bytes.Buffer
-	b.WriteString("# Families\n\nGenerated from `weights/arch/families` by `go test . -update`.\n\n" +
+	b.WriteString("# What may be done to which architecture?\n\nGenerated from `weights/arch/families` by `go test . -update`.\n\n" +
 		"What may be done to an architecture's weights without changing its function? An *index* is a dimension that several\n" +
 		"tensors share, such as the neurons of an FFN; its *labels* are the positions along it. The labels of an index may\n" +
 		"take another **order** (o), other **signs** (s), or **powers of two** (2). In brackets: in some models only.\n" +

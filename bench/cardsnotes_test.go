@@ -2,7 +2,7 @@ package bench
 
 // These texts stand between the tables of docs/cards.md.
 const (
-	cardsIntroduction = `# How savings differ from card to card
+	cardsIntroduction = `# How much do savings differ from card to card?
 
 Generated from [bench/results/h200](../bench/results/h200) by ` + "`go test ./bench -run CardsPage -update`" + `. All %d cards are
 NVIDIA H200s with the same driver and power limit. An id such as H200-04df names a card: four hex digits of a hash of

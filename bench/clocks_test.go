@@ -55,9 +55,9 @@ func between(t *testing.T, p *profile.Profile, from, to string) clockRow {
 	return clockRow{seconds: (b.At - a.At).Seconds() / (b.Executions - a.Executions), reported: *b.SMClock}
 }
 
-// TestClockPage checks the part of docs/measuring.md about reported and effective clocks.
+// TestClockPage checks the part of docs/bursts.md about reported and effective clocks.
 func TestClockPage(t *testing.T) {
-	goldenfile.SameBetween(t, "../docs/measuring.md", "<!-- clocks: go test ./bench -run ClockPage -update -->\n", "<!-- end of clocks -->\n", clockPart(t))
+	goldenfile.SameBetween(t, "../docs/bursts.md", "<!-- clocks: go test ./bench -run ClockPage -update -->\n", "<!-- end of clocks -->\n", clockPart(t))
 }
 
 // dutyDecode is a comparison in decode, at several duties. It may be missing.

@@ -1,8 +1,8 @@
 package bench
 
-// The text of docs/components.md. The page's code writes the tables and fills in the figures.
+// The texts of docs/components.md and docs/components-accuracy.md. The page's code writes the tables and fills in the figures.
 
-const componentsIntroduction = `# Power by component
+const componentsIntroduction = `# Which component of the card draws the power?
 
 Generated from the built-in components and [bench/results](../bench/results/h200) by ` + "`go test ./bench -run Page -update`" + `.
 
@@ -20,10 +20,16 @@ predicted power. The coefficients are non-negative, and are fitted to kernels th
 components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h200.json`" + `).
 
 ![Components of an H200](power-components.svg)
+
+[components-accuracy.md](components-accuracy.md) compares the model with kernels that it has not seen.
 `
 
-const componentsAccuracy = `
-## How accurate is it?
+const componentsAccuracy = `# How accurate is the split by component?
+
+Generated from the built-in components and [bench/results](../bench/results/h200) by ` + "`go test ./bench -run Page -update`" + `.
+[components.md](components.md) explains the model.
+
+## Kernels of one card
 
 Every kernel below is unseen: it is held out, or left out of the fit in turn and predicted from the others. Between %.0f and
 %.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
@@ -151,7 +157,7 @@ product ran at the power cap, at a lower clock than the one before it.
 `
 
 const componentsScopes = `
-### Which power an H200 reports
+## Which power an H200 reports
 
 NVML names three scopes of power: the card, the module and the memory. An H200 has the mean power of the card and of the memory, and
 the present power of the card. It has no power of the module

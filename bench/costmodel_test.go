@@ -63,7 +63,7 @@ func ranks(values []float64) []float64 {
 	return rank
 }
 
-// groups of points, each with the mean error that is allowed: hardly more than docs/cost.md states.
+// groups of points, each with the mean error that is allowed: hardly more than docs/cost-accuracy.md states.
 var groups = []struct {
 	name string
 	typ  arith.Type
@@ -106,7 +106,7 @@ func in(list []cost.LeftOut, keep func(*cost.Series) bool) []cost.LeftOut {
 	return slices.DeleteFunc(slices.Clone(list), func(j cost.LeftOut) bool { return !keep(j.Series) })
 }
 
-// targetRank was asked for. docs/cost.md names the groups that miss it, and none may fall below leastRank.
+// targetRank was asked for. docs/cost-accuracy.md names the groups that miss it, and none may fall below leastRank.
 const targetRank, leastRank = 0.95, 0.945
 
 // TestCostModel checks the accuracy of the H200's model on families of patterns that its fit did not see.

@@ -16,21 +16,31 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// TestCostPage checks that docs/cost.md agrees with the calibration and the recorded measurements.
-func TestCostPage(t *testing.T) { goldenfile.Same(t, "../docs/cost.md", costPage(t)) }
-
-func costPage(t *testing.T) []byte {
+// TestCostPage checks that docs/cost.md and docs/cost-accuracy.md agree with the calibration and the recorded measurements.
+func TestCostPage(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {
 		t.Fatal(err)
 	}
+	goldenfile.Same(t, "../docs/cost.md", costPage(c))
+	goldenfile.Same(t, "../docs/cost-accuracy.md", costAccuracyPage(t, c))
+}
+
+// costPage is the page of the model: its steps and coefficients.
+func costPage(c *cost.Calibration) []byte {
 	var b bytes.Buffer
 	points := 0
 	for i := range c.Series {
 		points += len(c.Series[i].Points)
 	}
 	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(fittedCards(c)), strings.Join(slices.Sorted(maps.Keys(fittedCards(c))), ", "))
-	b.WriteString("\n## Accuracy on families that the fit has not seen\n")
+	costCoefficients(&b, c)
+	return b.Bytes()
+}
+
+// costAccuracyPage compares predictions with measurements that the fit has not seen.
+func costAccuracyPage(t *testing.T, c *cost.Calibration) []byte {
+	var b bytes.Buffer
 	b.WriteString(costJudged)
 	b.WriteString("\n| points | n | mean | worst | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
 	var far []cost.LeftOut
@@ -75,7 +85,6 @@ func costPage(t *testing.T) []byte {
 	costCards(t, &b, c)
 	costLayersTable(t, &b, c)
 	costBelowCap(t, &b, c)
-	costCoefficients(&b, c)
 	return b.Bytes()
 }
 
@@ -130,11 +139,11 @@ func worstSearchedInDecode(t *testing.T) (worst float64) {
 	return worst
 }
 
-// pruned weights, and zeros, are off by more than a point: docs/cost.md says why.
+// pruned weights, and zeros, are off by more than a point: docs/cost-accuracy.md says why.
 func pruned(name string) bool { return name == "zeros" || strings.HasPrefix(name, "sparsify") }
 
 // TestLayers checks predictions for a trained model's layers, converted by passes that no fit has seen, by at most so many points
-// as docs/cost.md states. Today's code makes the recorded predictions.
+// as docs/cost-accuracy.md states. Today's code makes the recorded predictions.
 func TestLayers(t *testing.T) {
 	seen, mean := 0, 0.0
 	totals := layersTotals(t)
@@ -332,7 +341,7 @@ func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 	fmt.Fprintf(b, " %s.\n", arith.Names(swapped))
 }
 
-const costIntroduction = `# The cost model
+const costIntroduction = `# How does the cost model work?
 
 Generated from the built-in calibration and [bench/results](../bench/results) by ` + "`go test ./bench -run Page -update`" + `.
 
@@ -348,10 +357,17 @@ The model predicts the power of a GEMM from samples of its operands' bits. It ha
    activity first raises the clock. Below the cap, it lowers the power.
 
 The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards (%s). They were measured by
-` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` and fitted by ` + "`lowtoggle calibrate OUT --from A --from B`" + `.
+` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` and fitted by ` + "`lowtoggle calibrate OUT --from A --from B`" + `. [cost-accuracy.md](cost-accuracy.md) compares the
+predictions with measurements that the fit has not seen.
 `
 
-const costJudged = `
+const costJudged = `# How accurate is the cost model?
+
+Generated from the built-in calibration and [bench/results](../bench/results) by ` + "`go test ./bench -run Page -update`" + `.
+[cost.md](cost.md) explains the model.
+
+## Patterns of classes that the fit has not seen
+
 The patterns are divided into classes: sorted values; random zeros, single or in blocks, whatever else is done to
 the values; rounding, grids and zeroed bits; random bits; constants and few values; shifts; repeated rows; repeated columns;
 signs; spread. Each point is predicted by a model and a response that were fitted without its whole class, and compared
@@ -375,9 +391,9 @@ predictions use have seen all classes.
 `
 
 const costFeaturesText = `
-## What each feature changes
+## The effect of each feature on the error
 
-Each cell is the change of the mean error above, in points, over all points of a type, if a feature is removed from the model, or if
+Each cell is the change of the mean error of the first table, in points, over all points of a type, if a feature is removed from the model, or if
 an unused one is added. A change below zero means better predictions. A feature that hardly varies among the points of a fit gets no
 coefficient, because it cannot be distinguished from the constant. Groups that are all zero, for example, occur in few classes.
 `

@@ -26,23 +26,26 @@ const counted = `cards\b|H200s\b|runs\b|series\b|architectures\b|models\b|kernel
 // generated maps pages to the sources of their generators. Generators compute their figures, except those in the texts of the
 // sources: each source counts as a page.
 var generated = map[string][]string{
-	"docs/cards.md":       {"bench/cardspage_test.go", "bench/cardsnotes_test.go"},
-	"docs/components.md":  {"bench/componentspage_test.go", "bench/componentstext_test.go"},
-	"docs/cost.md":        {"bench/costpage_test.go", "bench/belowcap_test.go"},
-	"docs/frontier.md":    {"bench/frontierpage_test.go"},
-	"docs/measured.md":    {"bench/measured_test.go", "bench/measurednotes_test.go"},
-	"docs/whole-model.md": {"bench/wholepage_test.go"},
-	"docs/takeaways.md":   {"bench/paper/takeawayspage_test.go"},
-	"docs/families.md":    nil, // of the files of architectures; it has no measurement
-	"docs/patterns.md":    nil, // of the language's steps and their limits
-	"docs/remaining.md":   {"bench/remaining_test.go"},
-	"docs/reproduce.md":   {"bench/paper/page.go", "bench/paper/pagemeasured.go", "bench/paper/text.go"},
+	"docs/cards.md":               {"bench/cardspage_test.go", "bench/cardsnotes_test.go"},
+	"docs/components.md":          {"bench/componentspage_test.go", "bench/componentstext_test.go"},
+	"docs/cost.md":                {"bench/costpage_test.go"},
+	"docs/cost-accuracy.md":       {"bench/costpage_test.go", "bench/belowcap_test.go"},
+	"docs/components-accuracy.md": {"bench/componentspage_test.go", "bench/componentstext_test.go"},
+	"docs/frontier.md":            {"bench/frontierpage_test.go"},
+	"docs/measured.md":            {"bench/measured_test.go", "bench/measurednotes_test.go"},
+	"docs/whole-model.md":         {"bench/wholepage_test.go"},
+	"docs/takeaways.md":           {"bench/paper/takeawayspage_test.go"},
+	"docs/families.md":            nil, // of the files of architectures; it has no measurement
+	"docs/patterns.md":            nil, // of the language's steps and their limits
+	"docs/remaining.md":           {"bench/remaining_test.go"},
+	"docs/reproduce.md":           {"bench/paper/page.go", "bench/paper/pagemeasured.go", "bench/paper/text.go"},
 }
 
 // parts maps pages to the sources of generators of their parts, between <!-- NAME: ... --> and <!-- end of NAME -->.
 var parts = map[string][]string{
-	"docs/measuring.md":        {"bench/nulls_test.go", "bench/clocks_test.go"},
-	"docs/power.md":            {"bench/profile_test.go"},
+	"docs/meter-error.md":      {"bench/nulls_test.go"},
+	"docs/bursts.md":           {"bench/clocks_test.go"},
+	"docs/power-h200.md":       {"bench/profile_test.go"},
 	"docs/quantised-energy.md": {"bench/quantisedpage_test.go"},
 	"docs/serving.md":          {"bench/servepage_test.go"},
 	"docs/sweep.md":            {"bench/sweeppage_test.go"},
@@ -78,8 +81,8 @@ var given = []struct {
 	}},
 	{"settings of the method, which are constants of the code, and those of its paper", map[string][]string{
 		"docs/power.md": {"every 20 or 100 ms", "a ramp of 10 ms", "takes 25 µs to 2 ms", "up to 0.1 s (the", "cells of 2.5 ms", "coarser than 50 ms", "less than 1 %, or",
-			"at most 3 %.", "drift by 1 % per second", "each 5 or 10 µs", "reads every 20 ms", "short runs of 10, 20, 30 and 50 ms", "one reading every 20 ms", "at least 92 % of the cells of a ramp to 920 W",
-			"(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The \"25 ms\" of the documentation is the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
+			"at most 3 %.", "drift by 1 % per second", "each 5 or 10 µs", "reads every 20 ms", "short runs of 10, 20, 30 and 50 ms", "at least 92 % of the cells of a ramp to 920 W"},
+		"docs/power-h200.md":           {"one reading every 20 ms", "(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The \"25 ms\" of the documentation is the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
 		"docs/recipes.md":              {"at most 1 MiB"},
 		"bench/componentstext_test.go": {"leakage·(°C − 50)", "within 1 and 5 %% of time", "off by at most 5 %% on average", "mean error is above 15 %%", "by at\n  most 20 %%"},
 	}},
@@ -92,7 +95,8 @@ var given = []struct {
 		"bench/remaining_test.go":     {"copy of 500.0 MB"},
 		"bench/nulls_test.go":         {"after weights of less than 97 %"},
 		"bench/profile_test.go":       {"the lowest 2.5 ms", "the first 50 ms", "after 50 ms", "after 75 ms", "more than 3 %", "first 50 ms (median)", "over 2 s (median)"},
-		"docs/measuring.md":           {"energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "0.4 runs whole", "18 s are short", "The two cards agree"},
+		"docs/measuring.md":           {"energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "18 s is a short", "The two cards agree"},
+		"docs/bursts.md":              {"0.4 runs whole"},
 		"docs/serving.md":             {"fit (0.3 each)"},
 		"docs/scaling.md":             {"relative to σ = 0.02", "| 0.04 | 0.08 | 0.16 | 0.32 | 0.64 | 1.28 | 2.56 |", "At σ = 0.64", "2⁻³ of σ = 0.02"},
 	}},

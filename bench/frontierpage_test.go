@@ -29,7 +29,7 @@ const frontierNotes = `
   In decode, the points of the same passes stayed within their budgets.
 - The trellis without compensation raised perplexity by {perplexity trellis-0.1} with {allowed trellis-0.1} allowed. convert measures this on
   the evaluation tokens and exits with status 3.
-- In decode the predicted savings are {decode too high} points too high ([cost.md](cost.md)).
+- In decode the predicted savings are {decode too high} points too high ([cost-accuracy.md](cost-accuracy.md)).
 - Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 followed on
   the card of the run of decode. These files cannot tell whether run 1 reads lower because of its card or because of the error that
   its copy shows.
@@ -76,7 +76,7 @@ type printer func(format string, args ...any)
 func (f *frontier) page() []byte {
 	var b bytes.Buffer
 	print := printer(func(format string, args ...any) { fmt.Fprintf(&b, format, args...) })
-	print(`# The frontier of accuracy and energy
+	print(`# What can be saved for a given rise of perplexity?
 
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
 How much energy does a given rise of perplexity save? All linear layers of %s were converted with --max-loss. Each

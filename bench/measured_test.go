@@ -164,7 +164,7 @@ func measuredPage(t *testing.T) []byte {
 	var b bytes.Buffer
 	print := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	null20, null60 := recordedRun(t, "null-20s"), recordedRun(t, "null-60s")
-	print(`# Measured on an H200
+	print(`# What was measured on an H200?
 
 Generated from [bench/results/h200](../bench/results/h200) by %s. Each file
 is the %s output of a command: card, driver, CUDA, date, command, every reading, and the null

@@ -32,7 +32,7 @@ const (
 	recipeNotes = `
 - These models were converted by an earlier version of the recipe, which chose ` + "`round=4`" + ` nearly everywhere. Today's
   recipe chooses ` + "`grid=16`" + ` nearly everywhere ([results.md](results.md)).
-- [cost.md](cost.md) compares the built-in cost model with these totals.
+- [cost-accuracy.md](cost-accuracy.md) compares the built-in cost model with these totals.
 - Decode in the streaming role (one block) and the rows by kind are less precise than the others.
 
 ## How it was recorded

@@ -173,9 +173,9 @@ func (p seat) effect(all []*measure.Result, of quantity) (mean, half float64) {
 	return sum / weights, stats.Student(freedom, 0.95) * math.Sqrt(squares/freedom/weights)
 }
 
-// TestNullsPage checks that docs/measuring.md agrees with the null comparisons of all records.
+// TestNullsPage checks that docs/meter-error.md agrees with the null comparisons of all records.
 func TestNullsPage(t *testing.T) {
-	goldenfile.SameBetween(t, "../docs/measuring.md", "<!-- copies: go test ./bench -run NullsPage -update -->\n", "<!-- end of copies -->\n", nullsSection(t, readNulls(t, recorded)))
+	goldenfile.SameBetween(t, "../docs/meter-error.md", "<!-- copies: go test ./bench -run NullsPage -update -->\n", "<!-- end of copies -->\n", nullsSection(t, readNulls(t, recorded)))
 }
 
 func nullsSection(t *testing.T, all []*measure.Result) string {

@@ -109,9 +109,9 @@ func TestProfilesAgree(t *testing.T) {
 	}
 }
 
-// TestPowerPage checks that the tables of docs/power.md agree with the recorded profiles.
+// TestPowerPage checks that the tables of docs/power-h200.md agree with the recorded profiles.
 func TestPowerPage(t *testing.T) {
-	goldenfile.SameBetween(t, "../docs/power.md", "<!-- profiles: go test ./bench -run PowerPage -update -->\n", "<!-- end of profiles -->\n",
+	goldenfile.SameBetween(t, "../docs/power-h200.md", "<!-- profiles: go test ./bench -run PowerPage -update -->\n", "<!-- end of profiles -->\n",
 		profileTables(profiledProducts(t)))
 	goldenfile.Same(t, "../docs/power-profile.svg", profilePlot(profiledProducts(t)))
 }

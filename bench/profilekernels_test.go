@@ -41,7 +41,7 @@ func readProfile(t *testing.T, path string) *profile.Result {
 	return &r
 }
 
-// TestPowerPageKernels checks that the tables of docs/power.md about kernels below the cap agree with their record.
+// TestPowerPageKernels checks that the tables of docs/power-h200.md about kernels below the cap agree with their record.
 func TestPowerPageKernels(t *testing.T) {
 	tables := kernelTables(profiledKernels(t))
 	for _, file := range tableProfiles {
@@ -49,7 +49,7 @@ func TestPowerPageKernels(t *testing.T) {
 			tables += "\n" + kernelTables(readProfile(t, recorded+file))
 		}
 	}
-	goldenfile.SameBetween(t, "../docs/power.md", "<!-- kernels: go test ./bench -run PowerPage -update -->\n", "<!-- end of kernels -->\n", tables)
+	goldenfile.SameBetween(t, "../docs/power-h200.md", "<!-- kernels: go test ./bench -run PowerPage -update -->\n", "<!-- end of kernels -->\n", tables)
 }
 
 // TestProfiledKernels checks the record: kernels below the cap keep steady power to the end, and bursts agree with the trace.

@@ -107,7 +107,7 @@ func nullRemains(t *testing.T, folder string) remainder {
 	p := pool(differences(readNulls(t, folder), false, energyOf))
 	half := p.Interval[1] - p.Mean
 	far := math.Abs(p.Mean) + half
-	r := remainder{"null", "the same weights twice ([measuring.md](measuring.md))", fmt.Sprintf("within ± %.2f %%", nullAsked),
+	r := remainder{"null", "the same weights twice ([meter-error.md](meter-error.md))", fmt.Sprintf("within ± %.2f %%", nullAsked),
 		fmt.Sprintf("%s %% ± %.3f, %d runs", signed(p.Mean, 3), half, p.runs), 0}
 	if far > nullAsked {
 		// The half width falls with the square root of the number of runs. A call adds four.
@@ -127,7 +127,7 @@ func profilesRemain(t *testing.T, folder string) (list []remainder) {
 		part, what, file string
 		before           *profile.Profile
 	}{
-		{"copy", "power over time of a GEMV ([power.md](power.md))", tableProfiles[0], of("1x8192x8192")},
+		{"copy", "power over time of a GEMV ([power-h200.md](power-h200.md))", tableProfiles[0], of("1x8192x8192")},
 		{"copy", "power over time of a copy", tableProfiles[1], of("copy of 500.0 MB")},
 		{"2048", "power over time of 2048³", tableProfiles[2], profiledProducts(t)[1].runs[0]},
 	} {

@@ -151,7 +151,7 @@ func copyLine(b *bytes.Buffer, s measure.WholeStep) {
 
 func (p wholePages) page() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `# Joules per token of a whole model
+	fmt.Fprintf(&b, `# How much energy per token does a whole model use, before and after?
 
 <!-- written by go test -run WholePage -update ./bench -->
 

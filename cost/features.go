@@ -85,7 +85,7 @@ func (f *Facts) Features() [featureCount]Feature {
 
 // The model's features. With weights from memory there are few products, so the bits of the weights in memory are features.
 // For FP8 so are weights that are not all zero: there the weights are the streaming operand (see [Model].Swapped).
-// The other features are those of simpler and of earlier models: docs/cost.md shows what they would change.
+// The other features are those of simpler and of earlier models: docs/cost-accuracy.md shows what they would change.
 var (
 	chipFeatures = []int{groupSum, accumulator, productMantissa, productSign, productAligned, streamingMantissa, streamingExponent,
 		streamingNonzero, stationaryNonzero, busLine, busOnes, busAny}

@@ -25,7 +25,7 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 		return nil, err
 	}
 	p := page{series: series, all: bySetup(results), assessed: Assess(results)}
-	p.print("# \"Input-Dependent Power Usage in GPUs\", measured again\n\n%s\n", intro)
+	p.print("# What did each experiment of \"Input-Dependent Power Usage in GPUs\" give?\n\n%s\n", intro)
 	p.measured()
 	p.takeaways()
 	p.remaining()

@@ -161,7 +161,7 @@ func runsOfRows(probes []*experiment.Series) (list []map[cost.Role]ofRuns) {
 	return list
 }
 
-const takeawaysIntro = `# The findings of "Input-Dependent Power Usage in GPUs" on H200s
+const takeawaysIntro = `# Do the findings of "Input-Dependent Power Usage in GPUs" hold on H200s?
 
 Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of GEMMs depends on
 their values, and stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. These are

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-const pageHead = `# Patterns
+const pageHead = `# How do I write a pattern?
 
 Generated from the table of operations by ` + "`go test ./cost/pattern -run Page -update`" + `.
 
