@@ -14,6 +14,15 @@ type Filling struct {
 // Fill starts a new file with the given head and a data section of dataLen bytes, which are 0 until they are written. A file that
 // exists is an error, and so is a disk without room for it, where the file system can tell.
 func Fill(path string, head []byte, dataLen int64) (*Filling, error) {
+	return fill(path, head, dataLen, reserve)
+}
+
+// FillSparse is [Fill] for a file with holes: what is not written takes no room, where the file system can do that.
+func FillSparse(path string, head []byte, dataLen int64) (*Filling, error) {
+	return fill(path, head, dataLen, func(*os.File, int64) error { return nil })
+}
+
+func fill(path string, head []byte, dataLen int64, reserve func(f *os.File, size int64) error) (*Filling, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ var Synth = &cli.Command{
 		flag.Seed,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
 		&cli.StringFlag{Name: "format", Usage: "write a quantised checkpoint in the format `NAME`", DefaultText: "none"},
+		&cli.BoolFlag{Name: "sparse", Usage: "leave holes in the files: one row in 128 of a matrix has values"},
+		&cli.IntSliceFlag{Name: "filled", Usage: "with --sparse: `NUMBER` of a file without holes, from 1; may be repeated", DefaultText: "none"},
 		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
 		flag.Arch,
 	}, flag.Common),
@@ -39,7 +41,10 @@ var Synth = &cli.Command{
 		if err != nil {
 			return err
 		}
-		o := synth.Options{Seed: c.Uint64("seed")}
+		o := synth.Options{Seed: c.Uint64("seed"), Sparse: c.Bool("sparse"), Filled: c.IntSlice("filled")}
+		if len(o.Filled) > 0 && !o.Sparse {
+			return exit.Usagef("--filled needs --sparse")
+		}
 		if o.Workers, err = flag.ReadWorkers(c); err != nil {
 			return err
 		}

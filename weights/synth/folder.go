@@ -24,6 +24,11 @@ type Options struct {
 	// Format is the layout of a quantised checkpoint, whose codes are those nearest to the weights that the same Seed gives without
 	// it. The linear layers within blocks are quantised, except routers. Default: no weight is quantised.
 	Format quantise.Format
+	// Sparse leaves holes in the files, which take no room on the disk: one row in 128 of a matrix has values, and all others
+	// are zero. Tensors that are no matrices, and scales, have all values. Formats are those of FP8 in blocks.
+	Sparse bool
+	// Filled are the numbers, from 1, of the files of a sparse model that have all values. Default: none.
+	Filled []int
 	// Family says which tensors there are. Default: the catalogue's for the config.
 	Family *arch.Family
 	// Workers is the number of goroutines that generate. Default GOMAXPROCS.
@@ -48,6 +53,9 @@ func Folder(ctx context.Context, config []byte, dir string, o Options) error {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	m, err := newModel(config, o)
+	if err == nil {
+		err = m.checkSparse(o)
+	}
 	if err != nil {
 		return err
 	}
@@ -80,6 +88,12 @@ func (m *model) write(ctx context.Context, tmp string, o Options) error {
 		if err := atomicfile.Write(filepath.Join(tmp, f.Name), f.Text); err != nil {
 			return err
 		}
+	}
+	if o.Sparse {
+		if err := m.writeSparse(ctx, tmp, o, progress); err != nil {
+			return err
+		}
+		return ctx.Err()
 	}
 	if m.format.Name != "" {
 		if err := m.fillQuantised(ctx, tmp, o, progress); err != nil {
