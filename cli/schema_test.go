@@ -74,6 +74,9 @@ func init() {
 			return map[string]any{"type": "object", "required": []any{"pass"}, "properties": map[string]any{"pass": text, "index": text, "tensor": text},
 				"description": "One decision of a pass on a tensor or an index. The pass's own data stand under the pass's name."}
 		},
+		reflect.TypeFor[plan.Plan](): func(s *schemas, t reflect.Type) any {
+			return map[string]any{"anyOf": []any{s.object(t), s.of(reflect.TypeFor[plan.Packed]())}}
+		},
 		reflect.TypeFor[verify.Tensor](): func(s *schemas, t reflect.Type) any {
 			o := s.object(t)
 			o["properties"].(map[string]any)["bits_zeroed"] = map[string]any{"type": "integer",

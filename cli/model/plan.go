@@ -23,7 +23,8 @@ var Plan = &cli.Command{
 	Usage:     "decide what to do to a model; write the plan and nothing else",
 	ArgsUsage: "MODEL",
 	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan applies it.
-With --json it goes to standard output, and to a file only if -o names one.
+A plan of more than 4 MiB is packed: a summary of its steps, then everything, compressed.
+With --json it goes to standard output, never packed, and to a file only if -o names one.
 
 Exit status 3: the plan was written, but one of these is true: the budget does not allow --passes
 in every layer; the weights are quantised and nothing is left to do; the tensors do not fit
@@ -78,6 +79,9 @@ config.json.`,
 			return err
 		}
 		if c.Bool("json") {
+			if js, err = p.Plain(); err != nil {
+				return err
+			}
 			if _, err := c.App.Writer.Write(js); err != nil {
 				return err
 			}

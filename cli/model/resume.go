@@ -81,11 +81,11 @@ func finished(c *cli.Context, m *weights.Model, out string, o transform.Options)
 }
 
 func samePlan(out string, was, now *plan.Plan) error {
-	a, err := was.Encode()
+	a, err := was.Plain()
 	if err != nil {
 		return err
 	}
-	b, err := now.Encode()
+	b, err := now.Plain()
 	if err == nil && string(a) != string(b) {
 		err = exit.OutputExists(weights.FileErrorf(out, "was made with another plan: name a new folder"))
 	}

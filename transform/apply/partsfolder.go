@@ -58,7 +58,7 @@ type partsFolder struct {
 }
 
 func newPartsFolder(out string, p *plan.Plan, parts int, version string) (*partsFolder, error) {
-	js, err := p.Encode()
+	js, err := p.Plain()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (f *partsFolder) finishedBefore() (*plan.Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", taken(f.out), err)
 	}
-	js, err := man.Plan.Encode()
+	js, err := man.Plan.Plain()
 	if err != nil {
 		return nil, err
 	}

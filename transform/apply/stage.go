@@ -218,11 +218,11 @@ func (st *stage) reopen(c *conversion) error {
 }
 
 func (st *stage) samePlan(was, now *plan.Plan) error {
-	a, err := was.Encode()
+	a, err := was.Plain()
 	if err != nil {
 		return err
 	}
-	b, err := now.Encode()
+	b, err := now.Plain()
 	if err == nil && string(a) != string(b) {
 		err = weights.FileErrorf(st.dir, "was begun with another plan: give the same options as before, or move the folder away")
 	}

@@ -121,9 +121,18 @@ var ErrInvalid = errors.New("invalid plan")
 // NothingLeft reports whether a plan does nothing to a model that has quantised weights.
 func (p *Plan) NothingLeft() bool { return len(p.Quantised) > 0 && len(p.Steps) == 0 }
 
-// Encode renders the plan as JSON with one line for each step, so that plans can be read and
-// compared line by line.
+// Encode renders the plan as JSON with one line for each step, so that plans can be read and compared line by line. A plan of more than
+// 4 MiB is packed: a summary stands in place of the steps, and everything follows, compressed, with a checksum.
 func (p *Plan) Encode() ([]byte, error) {
+	plain, err := p.Plain()
+	if err != nil || len(plain) <= plainBytes {
+		return plain, err
+	}
+	return p.pack(plain)
+}
+
+// Plain is [Plan.Encode] for a plan of any length, never packed. Digests of plans are of this form.
+func (p *Plan) Plain() ([]byte, error) {
 	head := *p
 	head.Steps, head.Predictions, head.Notes = nil, nil, nil
 	js, err := json.MarshalIndent(head, "", "  ")
@@ -170,9 +179,23 @@ func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
-// Decode reads a plan of version 1 or 2. Unknown fields are errors: a plan is complete or it is of another
+// Decode reads a plan of version 1 or 2, packed or not. Unknown fields are errors: a plan is complete or it is of another
 // version. What only the passes know is checked by who has them.
 func Decode(js []byte) (*Plan, error) {
+	var v struct {
+		Version int `json:"plan_version"`
+	}
+	if json.Unmarshal(js, &v) == nil && v.Version == packedVersion {
+		p, err := unpack(js)
+		if err != nil && !errors.Is(err, ErrInvalid) {
+			err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		return p, err
+	}
+	return decodePlain(js)
+}
+
+func decodePlain(js []byte) (*Plan, error) {
 	dec := json.NewDecoder(bytes.NewReader(js))
 	dec.DisallowUnknownFields()
 	var p Plan
@@ -189,7 +212,7 @@ func Decode(js []byte) (*Plan, error) {
 		return nil, fmt.Errorf("%w: there is no plan_version", ErrInvalid)
 	}
 	if p.Version < 1 || p.Version > Version {
-		return nil, fmt.Errorf("%w: version %d, this program reads versions 1 to %d", ErrInvalid, p.Version, Version)
+		return nil, fmt.Errorf("%w: version %d, this program reads versions 1 to %d", ErrInvalid, p.Version, packedVersion)
 	}
 	for i, s := range p.Steps {
 		if err := s.check(); err != nil {
