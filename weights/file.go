@@ -13,7 +13,8 @@ type File struct {
 	Tensors  []Info            // in the order of their data
 	Metadata map[string]string // the header's __metadata__
 	mapped   []byte
-	head     int // length of the head: length field and JSON
+	stamp    Stamp // when the file was opened
+	head     int   // length of the head: length field and JSON
 	byName   map[string]int
 	arranged bool     // not on a disk
 	parts    [][]byte // the tensors' data, if arranged
@@ -22,11 +23,11 @@ type File struct {
 // OpenFile maps path and checks its header completely; it reads no tensor data. The caller closes
 // the file. Errors about the contents are *FormatError.
 func OpenFile(path string) (*File, error) {
-	mapped, err := mapFile(path)
+	mapped, stamp, err := mapFile(path)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: path, mapped: mapped}
+	f := &File{Path: path, mapped: mapped, stamp: stamp}
 	if err := Guard(path, f.readHeader); err != nil {
 		f.Close()
 		var format *FormatError
@@ -116,24 +117,25 @@ func (f *File) Each(fn func(Tensor) error) error {
 	return nil
 }
 
-func mapFile(path string) ([]byte, error) {
+func mapFile(path string) ([]byte, Stamp, error) {
 	st, err := os.Stat(path) // before opening, which would wait at a pipe
 	if err != nil {
-		return nil, err
+		return nil, Stamp{}, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, FileErrorf(path, "is not a regular file")
+		return nil, Stamp{}, FileErrorf(path, "is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, Stamp{}, err
 	}
 	defer f.Close()
 	if st, err = f.Stat(); err != nil {
-		return nil, err
+		return nil, Stamp{}, err
 	}
 	if st.Size() == 0 {
-		return nil, nil // an empty mapping is not possible; the reader finds it truncated
+		return nil, stampOf(st), nil // an empty mapping is not possible; the reader finds it truncated
 	}
-	return mmap(f, int(st.Size()))
+	mapped, err := mmap(f, int(st.Size()))
+	return mapped, stampOf(st), err
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
-	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // check hashes the shards that an earlier call finished, and their sources. It removes shards whose digest is not the
@@ -49,7 +48,7 @@ func (c *conversion) check(ctx context.Context, st *stage) error {
 			return err
 		}
 		if source != was.Source && src != c.Model.Adapter {
-			return weights.FileErrorf(src.Path, "has changed since the conversion was begun: move %s away and convert again", st.dir)
+			return changedSource(src.Path, st.dir)
 		}
 		result, err := digestFile(ctx, st.path(f.name), advance)
 		f.damaged = source != was.Source || result != was.Output

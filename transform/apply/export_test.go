@@ -31,12 +31,14 @@ func conversionOf(m *weights.Model, p *plan.Plan, resume bool) *conversion {
 func (st *stage) Create(m *weights.Model, p *plan.Plan) error {
 	return st.create(conversionOf(m, p, false))
 }
-func (st *stage) Claim(p *plan.Plan) error { return st.claim(p) }
-func (st *stage) Lock() error              { return st.lock() }
-func (st *stage) InPlace() error           { return st.inPlace() }
-func (st *stage) Close()                   { st.close() }
-func (st *stage) Dir() string              { return st.dir }
-func (st *stage) Path(name string) string  { return st.path(name) }
+func (st *stage) Claim(m *weights.Model, p *plan.Plan) error {
+	return st.claim(conversionOf(m, p, false))
+}
+func (st *stage) Lock() error             { return st.lock() }
+func (st *stage) InPlace() error          { return st.inPlace() }
+func (st *stage) Close()                  { st.close() }
+func (st *stage) Dir() string             { return st.dir }
+func (st *stage) Path(name string) string { return st.path(name) }
 
 // Size is how many bytes a conversion of a model writes.
 func Size(m *weights.Model) int64 { return conversionOf(m, nil, false).size() }

@@ -1,11 +1,10 @@
 package apply
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
 // FuzzJournal: a journal is read or refused; reading it once more finds the same.
@@ -13,10 +12,12 @@ func FuzzJournal(f *testing.F) {
 	p := `{"plan_version": 2, "drop_in": true, "steps": []}`
 	f.Add([]byte(p + "\n" + `{"file": "a.safetensors", "source": "00", "output": "00"}` + "\n"))
 	f.Add([]byte(p + "\n" + `{"file": "a.safe`))
+	f.Add([]byte(`{"sources": {}}` + "\n" + p + "\n" + p))
+	f.Add([]byte(`{"sources":{"a.safetensors":{"bytes":8,"modified":1,"changed":2}}}` + "\n" + p + "\n"))
 	f.Add([]byte("null\nnull\n"))
 	path := filepath.Join(f.TempDir(), journalName)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		read := func() (*plan.Plan, []plan.Shard, error) {
+		read := func() (begun, error) {
 			journal, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -27,13 +28,13 @@ func FuzzJournal(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		p, records, err := read()
+		b, err := read()
 		if err != nil {
 			return
 		}
-		q, again, err := read()
-		if err != nil || (p == nil) != (q == nil) || len(again) != len(records) {
-			t.Errorf("%d shards, then %d (%v)", len(records), len(again), err)
+		again, err := read()
+		if err != nil || (b.plan == nil) != (again.plan == nil) || len(again.records) != len(b.records) || !maps.Equal(again.sources, b.sources) {
+			t.Errorf("%+v, then %+v (%v)", b, again, err)
 		}
 	})
 }

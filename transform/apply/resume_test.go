@@ -74,7 +74,7 @@ func TestStageThatAppearedMeanwhile(t *testing.T) {
 	if err := st.Create(m, p); !errors.Is(err, apply.ErrUnfinished) {
 		t.Errorf("error %v", err)
 	}
-	if err := st.Claim(p); !errors.Is(err, apply.ErrUnfinished) { // the lock is free, but the journal says whose it is
+	if err := st.Claim(m, p); !errors.Is(err, apply.ErrUnfinished) { // the lock is free, but the journal says whose it is
 		t.Errorf("error %v", err)
 	}
 	st.Close()

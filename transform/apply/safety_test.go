@@ -1,10 +1,13 @@
 package apply_test
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -37,33 +40,91 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// A source that changes between a kill and the resumption is not mixed with what was finished.
+// A source that changes between a kill and the resumption is not mixed with what was finished, nor converted by a plan that was
+// made for the earlier one.
 func TestResumeWithAnotherSource(t *testing.T) {
-	m, p := staged(t)
-	out := stopped(t, m, p)
-	parts := testmodel.Files(t, out+apply.PartialSuffix)
-	changed := false
-	for _, f := range m.Shards {
-		if _, done := parts[filepath.Base(f.Path)]; !done {
-			continue
-		}
-		for _, info := range f.Tensors {
-			if info.Size() > 2*4096 { // in the middle, where the plan's fingerprint of the model does not look
-				data, err := os.ReadFile(f.Path)
-				testmodel.OK(t, err)
-				data[int64(len(f.Head()))+info.Begin+info.Size()/2] ^= 1
-				testmodel.OK(t, os.WriteFile(f.Path, data, 0o666))
-				changed = true
+	for _, c := range []struct {
+		name               string
+		finished           bool // the shard that changes is finished
+		setBack, noSources bool // the time is set back; the journal is of an older version
+	}{
+		{"finished", true, false, false},
+		{"finished, by digests", true, true, true},
+		{"not finished", false, false, false},
+		{"not finished, time set back", false, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.setBack && runtime.GOOS != "linux" {
+				t.Skip("a time that is set back is noticed on Linux alone")
 			}
+			m, p := staged(t)
+			out := stopped(t, m, p)
+			parts := testmodel.Files(t, out+apply.PartialSuffix)
+			changed := false
+			for _, f := range m.Shards {
+				if _, done := parts[filepath.Base(f.Path)]; done == c.finished {
+					changed = changeUnseen(t, f, c.setBack) || changed
+				}
+			}
+			if !changed {
+				t.Fatal("no such shard has a large tensor")
+			}
+			if journal := filepath.Join(out+apply.PartialSuffix, apply.JournalName); c.noSources {
+				data, err := os.ReadFile(journal)
+				testmodel.OK(t, err)
+				_, rest, _ := bytes.Cut(data, []byte("\n"))
+				testmodel.OK(t, os.WriteFile(journal, rest, 0o666))
+			}
+			_, err := transform.Apply(t.Context(), testmodel.Open(t, m.Dir), p, out, transform.ApplyOptions{Resume: true})
+			testmodel.WantError(t, err, "has changed since the conversion was begun", out+apply.PartialSuffix)
+			if _, err := os.Lstat(out); err == nil {
+				t.Error("a mixture lies under the final name")
+			}
+		})
+	}
+}
+
+// changeUnseen changes a bit in the middle of a large tensor, where a plan's fingerprint of the model does not look. It returns false if
+// the file has no large tensor.
+func changeUnseen(t *testing.T, f *weights.File, setBack bool) bool {
+	t.Helper()
+	i := slices.IndexFunc(f.Tensors, func(info weights.Info) bool { return info.Size() > 2*4096 })
+	if i < 0 {
+		return false
+	}
+	info, err := os.Stat(f.Path)
+	testmodel.OK(t, err)
+	data, err := os.ReadFile(f.Path)
+	testmodel.OK(t, err)
+	data[int64(len(f.Head()))+f.Tensors[i].Begin+f.Tensors[i].Size()/2] ^= 1
+	testmodel.OK(t, os.WriteFile(f.Path, data, 0o666))
+	if setBack {
+		testmodel.OK(t, os.Chtimes(f.Path, info.ModTime(), info.ModTime()))
+	}
+	return true
+}
+
+// A source that changes while it is read ends the conversion, and so does one that another file replaces.
+func TestSourceChangesWhileItIsRead(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		m, p := staged(t)
+		last := m.Shards[len(m.Shards)-1]
+		out := filepath.Join(t.TempDir(), "out")
+		var once sync.Once
+		_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Progress: func(transform.Event) {
+			once.Do(func() {
+				data, err := os.ReadFile(last.Path)
+				testmodel.OK(t, err)
+				if replaced {
+					testmodel.OK(t, os.Remove(last.Path))
+				}
+				testmodel.OK(t, os.WriteFile(last.Path, data, 0o666))
+			})
+		}})
+		testmodel.WantError(t, err, last.Path, "was changed while it was read")
+		if _, err := os.Lstat(out); err == nil {
+			t.Error("a mixture lies under the final name")
 		}
-	}
-	if !changed {
-		t.Fatal("no finished shard has a large tensor")
-	}
-	_, err := transform.Apply(t.Context(), testmodel.Open(t, m.Dir), p, out, transform.ApplyOptions{Resume: true})
-	testmodel.WantError(t, err, "has changed since the conversion was begun", out+apply.PartialSuffix)
-	if _, err := os.Lstat(out); err == nil {
-		t.Error("a mixture lies under the final name")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"math"
 	"os"
@@ -156,7 +157,7 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 		}
 		return nil
 	})
-	if err := g.Wait(); err != nil {
+	if err := errors.Join(g.Wait(), w.src.Unchanged()); err != nil {
 		return out, err
 	}
 	for _, e := range w.extras {

@@ -1,12 +1,9 @@
 package apply
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,17 +12,12 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/lock"
-	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // partialSuffix follows the output's name while it is being made.
 const partialSuffix = ".partial"
-
-// journalName is the file in the stage that records the plan and each finished shard. The manifest holds the same. So the
-// journal is removed after the manifest is on the disk, and before the folder is renamed.
-const journalName = ".lowtoggle-journal"
 
 // stage is the temporary folder in which an output is written. The lock is on the folder itself, so it outlasts every
 // file in it and the renaming.
@@ -108,19 +100,19 @@ func (st *stage) create(c *conversion) error {
 			return errors.Join(err, os.Remove(st.dir))
 		}
 	}
-	return st.claim(c.plan)
+	return st.claim(c)
 }
 
 // claim begins the journal in a new folder. If another process has locked the folder in the meantime, claim leaves it to
 // that process. If another process has just finished the same output, claim removes the new folder.
-func (st *stage) claim(p *plan.Plan) error {
+func (st *stage) claim(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
 	if err := checkFree(st.out, st.old); err != nil {
 		return errors.Join(err, os.Remove(st.dir))
 	}
-	err := st.begin(p)
+	err := st.begin(c)
 	if errors.Is(err, fs.ErrExist) {
 		return unfinished(st.dir)
 	}
@@ -159,26 +151,6 @@ func (st *stage) close() {
 	st.folder.Close()
 }
 
-// begin starts a new journal; its first line is the plan.
-func (st *stage) begin(p *plan.Plan) (err error) {
-	st.journal, err = os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	return errors.Join(st.log(p), atomicfile.SyncFolder(st.dir))
-}
-
-func (st *stage) log(record any) error {
-	js, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	if _, err := st.journal.Write(append(js, '\n')); err != nil {
-		return err
-	}
-	return st.journal.Sync()
-}
-
 // reopen continues a stage: it reads the journal and removes unfinished files.
 func (st *stage) reopen(c *conversion) error {
 	if err := recognise(st.dir); err != nil {
@@ -191,28 +163,28 @@ func (st *stage) reopen(c *conversion) error {
 		os.Remove(st.dir) // fails if the folder is not empty; then it must stay
 		return err
 	}
-	begun, records, err := st.recorded(c.Model.Dir)
+	b, err := st.recorded(c.Model.Dir)
 	if err != nil {
 		return err
 	}
-	if begun != nil {
-		if err := st.samePlan(begun, c.plan); err != nil {
+	if b.plan != nil {
+		if err := errors.Join(st.samePlan(b.plan, c.plan), c.sameSources(st.dir, b.sources)); err != nil {
 			return err
 		}
 	}
-	for _, r := range records {
+	for _, r := range b.records {
 		if info, err := os.Lstat(st.path(r.File)); err == nil && info.Mode().IsRegular() && c.hasShard(r.File) {
 			st.finished[r.File], st.keep = r, true
 		}
 	}
 	switch {
 	case st.journal == nil:
-		err = st.begin(c.plan)
-		for _, r := range records {
+		err = st.begin(c)
+		for _, r := range b.records {
 			err = errors.Join(err, st.log(r))
 		}
-	case begun == nil: // killed before the plan was on the disk
-		err = st.log(c.plan)
+	case b.plan == nil: // killed before the plan was on the disk
+		err = st.log(journalSources{c.stamps()}, c.plan)
 	}
 	return errors.Join(err, st.removeUnfinished())
 }
@@ -249,65 +221,6 @@ func recognise(dir string) error {
 		}
 	}
 	return noConversion(dir)
-}
-
-// recorded reads the plan and the finished shards from the journal. A folder that only had to be renamed has no journal;
-// then recorded reads the manifest, and every other file must be one of the model's.
-func (st *stage) recorded(source string) (*plan.Plan, []plan.Shard, error) {
-	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
-	if err == nil {
-		st.journal = journal
-		p, records, err := readJournal(journal)
-		if err != nil {
-			err = weights.FileErrorf(journal.Name(), "%w", err)
-		}
-		return p, records, err
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
-	}
-	entries, err := os.ReadDir(st.dir)
-	if err != nil || len(entries) == 0 { // killed before the journal was begun
-		return nil, nil, err
-	}
-	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != plan.ManifestName && e.Name() != card.Name {
-			return nil, nil, noConversion(st.dir)
-		}
-	}
-	man, err := plan.ReadManifest(st.dir)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w (%w)", noConversion(st.dir), err)
-	}
-	return man.Plan, man.Shards, nil
-}
-
-// readJournal returns the plan and the finished shards. It removes a last line that is incomplete.
-func readJournal(f *os.File) (p *plan.Plan, records []plan.Shard, err error) {
-	r := bufio.NewReader(f)
-	var good int64
-	for first := true; ; first = false {
-		line, err := r.ReadBytes('\n')
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if first {
-			if p, err = plan.Decode(line); err != nil {
-				return nil, nil, err
-			}
-		} else {
-			var record plan.Shard
-			if err := json.Unmarshal(line, &record); err != nil {
-				return nil, nil, err
-			}
-			records = append(records, record)
-		}
-		good += int64(len(line))
-	}
-	return p, records, f.Truncate(good)
 }
 
 func (st *stage) removeUnfinished() error {
@@ -404,30 +317,4 @@ func (st *stage) fail(ctx context.Context, err error) error {
 		return resumable{fmt.Errorf("%w: finished parts are kept in %s; remove the cause (for example, free disk space) and resume to continue", err, st.dir)}
 	}
 	return errors.Join(err, os.RemoveAll(st.dir))
-}
-
-// Unfinished returns the plan of an interrupted conversion to out. It is nil if there is no such conversion, or if that
-// was interrupted before its plan was written.
-func Unfinished(out string) (*plan.Plan, error) {
-	dir := filepath.Clean(out) + partialSuffix
-	f, err := os.Open(filepath.Join(dir, journalName))
-	if errors.Is(err, fs.ErrNotExist) { // only the renaming is missing, or nothing was done
-		man, err := plan.ReadManifest(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return man.Plan, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	line, err := bufio.NewReader(f).ReadBytes('\n')
-	if err != nil {
-		return nil, nil // the plan was still being written
-	}
-	return plan.Decode(line)
 }

@@ -1,0 +1,190 @@
+package apply
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/transform/card"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// journalName is the file in the stage that records the plan and each finished shard. The manifest holds the same. So the
+// journal is removed after the manifest is on the disk, and before the folder is renamed.
+const journalName = ".lowtoggle-journal"
+
+// journalSources is the first line of the journal. It holds the stamps of the source's shards, which tell whether a shard that has no
+// record yet was changed since the plan was made. The plan is the next line, then come the records of finished shards.
+type journalSources struct {
+	Sources map[string]weights.Stamp `json:"sources"` // by file name
+}
+
+// sourcesPrefix begins the line of the sources. Journals of older versions have none.
+var sourcesPrefix = []byte(`{"sources":`)
+
+// stamps returns the stamps of the source's shards, without the adapter: the plan does not identify it.
+func (c *conversion) stamps() map[string]weights.Stamp {
+	stamps := map[string]weights.Stamp{}
+	for _, f := range c.Model.Files() {
+		if f != c.Model.Adapter {
+			stamps[filepath.Base(f.Path)] = f.Stamp()
+		}
+	}
+	return stamps
+}
+
+// sameSources returns an error if a shard of the source has another stamp than when the journal was begun.
+func (c *conversion) sameSources(dir string, was map[string]weights.Stamp) error {
+	now := c.stamps()
+	for _, f := range c.Model.Files() {
+		name := filepath.Base(f.Path)
+		if stamp, ok := was[name]; ok && f != c.Model.Adapter && stamp != now[name] {
+			return changedSource(f.Path, dir)
+		}
+	}
+	return nil
+}
+
+func changedSource(path, dir string) error {
+	return weights.FileErrorf(path, "has changed since the conversion was begun: move %s away and convert again", dir)
+}
+
+// begin starts a new journal.
+func (st *stage) begin(c *conversion) (err error) {
+	st.journal, err = os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.log(journalSources{c.stamps()}, c.plan), atomicfile.SyncFolder(st.dir))
+}
+
+// log adds lines to the journal.
+func (st *stage) log(records ...any) error {
+	var lines []byte
+	for _, r := range records {
+		js, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, js...), '\n')
+	}
+	if _, err := st.journal.Write(lines); err != nil {
+		return err
+	}
+	return st.journal.Sync()
+}
+
+// begun is what a journal says.
+type begun struct {
+	sources map[string]weights.Stamp // nil: an older version wrote the journal
+	plan    *plan.Plan               // nil: the process ended before the plan was on the disk
+	records []plan.Shard             // of finished shards
+}
+
+// recorded reads the plan and the finished shards from the journal. A folder that only had to be renamed has no journal;
+// then recorded reads the manifest, and every other file must be one of the model's.
+func (st *stage) recorded(source string) (b begun, err error) {
+	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
+	if err == nil {
+		st.journal = journal
+		if b, err = readJournal(journal); err != nil {
+			err = weights.FileErrorf(journal.Name(), "%w", err)
+		}
+		return b, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	entries, err := os.ReadDir(st.dir)
+	if err != nil || len(entries) == 0 { // killed before the journal was begun
+		return b, err
+	}
+	for _, e := range entries {
+		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != plan.ManifestName && e.Name() != card.Name {
+			return b, noConversion(st.dir)
+		}
+	}
+	man, err := plan.ReadManifest(st.dir)
+	if err != nil {
+		return b, fmt.Errorf("%w (%w)", noConversion(st.dir), err)
+	}
+	return begun{plan: man.Plan, records: man.Shards}, nil
+}
+
+// readJournal removes a last line that is incomplete, and all lines if the plan is not among the others.
+func readJournal(f *os.File) (b begun, err error) {
+	r := bufio.NewReader(f)
+	var good int64
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = b.add(line)
+		}
+		if err != nil {
+			return begun{}, err
+		}
+		good += int64(len(line))
+	}
+	if b.plan == nil {
+		return begun{}, f.Truncate(0)
+	}
+	return b, f.Truncate(good)
+}
+
+func (b *begun) add(line []byte) (err error) {
+	switch {
+	case b.plan == nil && b.sources == nil && bytes.HasPrefix(line, sourcesPrefix):
+		var s journalSources
+		err = json.Unmarshal(line, &s)
+		b.sources = s.Sources
+	case b.plan == nil:
+		b.plan, err = plan.Decode(line)
+	default:
+		var record plan.Shard
+		err = json.Unmarshal(line, &record)
+		b.records = append(b.records, record)
+	}
+	return err
+}
+
+// Unfinished returns the plan of an interrupted conversion to out. It is nil if there is no such conversion, or if that
+// was interrupted before its plan was written.
+func Unfinished(out string) (*plan.Plan, error) {
+	dir := filepath.Clean(out) + partialSuffix
+	f, err := os.Open(filepath.Join(dir, journalName))
+	if errors.Is(err, fs.ErrNotExist) { // only the renaming is missing, or nothing was done
+		man, err := plan.ReadManifest(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return man.Plan, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return nil, nil // the plan was still being written
+		}
+		if !bytes.HasPrefix(line, sourcesPrefix) {
+			return plan.Decode(line)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package weights
+
+import (
+	"io/fs"
+	"os"
+)
+
+// Stamp tells whether a file was changed, without reading its data. On Linux that includes changes after which the time of the last
+// write was set back.
+type Stamp struct {
+	Bytes    int64 `json:"bytes"`
+	Modified int64 `json:"modified"`          // time of the last write, in ns since 1970
+	Changed  int64 `json:"changed,omitempty"` // time of the last change of the data or the inode, in ns since 1970; 0 outside Linux
+}
+
+func stampOf(info fs.FileInfo) Stamp {
+	return Stamp{info.Size(), info.ModTime().UnixNano(), changed(info)}
+}
+
+// Stamp returns the stamp that the file had when it was opened.
+func (f *File) Stamp() Stamp { return f.stamp }
+
+// Unchanged returns an error if the file at the path has another size or another time of the last write than when it was opened.
+func (f *File) Unchanged() error {
+	if f.arranged {
+		return nil
+	}
+	info, err := os.Stat(f.Path)
+	if err != nil {
+		return err
+	}
+	if now := stampOf(info); now.Bytes != f.stamp.Bytes || now.Modified != f.stamp.Modified {
+		return FileErrorf(f.Path, "was changed while it was read: convert again once nothing writes to it")
+	}
+	return nil
+}
