@@ -172,7 +172,10 @@ func digest(ctx context.Context, f *weights.File) (string, error) {
 		}
 		return nil
 	})
-	return hex.EncodeToString(h.Sum(nil)), err
+	if err != nil {
+		return "", err // after a disk's fault in the middle of a block, Sum would panic
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 func sameFile(a, b string) (bool, error) {

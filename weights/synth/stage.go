@@ -18,7 +18,7 @@ import (
 func stage(dir string, fill func(tmp string) error) (err error) {
 	dir = filepath.Clean(dir)
 	if err := mustNotExist(dir); err != nil {
-		return err
+		return errors.Join(err, removeLeft(prefix(dir)))
 	}
 	parent := filepath.Dir(dir)
 	tmp, held, err := temporary(dir)

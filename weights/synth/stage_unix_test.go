@@ -3,6 +3,8 @@
 package synth
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,5 +41,15 @@ func TestLeftovers(t *testing.T) {
 	}
 	if _, err := os.Lstat(dir); err != nil {
 		t.Error(err)
+	}
+	// Once the result is there, a call that only says so removes what another one left.
+	if err := os.Mkdir(name("1"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := stage(dir, nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("error %v, want %v", err, fs.ErrExist)
+	}
+	if _, err := os.Lstat(name("1")); err == nil {
+		t.Errorf("%s stays", name("1"))
 	}
 }
