@@ -117,7 +117,7 @@ func (c *campaign) run(ctx context.Context, length time.Duration) (*record, erro
 
 // trial runs the trial of a number: the seed and the number choose the scenario, these and its name the faults.
 func (c *campaign) trial(ctx context.Context, t *tester, number int) error {
-	s := pick(rand.New(rand.NewPCG(c.seed, uint64(number))), c.scenarios)
+	s := drawScenario(rand.New(rand.NewPCG(c.seed, uint64(number))), c.scenarios)
 	hash := fnv.New64a()
 	io.WriteString(hash, s.name)
 	ref := c.references[s.name]

@@ -156,6 +156,25 @@ func (d *disk) contents() tree {
 	return t
 }
 
+// overwrite gives a file other data, as another machine would do that has the disk. The data is durable.
+func (d *disk) overwrite(name, data string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.at(name)
+	n.data, n.durable, n.modified = []byte(data), []byte(data), d.now()
+}
+
+// clear removes a file, or a folder with everything in it, as a user would do who waits until the disk has done so.
+func (d *disk) clear(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if dir := d.at(path.Dir(name)); dir != nil && dir.entries[path.Base(name)] != nil {
+		delete(dir.entries, path.Base(name))
+		d.record(entry{dir, path.Base(name), nil})
+		d.syncFolder(dir)
+	}
+}
+
 func (d *disk) now() time.Time { return time.Now().Add(d.clock) }
 
 func sortedNames(m map[string]*node) []string { return slices.Sorted(maps.Keys(m)) }

@@ -62,6 +62,9 @@ func (t tree) below(folder string) tree {
 	return out
 }
 
+// leftOver ends the line of a path that should not be there.
+const leftOver = ": should not be there"
+
 // differences lists the paths at which two trees differ, and how.
 func differences(got, want tree) []string {
 	var out []string
@@ -74,7 +77,7 @@ func differences(got, want tree) []string {
 		case !there:
 			out = append(out, name+": is missing")
 		case !wanted:
-			out = append(out, name+": should not be there")
+			out = append(out, name+leftOver)
 		case g.mode != w.mode:
 			out = append(out, name+": another mode")
 		case len(g.data) != len(w.data):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +21,16 @@ type scenario struct {
 	name    string
 	source  string   // the model in src
 	before  []string // command lines that run without a fault before the trial
-	args    []string // of the program
+	args    []string // of the program; of several processes each has its own "{part}", 1 or 2
 	again   []string // added when the command runs again
+	then    []string // command lines that run after the last run of the command
 	result  string   // the file or folder below work that appears whole or not at all; empty: only the end counts
 	replace bool     // the command can run again although its result is there
+	edited  string   // the shard of the source that another program changes after the first run
 	varies  []string // folders below work of results that a later run can use: their bytes may differ, and some may be missing
+	seldom  int      // drawn so many times less often than others, because a run takes long; 0: as often
+	// alike returns what of a file below work must be the same after every run; nil: all of it.
+	alike func(name, data string) string
 }
 
 var scenarios = []scenario{
@@ -33,13 +39,36 @@ var scenarios = []scenario{
 	{name: "recipe", source: "shards", args: words("convert ../src out -q --workers 2 --recipe near-lossless"), again: words("--resume"), result: "out"},
 	{name: "single", source: "one", args: words("convert ../src/model.safetensors out -q --workers 1 --passes round=4 --json"), again: words("--resume"), result: "out"},
 	{name: "apply", source: "shards", args: words("convert ../src out -q --workers 2 --plan ../plan.json"), again: words("--resume"), result: "out"},
+	{name: "edited", source: "shards", args: words("convert ../src out -q --workers 2 --passes round=4"), again: words("--resume"), result: "out",
+		edited: "model-00003-of-00004.safetensors"},
+	{name: "force", source: "shards", before: []string{"convert ../src out -q --workers 2 --passes round=2"},
+		args: words("convert ../src out -q --workers 2 --passes round=4 --force"), again: words("--resume"), result: "out"},
+	{name: "part", source: "shards", args: words("convert ../src out -q --workers 2 --plan ../plan.json --part {part}/2"), alike: alikeRecords,
+		then: []string{"convert ../src out -q --plan ../plan.json --part 2/2", "convert ../src out -q --plan ../plan.json --finish"}},
+	{name: "finish", source: "shards", before: []string{"convert ../src out -q --plan ../plan.json --part 1/2", "convert ../src out -q --plan ../plan.json --part 2/2"},
+		args: words("convert ../src out -q --workers 2 --plan ../plan.json --finish"), result: "out"},
 	{name: "quantise", source: "shards", args: words("convert ../src out -q --workers 2 --format int4=32"), again: words("--resume"), result: "out"},
 	{name: "codes-fp8", source: "fp8", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
 	{name: "codes-int4", source: "int4", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
-	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: words("kept")},
+	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: words("kept"), seldom: 2},
 	{name: "plan", source: "one", args: words("plan ../src -o plan.json -q --workers 2 --passes round=4"), result: "plan.json", replace: true},
 	{name: "report", source: "one", args: words("inspect ../src -o report.html -q --workers 2"), result: "report.html", replace: true},
+	{name: "verify", source: "shards", before: []string{"convert ../src out -q --plan ../plan.json"},
+		args: words("verify ../src out --report report.html -q --workers 2"), result: "report.html", replace: true},
 	{name: "synth", args: words("synth ../small.json out -q --workers 2 --shard-size 30kB"), result: "out"},
+	{name: "fit", source: "table", args: words("calibrate card -q --from ../power.csv"), result: "card.json", replace: true, seldom: 2},
+	{name: "calibrate", args: words("calibrate card -q --components --device simulated"), alike: alikeReadings, seldom: 16},
+	{name: "reproduce", args: words("reproduce points -q --device simulated --type fp8 --size 2048 --only 4a --quick"), alike: alikeReadings, seldom: 16},
+}
+
+// drawScenario chooses a scenario.
+func drawScenario(rng *rand.Rand, from []scenario) scenario {
+	for {
+		s := pick(rng, from)
+		if rng.IntN(max(1, s.seldom)) == 0 {
+			return s
+		}
+	}
 }
 
 func words(line string) []string { return strings.Fields(line) }
@@ -102,14 +131,26 @@ func prepare(ctx context.Context, program, scratch string) (map[string]tree, err
 		return nil, err
 	}
 	starts["shards"].add("plan.json", string(made))
-	starts[""] = tree{}
+	starts[""], starts["table"] = tree{}, tree{}
 	starts[""].add("small.json", fmt.Sprintf(small, 64, 128, 4))
+	starts["table"].add("power.csv", powerTable())
 	for _, t := range starts {
 		for _, folder := range []string{"work", "tmp", "home"} {
 			t[folder] = file{folderMode, ""}
 		}
 	}
 	return starts, nil
+}
+
+// powerTable is a table of measurements that calibrate fits to.
+func powerTable() string {
+	var b strings.Builder
+	b.WriteString("type,pattern,shape,role,joules,seconds\n")
+	for i, pattern := range []string{"", "round(2)", "round(4)", "round(6)", "grid(2)", "grid(4)", "grid(8)", "grid(16)", "sparse(20%)", "sparse(50%)", "sparse(80%)",
+		"abs", "repeat(rows=4)", "sort(by=rows)"} {
+		fmt.Fprintf(&b, "bf16,%q,128x128x128,stationary,%.2f,0.004\n", strings.TrimSuffix("normal(0,0.02) | "+pattern, " | "), 2-0.02*float64(i))
+	}
+	return b.String()
 }
 
 func command(ctx context.Context, program string, args []string) error {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,9 +14,11 @@ import (
 // reference is what an undisturbed run of a scenario does.
 type reference struct {
 	start  tree
-	end    tree
+	done   tree // after the command
+	end    tree // after the commands that follow it
 	status int
 	count  tally
+	edited *reference // of a source that another program has changed; nil: none does
 }
 
 // failure is a trial that found something, with the command that repeats it.
@@ -42,11 +43,8 @@ type tester struct {
 // undisturbed runs a scenario without a fault, for later comparison.
 func (t *tester) undisturbed(ctx context.Context, s scenario, start tree) (reference, error) {
 	t.disk.reset(start)
-	for _, line := range s.before {
-		r, err := t.disk.execute(ctx, t.program, words(line), fault{Kind: kindNone})
-		if err != nil || r.endings[0].status != 0 {
-			return reference{}, fmt.Errorf("%s: before the trials: %v%s", s.name, err, r)
-		}
+	if err := t.all(ctx, s.before); err != nil {
+		return reference{}, fmt.Errorf("%s: before the trials: %w", s.name, err)
 	}
 	if len(s.before) > 0 {
 		start = t.disk.contents()
@@ -60,31 +58,42 @@ func (t *tester) undisturbed(ctx context.Context, s scenario, start tree) (refer
 	if e.status != 0 && e.status != 3 {
 		return reference{}, fmt.Errorf("%s: without a fault: status %d, %s", s.name, e.status, e.stderr)
 	}
-	ref := reference{start: start, end: s.comparable(t.disk.contents()), status: e.status, count: r.count}
+	ref := reference{start: start, done: s.comparable(t.disk.contents()), status: e.status, count: r.count}
+	if err := t.all(ctx, s.then); err != nil {
+		return reference{}, fmt.Errorf("%s: after a run without a fault: %w", s.name, err)
+	}
+	ref.end = s.comparable(t.disk.contents())
 	if s.result != "" && len(ref.end.below("work/"+s.result)) == 0 {
 		return reference{}, fmt.Errorf("%s: without a fault: work/%s is missing", s.name, s.result)
 	}
 	if wrong := sourceChanges(ref.end, start); len(wrong) > 0 {
 		return reference{}, fmt.Errorf("%s: without a fault: %s", s.name, strings.Join(wrong, "; "))
 	}
-	return ref, nil
+	if s.edited == "" {
+		return ref, nil
+	}
+	changed, err := editShard(start, s.edited)
+	if err != nil {
+		return reference{}, fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.edited = ""
+	other, err := t.undisturbed(ctx, s, changed)
+	ref.edited = &other
+	return ref, err
 }
 
-// minute is a time in a report.
-var minute = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
-
-// comparable drops the bytes that legitimately differ from run to run.
-func (s scenario) comparable(t tree) tree {
-	if result, ok := t["work/"+s.result]; ok {
-		result.data = minute.ReplaceAllString(result.data, "now")
-		t["work/"+s.result] = result
-	}
-	for _, folder := range s.varies {
-		for name, f := range t.below("work/" + folder) {
-			t[name] = file{f.mode, ""}
+// all runs commands without a fault. Each must succeed.
+func (t *tester) all(ctx context.Context, lines []string) error {
+	for _, line := range lines {
+		r, err := t.disk.execute(ctx, t.program, words(line), fault{Kind: kindNone})
+		if err != nil {
+			return err
+		}
+		if r.endings[0].status != 0 {
+			return fmt.Errorf("%v", r)
 		}
 	}
-	return t
+	return nil
 }
 
 // sourceChanges lists what differs outside the folders in which a command may write.
@@ -118,85 +127,38 @@ func drawFaults(rng *rand.Rand, counted tally) []fault {
 // try runs a scenario under faults, one a run, then without, and returns what is wrong. came are those that came: a fault at an operation that
 // the run did not get to does not.
 func (t *tester) try(ctx context.Context, s scenario, ref reference, faults []fault) (f failure, came []fault, err error) {
-	f = failure{Scenario: s.name, Faults: faults}
 	t.disk.reset(ref.start)
-	said := ""
-	done := false
-	for i, next := range append(slices.Clone(faults), fault{Kind: kindNone}, fault{Kind: kindNone}) {
-		last := i >= len(faults)
-		if done && (!s.replace || i > len(faults)) { // the result is whole
+	a := &attempt{tester: t, scenario: s, ref: ref}
+	for _, next := range faults {
+		if err := a.run(ctx, next); err != nil || a.over() {
+			return a.failure(faults), a.came, err
+		}
+		if a.done && !s.replace {
 			break
 		}
-		args := s.args
-		if i > 0 {
-			args = slices.Concat(args, s.again)
-		}
-		r, err := t.disk.execute(ctx, t.program, args, next)
-		if err != nil || ctx.Err() != nil {
-			return f, came, err
-		}
-		if r.fired && !last {
-			came = append(came, next)
-		}
-		if next.Kind == kindPower {
-			t.disk.losePower(rand.New(rand.NewPCG(next.Seed, 1)))
-		}
-		f.Runs = append(f.Runs, r.String())
-		for _, e := range r.endings {
-			said += e.stderr
-		}
-		now := s.comparable(t.disk.contents())
-		f.What = append(f.What, r.complaints(ref.status)...)
-		f.What = append(f.What, sourceChanges(now, ref.start)...)
-		whole, wrong := s.wholeOrAbsent(now, ref.end)
-		f.What = append(f.What, wrong...)
-		done = whole || s.result == "" && last && r.succeeded(ref.status)
-		if s.result != "" && r.succeeded(ref.status) && !whole {
-			f.What = append(f.What, fmt.Sprintf("exit status %d, and work/%s is not there", ref.status, s.result))
-		}
-		if len(f.What) > 0 {
-			break
-		}
+		a.edit()
 	}
-	if len(f.What) == 0 && ctx.Err() == nil {
-		now := s.comparable(t.disk.contents())
-		if !done {
-			f.What = append(f.What, "two runs without a fault did not succeed")
-		}
-		for _, line := range differences(now, ref.end) {
-			if name, what, _ := strings.Cut(line, ": "); what == "should not be there" && strings.Contains(said, strings.TrimPrefix(name, "work/")) {
-				continue // a message named it
-			}
-			inVaries := slices.ContainsFunc(s.varies, func(folder string) bool { return strings.HasPrefix(line, "work/"+folder) })
-			if inVaries && strings.HasSuffix(line, ": is missing") {
-				continue // a later run may not have needed it
-			}
-			f.What = append(f.What, "in the end: "+line)
-		}
+	if err := a.settle(ctx); err != nil {
+		return a.failure(faults), a.came, err
 	}
-	if len(f.What) > mostLines {
-		f.What = append(f.What[:mostLines], "…")
+	if !a.over() {
+		a.compareEnd()
 	}
-	js, err := json.Marshal(faults)
-	f.Repeat = fmt.Sprintf("go run ./bench/torture -only %s -fault '%s'", s.name, js)
-	return f, came, err
+	return a.failure(faults), a.came, nil
+}
+
+// failure says what is wrong, if anything is.
+func (a *attempt) failure(faults []fault) failure {
+	if len(a.wrong) > mostLines {
+		a.wrong = append(a.wrong[:mostLines], "…")
+	}
+	js, _ := json.Marshal(faults)
+	return failure{Scenario: a.name, Faults: faults, What: a.wrong, Runs: a.runs, Repeat: fmt.Sprintf("go run ./bench/torture -only %s -fault '%s'", a.name, js)}
 }
 
 // succeeded says that a process of the run ended as an undisturbed one does.
 func (r run) succeeded(status int) bool {
 	return slices.ContainsFunc(r.endings, func(e ending) bool { return e.status == status })
-}
-
-// wholeOrAbsent compares the result with the undisturbed one, if it is there.
-func (s scenario) wholeOrAbsent(now, end tree) (whole bool, wrong []string) {
-	got := now.below("work/" + s.result)
-	if len(got) == 0 || s.result == "" {
-		return false, nil
-	}
-	for _, line := range differences(got, end.below("work/"+s.result)) {
-		wrong = append(wrong, "the result is there and not whole: "+line)
-	}
-	return true, wrong
 }
 
 func (r run) String() string {

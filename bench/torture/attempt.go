@@ -1,0 +1,177 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+)
+
+// attempt is a trial that is under way.
+type attempt struct {
+	*tester
+	scenario
+	ref    reference
+	said   string // on standard error, by all runs
+	runs   []string
+	came   []fault
+	done   bool // the result is whole, or the command has succeeded
+	edited bool // another program has changed the source
+	wrong  []string
+}
+
+func (a *attempt) over() bool { return len(a.wrong) > 0 }
+
+func (a *attempt) complain(format string, args ...any) {
+	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
+}
+
+// run runs the command under a fault, and looks at the disk.
+func (a *attempt) run(ctx context.Context, f fault) error {
+	args := a.args
+	if len(a.runs) > 0 {
+		args = slices.Concat(args, a.again)
+	}
+	r, err := a.execute(ctx, args, f)
+	if err != nil {
+		return err
+	}
+	if r.fired && f.Kind != kindNone {
+		a.came = append(a.came, f)
+	}
+	if f.Kind == kindPower {
+		a.disk.losePower(rand.New(rand.NewPCG(f.Seed, 1)))
+	}
+	a.check(r)
+	return nil
+}
+
+func (a *attempt) execute(ctx context.Context, args []string, f fault) (run, error) {
+	r, err := a.disk.execute(ctx, a.program, args, f)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return r, err
+	}
+	a.runs = append(a.runs, r.String())
+	for _, e := range r.endings {
+		a.said += e.stderr
+	}
+	return r, nil
+}
+
+// check looks at how a run ended, and at the disk.
+func (a *attempt) check(r run) {
+	refused := a.edited && r.endings[0].status == 1 && strings.Contains(r.endings[0].stderr, "has changed since the conversion was begun")
+	for _, what := range r.complaints(a.ref.status) {
+		if !refused || !strings.HasSuffix(what, inSpite) {
+			a.complain("%s", what)
+		}
+	}
+	now := a.comparable(a.disk.contents())
+	a.wrong = append(a.wrong, sourceChanges(now, a.ref.start)...)
+	succeeded := r.succeeded(a.ref.status)
+	if a.result != "" {
+		a.done = a.whole(now)
+		if succeeded && !a.done {
+			a.complain("exit status %d, and work/%s is not there", a.ref.status, a.result)
+		}
+		return
+	}
+	a.done = succeeded
+	if succeeded && r.fault.Kind != kindSeveral { // of several processes, another may have failed, each with its own part
+		for _, line := range differences(now, a.ref.done) {
+			if !strings.HasSuffix(line, leftOver) {
+				a.complain("exit status %d, and %s", a.ref.status, line)
+			}
+		}
+	}
+}
+
+// whole compares the result with the undisturbed one, if it is there. An older result that the command replaces may be there, too.
+func (a *attempt) whole(now tree) bool {
+	got := now.below("work/" + a.result)
+	if len(got) == 0 {
+		return false
+	}
+	if old := a.comparable(a.ref.start).below("work/" + a.result); len(old) > 0 && len(differences(got, old)) == 0 {
+		return false
+	}
+	for _, line := range differences(got, a.ref.end.below("work/"+a.result)) {
+		a.complain("the result is there and not whole: %s", line)
+	}
+	return true
+}
+
+// edit lets another program change the source, once.
+func (a *attempt) edit() {
+	if a.ref.edited == nil || a.done {
+		return
+	}
+	name := "src/" + a.scenario.edited
+	a.disk.overwrite(name, a.ref.edited.start[name].data)
+	a.ref, a.edited = *a.ref.edited, true
+}
+
+// settle runs the command without a fault until it has succeeded, and then the commands that follow.
+func (a *attempt) settle(ctx context.Context) error {
+	for n := 0; !a.over() && (n == 0 && a.replace || n < 2 && !a.done); n++ {
+		if n > 0 && a.edited { // what was begun of the earlier source was refused, and the message says what to do
+			a.disk.clear("work/" + a.result + ".partial")
+		}
+		if err := a.run(ctx, fault{Kind: kindNone}); err != nil {
+			return err
+		}
+	}
+	if a.over() {
+		return nil
+	}
+	if !a.done {
+		a.complain("two runs without a fault did not succeed")
+		return nil
+	}
+	if a.left() { // the next run removes what processes that were killed have left, also if it refuses to do more
+		if _, err := a.execute(ctx, a.args, fault{Kind: kindNone}); err != nil {
+			return err
+		}
+	}
+	if err := a.all(ctx, a.then); err != nil {
+		a.complain("a command that follows failed: %v", err)
+	}
+	return ctx.Err()
+}
+
+// left reports whether files are there that an undisturbed run does not leave.
+func (a *attempt) left() bool {
+	return slices.ContainsFunc(differences(a.comparable(a.disk.contents()), a.ref.done), func(line string) bool { return strings.HasSuffix(line, leftOver) })
+}
+
+// compareEnd compares the disk with that of an undisturbed run.
+func (a *attempt) compareEnd() {
+	lines := differences(a.comparable(a.disk.contents()), a.ref.end)
+	for _, line := range lines {
+		if name, what, _ := strings.Cut(line, ": "); ": "+what == leftOver && a.named(name, lines) {
+			continue
+		}
+		inVaries := slices.ContainsFunc(a.varies, func(folder string) bool { return strings.HasPrefix(line, "work/"+folder) })
+		if inVaries && strings.HasSuffix(line, ": is missing") {
+			continue // a later run may not have needed it
+		}
+		a.complain("in the end: %s", line)
+	}
+}
+
+// named reports whether a message has named a path that should not be there, or a folder that should not be there either and holds it.
+func (a *attempt) named(name string, lines []string) bool {
+	for ; slices.Contains(lines, name+leftOver); name = path.Dir(name) {
+		if strings.Contains(a.said, strings.TrimPrefix(name, "work/")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,59 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// sampled is how many bytes of a tensor's start and of its end a plan's fingerprint of the model holds.
+const sampled = 4096
+
+// editShard returns a disk on which one bit of a shard of the source has changed, in the middle of a tensor, where the fingerprint does
+// not look.
+func editShard(start tree, name string) (tree, error) {
+	name = path.Join("src", name)
+	edited := start[name]
+	place, err := largest([]byte(edited.data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	data := []byte(edited.data)
+	data[place] ^= 1
+	edited.data = string(data)
+	out := maps.Clone(start)
+	out[name] = edited
+	return out, nil
+}
+
+// largest returns the offset of the middle of the largest tensor of a safetensors file.
+func largest(data []byte) (int64, error) {
+	folder, err := os.MkdirTemp("", "torture")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "shard")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		return 0, err
+	}
+	f, err := weights.OpenFile(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	t := slices.MaxFunc(f.Tensors, func(a, b weights.Info) int { return cmp.Compare(a.Size(), b.Size()) })
+	if t.Size() <= 2*sampled {
+		return 0, errors.New("no tensor is larger than what the fingerprint holds")
+	}
+	return int64(len(f.Head())) + (t.Begin+t.End)/2, nil
+}
