@@ -1,0 +1,48 @@
+// Package deploy has no code: its tests run the files that bring lowtoggle to batch systems.
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// packageDir is the folder of these tests.
+var packageDir = func() string { dir, _ := os.Getwd(); return dir }()
+
+// build builds the program without cgo and GPU, as the Containerfile does, and returns its path.
+func build(t *testing.T, dir string) string {
+	t.Helper()
+	program := filepath.Join(dir, "bin", "lowtoggle")
+	cmd := exec.Command("go", "build", "-tags", "nogpu", "-o", program, "..")
+	cmd.Dir, cmd.Env = packageDir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// command runs a command that must succeed, and returns its standard output.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	out, err := cmd.Output()
+	if failed, ok := err.(*exec.ExitError); ok {
+		t.Fatalf("%v: %v\n%s%s", cmd, err, out, failed.Stderr)
+	}
+	try(t, err)
+	return string(out)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	try(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func try(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
