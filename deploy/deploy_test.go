@@ -2,6 +2,9 @@
 package deploy
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,4 +48,19 @@ func try(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// digests returns the SHA-256 of every file in a folder.
+func digests(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	try(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		all[path] = fmt.Sprintf("%x", sha256.Sum256(data))
+		return err
+	}))
+	return all
 }

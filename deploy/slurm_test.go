@@ -5,10 +5,8 @@ package deploy
 import (
 	"bytes"
 	"crypto/rand"
-	"crypto/sha256"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -184,17 +182,6 @@ func await(t *testing.T, stopped <-chan int) int {
 	return 0
 }
 
-// holdPart locks a part as a process that writes it does.
-func holdPart(t *testing.T, parts string, n int) (release func()) {
-	t.Helper()
-	folder := filepath.Join(parts, fmt.Sprintf("part-%d", n))
-	try(t, os.MkdirAll(folder, 0o777))
-	f, err := os.Create(filepath.Join(folder, "lock"))
-	try(t, err)
-	try(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	return func() { f.Close() }
-}
-
 // startSlurm starts munge, a controller and a node with 16 pretended processors, without systemd and cgroups.
 func startSlurm(t *testing.T, dir string) {
 	t.Helper()
@@ -319,19 +306,4 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("waited in vain until %s", what)
 		}
 	}
-}
-
-// digests returns the SHA-256 of every file in a folder.
-func digests(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	try(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(filepath.Join(dir, path))
-		all[path] = fmt.Sprintf("%x", sha256.Sum256(data))
-		return err
-	}))
-	return all
 }
