@@ -25,7 +25,7 @@ func execute(ctx context.Context, folder string, t target, length time.Duration)
 	defer stop()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(late, filepath.Join(dir, programName), "-test.run=^$", "-test.fuzz=^"+t.Name+"$", "-test.parallel=1",
-		"-test.fuzztime="+length.String(), "-test.fuzzminimizetime=2s", "-test.fuzzcachedir="+corpus)
+		"-test.fuzztime="+length.String(), "-test.fuzzminimizetime=100x", "-test.fuzzcachedir="+corpus)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.WaitDelay = 10 * time.Second

@@ -119,6 +119,10 @@ func readRow(cells []string, at map[string]int) (row Row, column string, err err
 		}
 	}
 	mean := row.Joules / row.Seconds
+	if !(mean > 0) || math.IsInf(mean, 0) {
+		cell("joules")
+		return row, column, fmt.Errorf("%g J in %g s is %g W: give joules and seconds of one execution", row.Joules, row.Seconds, mean)
+	}
 	if row.Watts == 0 {
 		row.Watts = mean
 	}

@@ -11,16 +11,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
+// sound is a result that can be recomputed.
+func sound() *Result {
+	ms := func(n int) Seconds { return Seconds(n) * ms }
+	return &Result{Products: make([]Product, 1), Profiles: []Profile{{
+		Segments:  []Segment{{Executions: 10, End: ms(100)}},
+		Timelines: map[int]Timeline{1: {[]int{0, 10}, []Seconds{0, ms(100)}}, 2: {[]int{0, 10}, []Seconds{0, ms(101)}}},
+		Readings:  []stitch.Reading{{Run: 1, Sensor: stitch.Buffer, At: ms(50), Watts: 300}, {Run: 2, Sensor: stitch.Counter, Since: ms(-40), At: ms(60), Watts: 300}},
+	}}}
+}
+
 // TestRecomputeRefuses: files without readings, or with impossible values, are refused.
 func TestRecomputeRefuses(t *testing.T) {
-	sound := func() *Result {
-		ms := func(n int) Seconds { return Seconds(n) * ms }
-		return &Result{Products: make([]Product, 1), Profiles: []Profile{{
-			Segments:  []Segment{{Executions: 10, End: ms(100)}},
-			Timelines: map[int]Timeline{1: {[]int{0, 10}, []Seconds{0, ms(100)}}, 2: {[]int{0, 10}, []Seconds{0, ms(101)}}},
-			Readings:  []stitch.Reading{{Run: 1, Sensor: stitch.Buffer, At: ms(50), Watts: 300}, {Run: 2, Sensor: stitch.Counter, Since: ms(-40), At: ms(60), Watts: 300}},
-		}}}
-	}
 	for want, spoil := range map[string]func(*Result){
 		"contains no profile":    func(r *Result) { r.Profiles = nil },
 		"contains no readings":   func(r *Result) { r.Profiles[0].Readings = nil },

@@ -57,6 +57,7 @@ func FuzzEvents(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
+		_ = errorText(stream)
 		want, err := all(bytes.NewReader(stream))
 		have, again := all(iotest.OneByteReader(bytes.NewReader(stream)))
 		if !slices.Equal(have, want) || err.Error() != again.Error() {

@@ -37,6 +37,7 @@ func FuzzResolve(f *testing.F) {
 		if fam, err := Detect(config); err == nil {
 			checkExpected(t, fam, config)
 		}
+		_ = CustomCode(config)
 		for family, infos := range infos {
 			extra := weights.Info{Name: name, Shape: []int{size}}
 			find(t, Families(), family).Resolve(config, append(slices.Clone(infos), extra))
