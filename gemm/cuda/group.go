@@ -244,11 +244,11 @@ func differs(data, want []byte, at int) int {
 }
 
 // launch queues a collective of one card. Every card must queue the same ones in the same order.
-func (g *Group) launch(m *member, set int) error {
+func (g *Group) launch(m *member, stream uintptr, set int) error {
 	if g.op == AllGather {
-		return g.nccl.check("ncclAllGather", g.nccl.ncclAllGather(m.send[set], m.received[set], g.count, ncclBF16, m.comm, m.stream))
+		return g.nccl.check("ncclAllGather", g.nccl.ncclAllGather(m.send[set], m.received[set], g.count, ncclBF16, m.comm, stream))
 	}
-	return g.nccl.check("ncclAllReduce", g.nccl.ncclAllReduce(m.send[set], m.received[set], g.count, ncclBF16, ncclSum, m.comm, m.stream))
+	return g.nccl.check("ncclAllReduce", g.nccl.ncclAllReduce(m.send[set], m.received[set], g.count, ncclBF16, ncclSum, m.comm, stream))
 }
 
 // GroupRun is work that all cards of a group do at the same time.
@@ -382,18 +382,24 @@ func (p *pieces) next() (mark uintptr, err error) {
 
 // execution queues a replay, a collective, or both side by side.
 func (p *pieces) execution() error {
-	m, a := p.member, p.member.device.api
+	m := p.member
 	if p.batch == nil {
-		return p.run.group.launch(m, p.set)
+		return p.run.group.launch(m, m.stream, p.set)
 	}
 	if p.set < 0 {
 		return m.device.replay(p.batch.exec, 1)
 	}
+	return p.run.group.besides(m, p.batch, p.set)
+}
+
+// besides queues a replay and a collective side by side. Later work on the card's stream begins when both have ended.
+func (g *Group) besides(m *member, b *Batch, set int) error {
+	a := m.device.api
 	return first(
 		func() error { return a.check("cuEventRecord", a.cuEventRecord(m.fork, m.device.stream)) },
 		func() error { return a.check("cuStreamWaitEvent", a.cuStreamWaitEvent(m.stream, m.fork, 0)) },
-		func() error { return p.run.group.launch(m, p.set) },
-		func() error { return m.device.replay(p.batch.exec, 1) },
+		func() error { return g.launch(m, m.stream, set) },
+		func() error { return m.device.replay(b.exec, 1) },
 		func() error { return a.check("cuEventRecord", a.cuEventRecord(m.join, m.stream)) },
 		func() error { return a.check("cuStreamWaitEvent", a.cuStreamWaitEvent(m.device.stream, m.join, 0)) },
 	)

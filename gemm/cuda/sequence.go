@@ -157,21 +157,29 @@ func (g *productGraphs) time(d *Device) (err error) {
 // Start queues the segments, back to back, and returns at once; see [Batch.Start]. Memory fills of some tens
 // of microseconds run before the first stamp.
 func (t *Sequence) Start(segments []Segment) error {
-	if len(segments) == 0 {
-		return fmt.Errorf("sequence %s: no segments", t.name)
+	if err := checkSegments(segments, len(t.graphs)); err != nil {
+		return fmt.Errorf("sequence %s: %w", t.name, err)
 	}
-	for i, l := range segments {
-		if l.Product < 0 || l.Product >= len(t.graphs) || l.Executions < 1 {
-			return fmt.Errorf("sequence %s: segment %d is %d executions of product %d: give at least one execution, and a product from 0 to %d",
-				t.name, i, l.Executions, l.Product, len(t.graphs)-1)
-		}
-	}
-	c := &sequenceRun{sequence: t, segments: slices.Clone(segments)}
+	c := &sequenceRun{device: t.device, segments: slices.Clone(segments), execute: t.execute}
 	r, err := t.device.start("sequence "+t.name, c)
 	if r != nil {
 		t.run, t.last = r, c
 	}
 	return err
+}
+
+// checkSegments checks segments of so many products.
+func checkSegments(segments []Segment, products int) error {
+	if len(segments) == 0 {
+		return errors.New("no segments")
+	}
+	for i, l := range segments {
+		if l.Product < 0 || l.Product >= products || l.Executions < 1 {
+			return fmt.Errorf("segment %d is %d executions of product %d: give at least one execution, and a product from 0 to %d",
+				i, l.Executions, l.Product, products-1)
+		}
+	}
+	return nil
 }
 
 // Wait returns when all segments have run, with the card's error if there was one, or when ctx is done. The

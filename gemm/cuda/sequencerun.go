@@ -5,14 +5,20 @@ import "time"
 // singles is the number of executions at the start of a segment that each get a stamp.
 const singles = 16
 
-// sequenceRun is one Start of a sequence: the work that is left to queue, and the stamps so far.
+// sequenceRun is one Start of a sequence on a card: the work that is left to queue, and the stamps so far.
 type sequenceRun struct {
-	sequence *Sequence
+	device   *Device
 	segments []Segment
-	segment  int      // that is being queued
-	done     int      // of its executions, queued
-	pieces   [][]note // on the card, the oldest first
-	stamps   []Stamp
+	// execute queues the executions of a segment up to the next stamp, where so many are left and so many are queued. It returns
+	// how many, and how long they take.
+	execute func(product, queued, left int) (n int, takes time.Duration, err error)
+	// grant reports whether a piece may be queued; nil: every piece.
+	grant   func(piece int) bool
+	queued  int      // pieces
+	segment int      // that is being queued
+	done    int      // of its executions, queued
+	pieces  [][]note // on the card, the oldest first
+	stamps  []Stamp
 }
 
 // note is a stamp whose event may still be to come.
@@ -23,9 +29,13 @@ type note struct {
 
 // next queues steps for as long as a piece lasts.
 func (c *sequenceRun) next() (mark uintptr, err error) {
+	if c.segment == len(c.segments) || c.grant != nil && !c.grant(c.queued) {
+		return 0, nil
+	}
+	c.queued++
 	var piece []note
 	add := func() error {
-		if mark, err = c.sequence.device.timeline.mark(); err == nil {
+		if mark, err = c.device.timeline.mark(); err == nil {
 			piece = append(piece, note{c.segment, c.done, mark})
 		}
 		return err
@@ -36,8 +46,9 @@ func (c *sequenceRun) next() (mark uintptr, err error) {
 		}
 	}
 	for queued := time.Duration(0); c.segment < len(c.segments) && queued < pieceTime; {
-		takes, err := c.step()
-		if err == nil {
+		segment := c.segments[c.segment]
+		n, takes, err := c.execute(segment.Product, c.done, segment.Executions-c.done)
+		if c.done += n; err == nil {
 			err = add()
 		}
 		if err != nil {
@@ -55,7 +66,7 @@ func (c *sequenceRun) next() (mark uintptr, err error) {
 // headStart keeps the card busy for some tens of microseconds while the host queues the first executions.
 // Otherwise they would wait for the host and appear slower than they are.
 func (c *sequenceRun) headStart() error {
-	d := c.sequence.device
+	d := c.device
 	for range 4 {
 		if err := d.fill(d.workspace, workspaceBytes); err != nil {
 			return err
@@ -64,29 +75,27 @@ func (c *sequenceRun) headStart() error {
 	return nil
 }
 
-// step queues the executions up to the next stamp, and returns how long they take.
-func (c *sequenceRun) step() (time.Duration, error) {
-	segment := c.segments[c.segment]
-	g := &c.sequence.graphs[segment.Product]
+// execute queues the executions up to the next stamp; see [sequenceRun].
+func (t *Sequence) execute(product, queued, left int) (n int, takes time.Duration, err error) {
+	g := &t.graphs[product]
 	exec, launches, n := g.one, 1, 1
-	switch left := segment.Executions - c.done; {
-	case c.done < singles:
+	switch {
+	case queued < singles:
 	case left >= g.group:
 		exec, n = g.many, g.group
 	default: // the rest, in no graph of its own
 		launches, n = left, left
 	}
-	if err := c.sequence.device.replay(exec, launches); err != nil {
-		return 0, err
+	if err := t.device.replay(exec, launches); err != nil {
+		return 0, 0, err
 	}
-	c.done += n
-	return time.Duration(n) * g.once, nil
+	return n, time.Duration(n) * g.once, nil
 }
 
 // ended reads the stamps of the oldest piece and releases its events.
 func (c *sequenceRun) ended() error {
 	for _, n := range c.pieces[0] {
-		at, err := c.sequence.device.timeline.when(n.event)
+		at, err := c.device.timeline.when(n.event)
 		if err != nil {
 			return err
 		}
