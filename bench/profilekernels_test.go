@@ -25,12 +25,18 @@ var tableProfiles = []string{"profile-gemv.json.gz", "profile-copy.json.gz", "pr
 // readProfile reads a compressed record.
 func readProfile(t *testing.T, path string) *profile.Result {
 	t.Helper()
+	return readPacked[profile.Result](t, path)
+}
+
+// readPacked reads a document of JSON that is packed by gzip.
+func readPacked[T any](t *testing.T, path string) *T {
+	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var r profile.Result
+	var r T
 	unpacked, err := gzip.NewReader(file)
 	if err == nil {
 		err = json.NewDecoder(unpacked).Decode(&r)

@@ -5,7 +5,7 @@
 #
 # LOWTOGGLE is the program. Beside it lies the tests' program, bench.test (go test -c ./bench), or BENCH names that program.
 # FOLDER has the layout of bench/results/h200: copy it there afterwards, and let the pages' tests -update. Begin with a copy of
-# the records that are to be continued: null-pooled.json and reproduce/. A part takes at most nine minutes. The same command
+# the records that are to be continued: null-pooled.json and reproduce/. A record takes at most nine minutes. The same command
 # continues points and seeds, adds records of cards and null, and skips other records that FOLDER has. Parts, by default all in this order:
 #   cards        six plans in prefill, below the cap and in decode, on this card
 #   null         comparisons of equal weights
@@ -14,10 +14,11 @@
 #   components   kernels of the model by component
 #   duty         decode in bursts with gaps
 #   collectives  all-reduce and all-gather beside a product in prefill and in decode; needs two cards and NCCL
+#   overtime     power over time of the same, on both cards, and its parts
 #   points       the first paper's points of both operands at 8192
 #   seeds        its main points from ten seeds
 # To try the script: SMALL=1 uses small matrices and short times, DEVICE=simulated a simulated card. DEVICE is a card's number, and
-# PAIR the two of collectives.
+# PAIR the two of collectives and overtime.
 set -eu
 lowtoggle=$(realpath "$1")
 bench=$(realpath "${BENCH:-$(dirname "$lowtoggle")/bench.test}")
@@ -25,7 +26,7 @@ mkdir -p "$2/cards" "$2/components" "$2/reproduce"
 cd "$2"
 folder=$(pwd)
 shift 2
-[ $# -gt 0 ] || set -- cards null copy 2048 components duty collectives points seeds
+[ $# -gt 0 ] || set -- cards null copy 2048 components duty collectives overtime points seeds
 device=${DEVICE:-0} pair=${PAIR:-0,1} side=8192 runs='' length=200ms cards=75s window=1s nulls=4 null=45s minutes=8m shape=16x8192x8192 large=8192x8192x8192 exchange=12s few=''
 if [ -n "${SMALL:-}" ]; then
 	side=256 runs='--runs 4' length=100ms cards=1s window=500ms nulls=2 null=1s minutes=5s shape=16x512x512 large=256x256x256 exchange=4s few='--size 2048 --quick --only 3a'
@@ -52,6 +53,12 @@ r = json.load(gzip.open(f) if f.endswith(".gz") else open(f))
 # status COMMAND...: runs a command whose status 3 means a result that is less precise than asked, or not complete.
 status() {
 	"$@" || [ $? = 3 ]
+}
+
+# together: two cards exchange data. NCCL does without multicast, which not every host allows.
+together() {
+	[ "$device" != simulated ] || pair=simulated,simulated
+	export NCCL_NVLS_ENABLE=0
 }
 
 # profile NAME FLAGS...: the record profile-NAME.json.gz of power over time.
@@ -112,8 +119,7 @@ os.rename(f, "components/" + r.get("card_id", "simulated") + ".json")'
         print(" ", v["name"], v.get("relative_energy"), v.get("interval"), "time", v.get("relative_time"))'
 		;;
 	collectives)
-		[ "$device" != simulated ] || pair=simulated,simulated
-		export NCCL_NVLS_ENABLE=0
+		together
 		for op in allreduce allgather; do
 			for phase in prefill decode; do
 				record=collective-$op-$phase.json
@@ -128,6 +134,24 @@ for name in "alone", "products", "both":
     print(" ", name, d["baseline"]["joules"], "J", d["baseline"]["seconds"], "s", d["baseline"]["watts"], "W, copy", d["null"].get("relative_energy"), d["null"].get("interval"))
     for v in d["variants"]:
         print("   ", v["name"], v.get("relative_energy"), v.get("interval"), "time", v.get("relative_time"))'
+			done
+		done
+		;;
+	overtime)
+		together
+		for op in allreduce allgather; do
+			for phase in prefill decode; do
+				record=overtime-$op-$phase.json.gz
+				missing "$record" || continue
+				if [ $phase = prefill ]; then sizes=$large; else sizes=$shape; fi
+				status "$lowtoggle" profile --collective $op --device "$pair" --shape "$sizes" --length $length --idle 300ms --bursts 6 $runs \
+					--time 8m --seed 1 --json --readings --quiet > overtime.tmp
+				gzip -9 < overtime.tmp > "$record.tmp"
+				rm overtime.tmp
+				mv "$record.tmp" "$record"
+				short "$record" 'print(f, r["bytes"], "bytes, runs", [p["runs_taken"] for p in r["cards"][0]["profiles"]])
+for p in r.get("parts", []):
+    print(" ", p["card"], p["work"], round(p["seconds"] * 1e6, 1), "us", round(p["watts"]), "W, idle", round(p["idle_watts"]), [round(p[k]) for k in ("multipliers_watts", "on_chip_watts", "hbm_watts") if k in p], "rest", round(p["rest_watts"]))'
 			done
 		done
 		;;

@@ -69,7 +69,7 @@ mkdir records && cp -r bench/results/h200/null-pooled.json bench/results/h200/re
 bench/remaining.sh bin/lowtoggle records cards null
 ` + "```" + `
 
-A part takes at most nine minutes. It prints a short table and writes JSON records to the folder. The same command continues
+A record takes at most nine minutes; ` + "`collectives` and `overtime`" + ` make four and need two cards. A part prints a short table and writes JSON records to the folder. The same command continues
 ` + "`points` and `seeds`, adds records of `cards` and `null`" + `, and skips other records that the folder has. ` + "`DEVICE=1`" + ` chooses another
 card. ` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish, copy the folder to bench/results/h200 and run
 ` + "`go test ./bench -run Page -update`" + `.
@@ -192,6 +192,11 @@ func collectivesRemain(folder string) (list []remainder) {
 			list = append(list, recordRemains(folder, "collectives", op.name+" between cards beside a product in "+phase, "collective-"+op.file+"-"+phase+".json", 4))
 		}
 	}
+	for _, op := range []struct{ name, file string }{{"all-reduce", "allreduce"}, {"all-gather", "allgather"}} {
+		for _, phase := range []string{"prefill", "decode"} {
+			list = append(list, recordRemains(folder, "overtime", "power over time of the "+op.name+", of the product and of both, on two cards, in "+phase, "overtime-"+op.file+"-"+phase+".json.gz", 9))
+		}
+	}
 	return list
 }
 
@@ -238,8 +243,8 @@ func TestRemainingScript(t *testing.T) {
 		}
 		return string(out)
 	}
-	shown := remain("cards", "null", "2048", "duty", "collectives")
-	for _, part := range []string{"grid=2", "in its own memory", "runs 4 of 400", "duty 0.3", "collective-allgather-decode.json"} {
+	shown := remain("cards", "null", "2048", "duty", "collectives", "overtime")
+	for _, part := range []string{"grid=2", "in its own memory", "runs 4 of 400", "duty 0.3", "collective-allgather-decode.json", "overtime-allgather-decode.json.gz 16384 bytes"} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("no %q in\n%s", part, shown)
 		}
@@ -257,6 +262,10 @@ func TestRemainingScript(t *testing.T) {
 	var exchange collective.Result
 	if read(t, filepath.Join(folder, "collective-allreduce-prefill.json"), &exchange); exchange.Bandwidth == nil || len(exchange.Both.Variants) != 3 {
 		t.Errorf("%+v", exchange)
+	}
+	overTime := readPacked[collective.OverTime](t, filepath.Join(folder, "overtime-allreduce-prefill.json.gz"))
+	if len(overTime.Cards) != 2 || len(overTime.Parts) != 6 {
+		t.Errorf("%d cards, %d parts", len(overTime.Cards), len(overTime.Parts))
 	}
 	var null nullRecord
 	if read(t, filepath.Join(folder, "null-pooled.json"), &null); len(null.Runs) != 2 {

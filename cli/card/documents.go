@@ -2,6 +2,7 @@ package card
 
 import (
 	"github.com/lowtoggle/lowtoggle/bench/paper"
+	"github.com/lowtoggle/lowtoggle/gemm/collective"
 	"github.com/lowtoggle/lowtoggle/gemm/serve"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
@@ -10,9 +11,9 @@ import (
 // types a document has one.
 var Documents = map[string][]any{
 	"calibrate": {calibrateJSON{}, calibrateShortJSON{}, componentsJSON{}},
-	"measure":   {measuredDocument{}, serve.Result{}},
+	"measure":   {measuredDocument{}, serve.Result{}, collective.Result{}},
 	"predict":   {predictDocument{}},
-	"profile":   {profileDocument{}},
+	"profile":   {profileDocument{}, overTimeDocument{}},
 	"reproduce": {paper.Report{}},
 	"sweep":     {sweep.Result{}, sweep.DryRun{}},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/collective"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
@@ -24,16 +25,9 @@ func measureCollective(c *cli.Context) (err error) {
 			return exit.Usagef("--%s and --collective exclude each other", name)
 		}
 	}
-	name, size, sized := strings.Cut(c.String("collective"), ",")
-	op, err := collective.ParseOperation(strings.TrimSpace(name))
+	op, size, err := readCollective(c.String("collective"))
 	if err != nil {
-		return exit.Usage(fmt.Errorf("--collective: %w", err))
-	}
-	var bytes int64
-	if sized {
-		if bytes, err = flag.ParseSize(strings.TrimSpace(size)); err != nil {
-			return exit.Usage(fmt.Errorf("--collective: %w", err))
-		}
+		return err
 	}
 	q, err := measureRequest(c)
 	if err != nil {
@@ -49,12 +43,8 @@ func measureCollective(c *cli.Context) (err error) {
 	if err != nil {
 		return interrupted(err, false)
 	}
-	if !sized { // the last product's results in BF16, as tensor parallelism exchanges them
-		last := baseline.Products[len(baseline.Products)-1].Problem
-		bytes = 2 * int64(last.M) * int64(last.N)
-	}
 	event, end := term.Progress(c)
-	r, err := h.Compare(c.Context, op, bytes, baseline, variants, collective.Options{Meter: q.meter, Progress: event})
+	r, err := h.Compare(c.Context, op, sizeOf(size, baseline), baseline, variants, collective.Options{Meter: q.meter, Progress: event})
 	end()
 	if err = interrupted(err, r != nil); r == nil {
 		return err
@@ -72,6 +62,27 @@ func measureCollective(c *cli.Context) (err error) {
 		return exit.ErrShort
 	}
 	return err
+}
+
+// readCollective reads NAME or NAME,SIZE. A size of 0 stands for that of the results; see [sizeOf].
+func readCollective(text string) (op cuda.Collective, size int64, err error) {
+	name, of, sized := strings.Cut(text, ",")
+	if op, err = collective.ParseOperation(strings.TrimSpace(name)); err == nil && sized {
+		size, err = flag.ParseSize(strings.TrimSpace(of))
+	}
+	if err != nil {
+		return "", 0, exit.Usage(fmt.Errorf("--collective: %w", err))
+	}
+	return op, size, nil
+}
+
+// sizeOf is the size that was asked for, by default that of the last product's results in BF16, as tensor parallelism exchanges them.
+func sizeOf(asked int64, c measure.Candidate) int64 {
+	if asked > 0 {
+		return asked
+	}
+	last := c.Products[len(c.Products)-1].Problem
+	return 2 * int64(last.M) * int64(last.N)
 }
 
 // openHost opens the cards that --device names, by default the first two.

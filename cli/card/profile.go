@@ -32,6 +32,7 @@ and the first with steady power (SSP).
    lowtoggle profile --w MODEL:TENSOR --shape 4096 -o report.html
    lowtoggle profile --interleave 2048x2048x2048         # also each right after the other
    lowtoggle profile --copy 500MB                        # a copy, which multiplies nothing
+   lowtoggle profile --collective allreduce,64MB --device 0,1
    lowtoggle profile --json --readings > FILE            # later, without a GPU:
    lowtoggle profile --from FILE --resolution 10ms
 
@@ -46,6 +47,11 @@ interval. – means that the trace is too coarse at that moment. In JSON, times 
 With --resolution the trace is equally fine everywhere; without, it is finest where power
 changes.
 
+With --collective allreduce or allgather, cards of one host exchange BF16 values through NCCL.
+The product, the collective and both at once are profiled on every card, each from idle cards.
+SIZE is as in measure --collective. Power is split into idle, multipliers, on-chip traffic,
+memory, and a rest that no sensor tells apart: links and awake multiprocessors.
+
 The card's settings are never changed. Exit status 3: power was not steady to the end of a run,
 or the readings do not carry the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
@@ -56,6 +62,7 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		flag.Role,
 		&cli.StringFlag{Name: "interleave", Usage: "other products that take turns with the first: `MxNxK`,..."},
 		&cli.StringFlag{Name: "copy", Usage: "copy `SIZE` within the card: alone, or interleaved"},
+		collectiveFlag,
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of the work in a run, such as 500ms", DefaultText: "2s"},
 		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "Table I"},
 		&cli.DurationFlag{Name: "idle", Usage: "`TIME` without work between two runs, at least 300ms", DefaultText: "550ms"},
@@ -65,7 +72,8 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		outfile.PictureFlag,
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
-		deviceFlag, flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
+		&cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated; two as in 0,1 exchange data", DefaultText: "0"},
+		flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
@@ -73,6 +81,9 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		}
 		if c.IsSet("from") {
 			return recomputeProfile(c)
+		}
+		if c.IsSet("collective") {
+			return profileCollective(c)
 		}
 		q, err := readProfile(c)
 		if err != nil {

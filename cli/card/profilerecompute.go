@@ -16,7 +16,7 @@ import (
 )
 
 // measuringFlags do not go with --from.
-var measuringFlags = []string{"w", "x", "shape", "dtype", "role", "interleave", "copy", "length", "idle", "bursts", "runs", "time", "device", "components", "arch"}
+var measuringFlags = []string{"w", "x", "shape", "dtype", "role", "interleave", "copy", "collective", "length", "idle", "bursts", "runs", "time", "device", "components", "arch"}
 
 // recomputeProfile recomputes the traces from a file of readings.
 func recomputeProfile(c *cli.Context) error {

@@ -81,8 +81,9 @@ func TestJointEnergy(t *testing.T) {
 	}
 }
 
-func candidate(name string, fill byte) measure.Candidate {
-	const side = 256
+func candidate(name string, fill byte) measure.Candidate { return candidateOf(name, fill, 256) }
+
+func candidateOf(name string, fill byte, side int) measure.Candidate {
 	w, x := gemm.NewMatrix(weights.BF16, side, side), gemm.NewMatrix(weights.BF16, side, side)
 	for i := range w.Data {
 		if i/(2*side)%2 == 1 { // every second row

@@ -45,11 +45,7 @@ type Options struct {
 // collective's data are random BF16 values from normal(0,1). Beside an error the result has the comparisons until then; it is nil
 // if nothing was measured.
 func (h *Host) Compare(ctx context.Context, op cuda.Collective, bytes int64, baseline measure.Candidate, variants []measure.Candidate, o Options) (*Result, error) {
-	if bytes < int64(16*len(h.Machines)) || bytes%int64(16*len(h.Machines)) != 0 {
-		return nil, fmt.Errorf("a collective of %d bytes: give a multiple of 16 for each of the %d cards", bytes, len(h.Machines))
-	}
-	all := append([]measure.Candidate{baseline}, variants...)
-	if err := h.backend.prepare(ctx, all, op, bytes); err != nil {
+	if err := h.prepare(ctx, append([]measure.Candidate{baseline}, variants...), op, bytes); err != nil {
 		return nil, err
 	}
 	r := &Result{Operation: op, Bytes: bytes, Library: h.backend.library()}
@@ -87,6 +83,14 @@ func (h *Host) Compare(ctx context.Context, op cuda.Collective, bytes int64, bas
 	}
 	r.derive()
 	return r, err
+}
+
+// prepare checks the size and prepares products and the collective.
+func (h *Host) prepare(ctx context.Context, all []measure.Candidate, op cuda.Collective, bytes int64) error {
+	if bytes < int64(16*len(h.Machines)) || bytes%int64(16*len(h.Machines)) != 0 {
+		return fmt.Errorf("a collective of %d bytes: give a multiple of 16 for each of the %d cards", bytes, len(h.Machines))
+	}
+	return h.backend.prepare(ctx, all, op, bytes)
 }
 
 // derive fills in what follows from the comparisons.

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -80,6 +81,17 @@ func (g *gpus) settle(candidate int) error {
 
 func (g *gpus) load(name string, candidate, buffers int) power.Load {
 	return &gpuLoad{name: name, gpus: g, candidate: candidate, buffers: buffers}
+}
+
+func (g *gpus) sequence(ctx context.Context) (profile.Launcher, error) {
+	if err := g.settle(0); err != nil {
+		return nil, err
+	}
+	t, err := g.group.NewSequence(ctx, "profile", g.place)
+	if err != nil {
+		return nil, err // not a nil *cuda.GroupSequence in an interface
+	}
+	return t, nil
 }
 
 func (g *gpus) close() error {

@@ -8,6 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
 // Host is cards of one host that exchange data.
@@ -25,6 +26,8 @@ type backend interface {
 	// load is work of all cards: a candidate's products, the collective, or both at once. A negative candidate is none. Buffers
 	// are 0 or 1, with the same contents; negative: no collective.
 	load(name string, candidate, buffers int) power.Load
+	// sequence is a launch sequence of the first candidate: its products, the collective, and both.
+	sequence(ctx context.Context) (profile.Launcher, error)
 	// library is NCCL's version; empty for simulated cards.
 	library() string
 	close() error

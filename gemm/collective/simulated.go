@@ -7,6 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
 // simulated are invented cards: the numbers mean nothing.
@@ -40,25 +41,78 @@ func (s *simulated) prepare(ctx context.Context, all []measure.Candidate, op cud
 func (s *simulated) library() string { return "" }
 func (s *simulated) close() error    { return nil }
 
-func (s *simulated) load(name string, candidate, buffers int) power.Load {
-	idle := power.DefaultSim().Idle
-	var k power.SimKernel
+// kernel is an execution of a candidate's products, of the collective, or of both; see [backend].load.
+func (s *simulated) kernel(candidate, buffers int) power.SimKernel {
 	switch {
 	case buffers < 0:
-		k = s.products[candidate]
+		return s.products[candidate]
 	case candidate < 0:
-		k = s.exchange
-	default:
-		p, e := s.products[candidate], s.exchange
-		k.Seconds = p.Seconds + e.Seconds - simShared*min(p.Seconds, e.Seconds)
-		k.Watts = idle + ((p.Watts-idle)*p.Seconds+(e.Watts-idle)*e.Seconds)/k.Seconds
+		return s.exchange
 	}
+	idle := power.DefaultSim().Idle
+	p, e := s.products[candidate], s.exchange
+	seconds := p.Seconds + e.Seconds - simShared*min(p.Seconds, e.Seconds)
+	return power.SimKernel{Seconds: seconds, Watts: idle + ((p.Watts-idle)*p.Seconds+(e.Watts-idle)*e.Seconds)/seconds}
+}
+
+func (s *simulated) load(name string, candidate, buffers int) power.Load {
+	k := s.kernel(candidate, buffers)
 	l := &simLoad{name: name, joint: s.joint}
 	for _, sim := range s.sims {
 		l.own = append(l.own, sim.Load(name, k.Watts, k.Seconds))
 	}
 	return l
 }
+
+func (s *simulated) sequence(context.Context) (profile.Launcher, error) {
+	kernels := make([]power.SimKernel, 3)
+	kernels[cuda.GroupProducts], kernels[cuda.GroupCollective], kernels[cuda.GroupBoth] = s.kernel(0, -1), s.kernel(-1, 0), s.kernel(0, 0)
+	l := &simSequence{joint: s.joint}
+	for _, sim := range s.sims {
+		l.own = append(l.own, sim.NewSequence(kernels))
+	}
+	return l, nil
+}
+
+// simSequence is a launch sequence of all simulated cards.
+type simSequence struct {
+	own   []*power.SimSequence
+	joint *Joint
+}
+
+func (l *simSequence) Start(segments []cuda.Segment) error {
+	var list []power.SimSegment
+	for _, s := range segments {
+		list = append(list, power.SimSegment{Kernel: s.Product, Executions: s.Executions})
+	}
+	l.joint.sync()
+	for _, o := range l.own {
+		if err := o.Start(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *simSequence) Wait(ctx context.Context) error {
+	for _, o := range l.own {
+		if err := o.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	l.joint.sync()
+	return nil
+}
+
+func (l *simSequence) Stamps(card int) (stamps []cuda.Stamp, err error) {
+	found, err := l.own[card].Stamps()
+	for _, s := range found {
+		stamps = append(stamps, cuda.Stamp(s))
+	}
+	return stamps, err
+}
+
+func (l *simSequence) Close() error { return nil }
 
 // simLoad runs on all simulated cards.
 type simLoad struct {

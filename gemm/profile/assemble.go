@@ -15,34 +15,36 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// profiles makes one profile of each launch sequence's runs.
-func (p *profiler) profiles(ctx context.Context) error {
+// profiles makes a card's profile of each launch sequence's runs.
+func (p *profiler) profiles(ctx context.Context, card int) error {
 	p.stage("stitch")
-	p.alignClocks()
+	c := p.cards[card]
+	p.alignClocks(card)
 	var failed error
 	for _, s := range p.sequences {
-		one, err := p.profile(ctx, s)
-		p.result.Profiles = append(p.result.Profiles, one)
+		one, err := p.profile(ctx, s, card)
+		c.result.Profiles = append(c.result.Profiles, one)
 		failed = cmp.Or(failed, err)
 	}
-	p.result.interleave()
-	p.warnings()
+	c.result.interleave()
+	c.warnings(p.opt.Self)
 	return failed
 }
 
-// alignClocks converts all moments of a run to the time since its work began, by the host's clock.
-func (p *profiler) alignClocks() {
-	sync, err := synchronise(p.groups)
-	if p.noClock != nil {
-		err = p.noClock
+// alignClocks converts all moments of a card's runs to the time since its work began, by the host's clock.
+func (p *profiler) alignClocks(card int) {
+	c := p.cards[card]
+	sync, err := synchronise(c.groups)
+	if c.noClock != nil {
+		err = c.noClock
 	}
 	if err != nil {
-		p.result.warn("the card's clock cannot be read (%v): times count from the launch of the work by the host, which is somewhat before its start", err)
+		c.result.warn("the card's clock cannot be read (%v): times count from the launch of the work by the host, which is somewhat before its start", err)
 	}
-	p.result.Sync = sync
+	c.result.Sync = sync
 	var launch []float64
 	for _, s := range p.sequences {
-		for _, r := range s.everyRun() {
+		for _, r := range s.everyRun(card) {
 			begin := r.launched
 			if sync != nil {
 				begin = sync.Host(r.first)
@@ -67,28 +69,37 @@ func (p *profiler) alignClocks() {
 	}
 	sync.Launch = stitch.Of(stats.Median(launch))
 	if slack := 2*sync.Residual + ms; sync.Launch < -slack {
-		p.result.warn("the clocks do not fit: work seems to begin %v before its launch, and early times are wrong by as much", -sync.Launch)
+		c.result.warn("the clocks do not fit: work seems to begin %v before its launch, and early times are wrong by as much", -sync.Launch)
 	}
 }
 
-// everyRun returns the runs and the bursts.
-func (s *sequence) everyRun() []*run {
-	all := slices.Clone(s.runs)
+// of returns a card's runs.
+func (s *sequence) of(card int) (own []*run) {
+	for _, all := range s.runs {
+		own = append(own, all[card])
+	}
+	return own
+}
+
+// everyRun returns a card's runs and bursts.
+func (s *sequence) everyRun(card int) []*run {
+	all := s.of(card)
 	for _, b := range s.bursts {
-		all = append(all, b.runs...)
+		all = append(all, b.of(card)...)
 	}
 	return all
 }
 
-// profile makes the profile of a launch sequence's golden runs.
-func (p *profiler) profile(ctx context.Context, s *sequence) (Profile, error) {
-	one := Profile{Taken: len(s.runs), Advised: p.result.Products[s.segments[0].Product].Advised.Runs, Runs: []Run{}}
-	golden := s.goldenRuns()
-	for _, r := range s.runs {
+// profile makes a card's profile of a launch sequence's golden runs.
+func (p *profiler) profile(ctx context.Context, s *sequence, card int) (Profile, error) {
+	runs, result := s.of(card), p.cards[card].result
+	one := Profile{Taken: len(s.runs), Advised: result.Products[s.segments[0].Product].Advised.Runs, Runs: []Run{}}
+	golden := s.goldenRuns(runs)
+	for _, r := range runs {
 		one.Runs = append(one.Runs, r.summary(s))
 		one.LateReadings += r.late
 	}
-	one.countBursts(s)
+	one.countBursts(s, card)
 	if one.Golden = len(golden); len(golden) == 0 {
 		return one, fmt.Errorf("no run, no trace: %w", stitch.ErrTooFew)
 	}
@@ -97,7 +108,7 @@ func (p *profiler) profile(ctx context.Context, s *sequence) (Profile, error) {
 		timelines[r.run] = r.timeline
 	}
 	one.setTimelines(timelines)
-	one.setSegments(s, p.result.Products)
+	one.setSegments(s, result.Products)
 	one.usual = one.mean.atEvenSpeed(one.Segments)
 	for _, r := range golden {
 		r.align(one.mean)
@@ -109,14 +120,14 @@ func (p *profiler) profile(ctx context.Context, s *sequence) (Profile, error) {
 	if p.opt.Readings {
 		one.Readings, one.Timelines = one.readings, one.timelines
 	}
-	err := p.stitch(ctx, &one)
+	err := p.stitch(ctx, &one, result.SelfTest)
 	if errors.Is(err, stitch.ErrTooFew) {
 		err = fmt.Errorf("%s, %w: take more runs, or longer ones", plural(len(golden), "golden run"), err)
 	}
 	if one.Trace == nil {
 		return one, err
 	}
-	one.evaluate(p.result.Products, p.opt)
+	one.evaluate(result.Products, p.opt)
 	return one, err
 }
 
@@ -153,8 +164,8 @@ func (p *Profile) evaluate(products []Product, o Options) {
 
 // stitch makes the trace of a profile's readings. After the context's end it makes a coarser trace, as far as there is
 // time, beside the error.
-func (p *profiler) stitch(ctx context.Context, one *Profile) (err error) {
-	o := one.stitchOptions(p.opt, p.result.SelfTest)
+func (p *profiler) stitch(ctx context.Context, one *Profile, test *power.SelfTest) (err error) {
+	o := one.stitchOptions(p.opt, test)
 	if !p.interrupted {
 		one.Trace, one.Sensors, err = stitch.Readings(ctx, one.readings, o)
 		if err == nil || ctx.Err() == nil {
@@ -205,11 +216,11 @@ func ofLatestRuns(readings []stitch.Reading, runs int) []stitch.Reading {
 	return nil
 }
 
-// goldenRuns returns the runs that are golden in every segment, and marks them.
-func (s *sequence) goldenRuns() (golden []*run) {
+// goldenRuns returns those of a card's runs that are golden in every segment, and marks them.
+func (s *sequence) goldenRuns(runs []*run) (golden []*run) {
 	var alike []*run // those with the same stamps as the first
-	for _, r := range s.runs {
-		if slices.Equal(r.timeline.Done, s.runs[0].timeline.Done) {
+	for _, r := range runs {
+		if slices.Equal(r.timeline.Done, runs[0].timeline.Done) {
 			r.golden = true
 			alike = append(alike, r)
 		}
@@ -286,13 +297,13 @@ func (r *run) reasons() (all power.Throttle) {
 const heldDown = power.ApplicationClocks | power.HardwareSlowdown | power.SyncBoost | power.HardwarePowerBrake | power.DisplayClocks
 
 // warnings collects the reasons to doubt the figures.
-func (p *profiler) warnings() {
-	r := p.result
-	for _, name := range slices.Sorted(maps.Keys(p.sampler.failed)) {
-		r.warn("%s: some queries failed: %v", name, p.sampler.failed[name])
+func (c *subject) warnings(self int) {
+	r := c.result
+	for _, name := range slices.Sorted(maps.Keys(c.sampler.failed)) {
+		r.warn("%s: some queries failed: %v", name, c.sampler.failed[name])
 	}
 	for _, name := range []string{stitch.Counter, stitch.Instant, stitch.Buffer} {
-		if p.sampler.absent[name] {
+		if c.sampler.absent[name] {
 			r.warn("this card has no %s: the trace is coarser without it", name)
 		}
 	}
@@ -307,5 +318,5 @@ func (p *profiler) warnings() {
 			r.warn("the card's clock was limited (%s): the figures are those of a slower card", strings.Join(held.Names(), ", "))
 		}
 	}
-	r.warnOfOthers(p.machine.Card(), p.opt.Self)
+	r.warnOfOthers(c.Card(), self)
 }

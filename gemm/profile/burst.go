@@ -82,12 +82,12 @@ func (r *run) energy() (joules, idle float64, ok bool) {
 	return joules - idle*(end-first).Seconds() - tail*(last-end).Seconds(), idle, true
 }
 
-// countBursts fills in the bursts' energy, and the power between their ends.
-func (p *Profile) countBursts(s *sequence) {
+// countBursts fills in the energy of a card's bursts, and the power between their ends.
+func (p *Profile) countBursts(s *sequence, card int) {
 	var idle []float64
 	for _, b := range s.bursts {
 		one := Bursts{Executions: b.segments[0].Executions}
-		for _, r := range b.runs {
+		for _, r := range b.of(card) {
 			if joules, before, ok := r.energy(); ok {
 				one.Seconds = append(one.Seconds, r.timeline.length().Seconds())
 				one.Joules = append(one.Joules, joules)

@@ -27,49 +27,95 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, tr
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	p := &profiler{
-		machine: m, clock: m.Clock(), products: products, traffic: traffic, opt: o.withDefaults(), began: m.Clock().Now(),
-		rng: rand.New(rand.NewPCG(o.Seed, 3)), sampler: newSampler(m.Card(), m.Clock()),
+	p := newProfiler([]measure.Machine{m}, m.Clock(), o)
+	p.products, p.traffic = products, traffic
+	all, err := p.measure(ctx, p.prepare)
+	if all == nil {
+		return nil, err
 	}
-	p.phase, p.result = p.rng.Float64(), newResult(m, p.opt)
+	return all[0], err
+}
+
+// newProfiler begins a measurement of cards with a common clock.
+func newProfiler(machines []measure.Machine, clock power.Clock, o Options) *profiler {
+	p := &profiler{clock: clock, opt: o.withDefaults(), began: clock.Now(), rng: rand.New(rand.NewPCG(o.Seed, 3))}
+	for _, m := range machines {
+		p.cards = append(p.cards, &subject{Machine: m, sampler: newSampler(m.Card(), clock), result: newResult(m, p.opt)})
+	}
+	p.subject, p.phase = p.cards[0], p.rng.Float64()
+	return p
+}
+
+// measure prepares the work, takes the runs, and makes every card's profiles.
+func (p *profiler) measure(ctx context.Context, prepare func(context.Context) error) (results []*Result, err error) {
 	defer func() {
 		if p.launcher != nil && ctx.Err() == nil { // closing waits for the work that the card has queued; the machine's Close does too
 			_ = p.launcher.Close() // frees memory of the card; the result stands
 		}
 	}()
-	if err := p.prepare(ctx); err != nil {
+	if err := prepare(ctx); err != nil {
 		return nil, err
 	}
 	failed := p.runs(ctx)
 	if failed != nil {
 		p.interrupt(failed)
 	}
-	if err := p.profiles(ctx); failed == nil {
-		failed = err
+	for i, c := range p.cards {
+		p.share(c.result)
+		if err := p.profiles(ctx, i); failed == nil {
+			failed = err
+		}
+		results = append(results, c.result)
 	}
-	return p.result, failed
+	return results, failed
+}
+
+// share copies to another card's result what concerns the work.
+func (p *profiler) share(r *Result) {
+	r.Products, r.Stopped, r.Seconds = p.result.Products, p.result.Stopped, p.result.Seconds
 }
 
 // profiler is a measurement in progress.
 type profiler struct {
-	machine     measure.Machine
-	clock       power.Clock
-	products    []cuda.Product
-	traffic     []cuda.Traffic
+	*subject             // the first card, whose times count
+	cards    []*subject  // all of them
+	clock    power.Clock // of all
+	products []cuda.Product
+	traffic  []cuda.Traffic
+	// alone: nothing follows in a run.
+	alone       bool
 	opt         Options
 	rng         *rand.Rand
 	began       time.Duration
 	phase       float64       // of the first run
 	ended       time.Duration // when the latest work did
-	sampler     *sampler
-	launcher    measure.Sequence
-	groups      [][]cuda.ClockReading
-	noClock     error
+	launcher    Launcher
 	sequences   []*sequence
 	interrupted bool
 	deadline    time.Time // for the traces, after an interrupt
-	result      *Result
 }
+
+// subject is a card whose sensors are read.
+type subject struct {
+	measure.Machine
+	sampler *sampler
+	groups  [][]cuda.ClockReading
+	noClock error
+	result  *Result
+}
+
+// Launcher is a launch sequence that all cards of a measurement execute. Stamps are a card's.
+type Launcher interface {
+	Start(segments []cuda.Segment) error
+	Wait(ctx context.Context) error
+	Stamps(card int) ([]cuda.Stamp, error)
+	Close() error
+}
+
+// single is the launcher of one card.
+type single struct{ measure.Sequence }
+
+func (s single) Stamps(int) ([]cuda.Stamp, error) { return s.Sequence.Stamps() }
 
 // sequence is a launch sequence: the segments that each of its runs executes.
 type sequence struct {
@@ -77,8 +123,8 @@ type sequence struct {
 	each     [][]float64   // seconds of an execution, of each segment in each warm-up run
 	lasts    time.Duration // length of its latest run
 	after    time.Duration // how long the sensors are read after the work
-	runs     []*run
-	bursts   []*sequence // of the first product, the shortest first
+	runs     [][]*run      // each on all cards
+	bursts   []*sequence   // of the first product, the shortest first
 }
 
 // mostKernels is how many products and traffic one measurement profiles.
@@ -120,10 +166,16 @@ func (p *profiler) prepare(ctx context.Context) error {
 	if err := p.addTraffic(ctx); err != nil {
 		return err
 	}
-	var err error
-	if p.launcher, err = p.machine.NewSequence(ctx, "profile", p.products, p.traffic); err != nil {
+	one, err := p.NewSequence(ctx, "profile", p.products, p.traffic)
+	if err != nil {
 		return err
 	}
+	p.launcher = single{one}
+	return p.timeAll(ctx)
+}
+
+// timeAll times everything that the launcher executes, and warms the card up.
+func (p *profiler) timeAll(ctx context.Context) error {
 	p.stage("timing")
 	p.readClock(firstReadings)
 	for i := range p.result.Products {
@@ -152,7 +204,7 @@ func (p *profiler) addTraffic(ctx context.Context) (err error) {
 	if len(p.products) > 0 {
 		return nil
 	}
-	m, err := p.machine.NewMix(ctx, p.traffic[0].Name, nil, p.traffic[:1], cuda.Options{})
+	m, err := p.NewMix(ctx, p.traffic[0].Name, nil, p.traffic[:1], cuda.Options{})
 	if err != nil {
 		return err
 	}
@@ -161,13 +213,13 @@ func (p *profiler) addTraffic(ctx context.Context) (err error) {
 			err = errors.Join(err, m.Close())
 		}
 	}()
-	return p.selfTest(ctx, m)
+	return p.selfTest(ctx, p.subject, m)
 }
 
 // check compares a product's results with the reference. The first product also serves for the sensors' self-test.
 func (p *profiler) check(ctx context.Context, i int) (err error) {
 	product := p.products[i]
-	b, err := p.machine.NewBatch(ctx, product.Name, []cuda.Product{product}, cuda.Options{})
+	b, err := p.NewBatch(ctx, product.Name, []cuda.Product{product}, cuda.Options{})
 	if err != nil {
 		return err
 	}
@@ -191,21 +243,21 @@ func (p *profiler) check(ctx context.Context, i int) (err error) {
 	if i > 0 {
 		return nil
 	}
-	return p.selfTest(ctx, b)
+	return p.selfTest(ctx, p.subject, b)
 }
 
-// selfTest measures the sensors' responses.
-func (p *profiler) selfTest(ctx context.Context, load power.Load) error {
+// selfTest measures the responses of a card's sensors.
+func (p *profiler) selfTest(ctx context.Context, c *subject, load power.Load) error {
 	p.stage("self-test")
-	meter, err := power.NewMeter(p.machine.Card(), power.Options{Clock: p.clock})
+	meter, err := power.NewMeter(c.Card(), power.Options{Clock: p.clock})
 	if err != nil {
 		return err
 	}
 	switch test, err := meter.SelfTest(ctx, load); {
 	case err == nil:
-		p.result.SelfTest = &test
+		c.result.SelfTest = &test
 	case errors.Is(err, power.ErrAbsent) || errors.Is(err, power.ErrCounterStill):
-		p.result.warn("no self-test: %v", err)
+		c.result.warn("no self-test: %v", err)
 	default:
 		return err
 	}
@@ -235,7 +287,7 @@ func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeli
 	if err := p.launcher.Wait(ctx); err != nil {
 		return Timeline{}, err
 	}
-	stamps, err := p.launcher.Stamps()
+	stamps, err := p.launcher.Stamps(0)
 	if err != nil {
 		return Timeline{}, err
 	}
@@ -246,7 +298,7 @@ func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeli
 // long.
 func (p *profiler) sequence(first int) *sequence {
 	s := &sequence{segments: []cuda.Segment{{Product: first}}, after: margin}
-	if n := len(p.result.Products); n > 1 {
+	if n := len(p.result.Products); n > 1 && !p.alone {
 		s.segments = append(s.segments, cuda.Segment{Product: (first + 1) % n})
 	}
 	s.each = make([][]float64, len(s.segments))
@@ -276,7 +328,7 @@ func (p *profiler) warmUp(ctx context.Context) error {
 				return err
 			}
 		}
-		celsius, err := p.machine.Card().Temperature()
+		celsius, err := p.Card().Temperature()
 		now := p.clock.Now()
 		if err != nil || now-begin > enough {
 			return nil
@@ -294,10 +346,11 @@ func (p *profiler) warmUp(ctx context.Context) error {
 // warmUpRun is a run that does not count. It corrects the number of executions for the clock that the card has under so
 // long a load.
 func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
-	r, err := p.run(ctx, s, 0)
+	all, err := p.run(ctx, s, 0)
 	if err != nil {
 		return err
 	}
+	r := all[0]
 	done, before := 0, Seconds(0)
 	s.lasts = 0
 	for i := range s.segments {
@@ -370,24 +423,32 @@ func (p *profiler) burst(ctx context.Context, s *sequence, number int) error {
 	return err
 }
 
-// readClock takes a group of readings of the card's clock, while the card is idle. Without a first group the card has no
+// readClock takes a group of readings of every card's clock, while the cards are idle. Without a first group a card has no
 // clock that can be read; a later group may be missing.
 func (p *profiler) readClock(n int) {
-	if p.noClock != nil {
+	for _, c := range p.cards {
+		early := p.clock.Now() - c.Clock().Now() // a card may have a clock that began at another moment
+		c.readClock(n, early)
+	}
+}
+
+func (c *subject) readClock(n int, early time.Duration) {
+	if c.noClock != nil {
 		return
 	}
 	var g []cuda.ClockReading
 	for range n {
-		r, err := p.machine.ReadClock()
+		r, err := c.ReadClock()
 		if err != nil {
-			if len(p.groups) == 0 {
-				p.noClock = err
+			if len(c.groups) == 0 {
+				c.noClock = err
 			}
 			return
 		}
+		r.Before, r.After = r.Before+early, r.After+early
 		g = append(g, r)
 	}
-	p.groups = append(p.groups, g)
+	c.groups = append(c.groups, g)
 }
 
 func (p *profiler) stage(name string) { p.tell(Event{Stage: name}) }

@@ -185,6 +185,20 @@ func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
 	return watts, low, high, sum.value()
 }
 
+// SecondHalf returns the mean power over the second half of the first segment, with the ends of its 95 % interval, and the mean
+// clock; nil where it is unknown.
+func (p *Profile) SecondHalf() (watts, low, high float64, clock *float64) {
+	end := p.Segments[0].End
+	watts, low, high = p.Trace.Mean(end/2, end)
+	var sum mean
+	for _, s := range p.States {
+		if s.At > end/2 && s.At < end {
+			sum.add(s.SMClock)
+		}
+	}
+	return watts, low, high, sum.value()
+}
+
 // EarlyTime counts as the beginning of a profile: most of the change of power is over by then.
 const EarlyTime = 50 * ms
 

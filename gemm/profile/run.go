@@ -17,42 +17,51 @@ type run struct {
 	golden   bool
 }
 
-// run rests, works and records the sensors. It ends shortly after the context does.
-func (p *profiler) run(ctx context.Context, s *sequence, number int) (*run, error) {
+// run rests, works and records every card's sensors. It ends shortly after the context does.
+func (p *profiler) run(ctx context.Context, s *sequence, number int) ([]*run, error) {
 	if err := p.clock.Sleep(ctx, p.rest(number)-margin); err != nil {
 		return nil, err
 	}
-	r := &run{recording: p.sampler.record(number)}
-	if err := r.sample(ctx, p.clock.Now()+margin); err != nil {
+	var all []*run
+	var recordings []*recording
+	for _, c := range p.cards {
+		r := &run{recording: c.sampler.record(number)}
+		all, recordings = append(all, r), append(recordings, r.recording)
+	}
+	if err := sample(ctx, p.clock, p.clock.Now()+margin, recordings...); err != nil {
 		return nil, err
 	}
-	r.launched = p.clock.Now()
+	launched := p.clock.Now()
 	if err := p.launcher.Start(s.segments); err != nil {
 		return nil, err
 	}
-	err := r.sample(ctx, r.launched+s.lasts+s.after)
+	err := sample(ctx, p.clock, launched+s.lasts+s.after, recordings...)
 	if failed := p.launcher.Wait(ctx); err == nil { // the card must be waited for in any case
 		err = failed
 	}
 	if err != nil {
 		return nil, err
 	}
-	stamps, err := p.launcher.Stamps()
-	if err != nil {
+	for i, r := range all {
+		stamps, err := p.launcher.Stamps(i)
+		if err != nil {
+			return nil, err
+		}
+		if r.timeline, err = timelineOf(stamps, s.segments); err != nil {
+			return nil, err
+		}
+		r.launched, r.first = launched, stamps[0].At
+	}
+	s.lasts = all[0].timeline.length().Duration()
+	p.ended = launched + s.lasts
+	if err := sample(ctx, p.clock, p.ended+s.after, recordings...); err != nil { // the work may have lasted longer than expected
 		return nil, err
 	}
-	if r.timeline, err = timelineOf(stamps, s.segments); err != nil {
-		return nil, err
+	for _, r := range all {
+		r.ask(stitch.Buffer, r.fetch)
 	}
-	r.first = stamps[0].At
-	s.lasts = r.timeline.length().Duration()
-	p.ended = r.launched + s.lasts
-	if err := r.sample(ctx, p.ended+s.after); err != nil { // the work may have lasted longer than expected
-		return nil, err
-	}
-	r.ask(stitch.Buffer, r.fetch)
 	p.readClock(laterReadings)
-	return r, nil
+	return all, nil
 }
 
 // rest returns the time until the work begins. The sensors' phases at the start are spread as evenly as possible over all

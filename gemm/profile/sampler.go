@@ -106,19 +106,24 @@ func (s *sampler) record(run int) *recording {
 	return r
 }
 
-// sample reads the sensors until a moment.
-func (r *recording) sample(ctx context.Context, until time.Duration) error {
+// sample reads all recordings' sensors in turn until a moment of their clock.
+func sample(ctx context.Context, clock power.Clock, until time.Duration, all ...*recording) error {
 	for {
-		now := r.clock.Now()
+		now := clock.Now()
 		if now >= until {
 			return ctx.Err()
 		}
-		r.ask(stitch.Counter, r.count)
-		if p := r.due(now); p != nil {
-			r.ask(p.name, p.query)
-			p.next = now + p.every
+		for i, r := range all {
+			if i > 0 {
+				now = clock.Now()
+			}
+			r.ask(stitch.Counter, r.count)
+			if p := r.due(now); p != nil {
+				r.ask(p.name, p.query)
+				p.next = now + p.every
+			}
 		}
-		if err := r.clock.Sleep(ctx, pause); err != nil {
+		if err := clock.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func still() power.SimOptions {
 func watched(t *testing.T, card power.Card, clock power.Clock) *recording {
 	t.Helper()
 	r := newSampler(card, clock).record(1)
-	if err := r.sample(context.Background(), clock.Now()+2*time.Second); err != nil {
+	if err := sample(context.Background(), clock, clock.Now()+2*time.Second, r); err != nil {
 		t.Fatal(err)
 	}
 	r.ask(stitch.Buffer, r.fetch)
@@ -172,7 +172,7 @@ func TestSampleEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	sim.At(300*time.Millisecond, cancel)
 	r := newSampler(sim, sim).record(1)
-	if err := r.sample(ctx, time.Hour); !errors.Is(err, context.Canceled) || sim.Now() > 350*time.Millisecond {
+	if err := sample(ctx, sim, time.Hour, r); !errors.Is(err, context.Canceled) || sim.Now() > 350*time.Millisecond {
 		t.Errorf("%v at %v", err, sim.Now())
 	}
 }

@@ -1,0 +1,79 @@
+package collective
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+)
+
+// OverTime is the power over time of products, of a collective, and of both at once, on every card of a host.
+type OverTime struct {
+	Operation cuda.Collective `json:"collective"`
+	// Bytes is the size as nccl-tests count it; see [Bandwidth].
+	Bytes     int64  `json:"bytes"`
+	Library   string `json:"library,omitempty"` // NCCL's version
+	Simulated bool   `json:"simulated,omitempty"`
+	// Cards are the profiles of each card, with the works in the order of cuda.GroupProducts and following.
+	Cards []*profile.Result `json:"cards"`
+	// Parts are the power of every work on every card by component, in the order of Cards and of their works.
+	Parts []Parts `json:"parts,omitempty"`
+	// Bandwidth is that of the collective alone, on the first card.
+	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
+}
+
+// OverTimeOptions of a profile.
+type OverTimeOptions struct {
+	Profile profile.Options
+	// Splitter splits power by component. Default: idle and rest alone.
+	Splitter *measure.Splitter
+}
+
+// OverTime profiles a candidate's products, a collective of so many bytes, and both at once, each from idle cards. All cards work
+// together, and every card's sensors are read in the same runs. Results and data are as in [Host.Compare]. Beside an error the
+// result has what was measured until then; it is nil if nothing was.
+func (h *Host) OverTime(ctx context.Context, op cuda.Collective, bytes int64, c measure.Candidate, o OverTimeOptions) (*OverTime, error) {
+	if err := h.prepare(ctx, []measure.Candidate{c}, op, bytes); err != nil {
+		return nil, err
+	}
+	launcher, err := h.backend.sequence(ctx)
+	if err != nil {
+		return nil, err
+	}
+	works := make([]profile.Product, 3)
+	works[cuda.GroupProducts].Name, works[cuda.GroupCollective].Name, works[cuda.GroupBoth].Name = c.Name, string(op), "both"
+	if len(c.Products) == 1 {
+		works[cuda.GroupProducts].Problem = &c.Products[0].Problem
+	}
+	r := &OverTime{Operation: op, Bytes: bytes, Library: h.backend.library(), Simulated: h.Machines[0].Platform() == nil}
+	r.Cards, err = profile.MeasureGroup(ctx, profile.Group{
+		Machines: h.Machines, Clock: h.joint, Works: works, Launcher: launcher, Load: h.backend.load(c.Name, 0, -1),
+	}, o.Profile)
+	if r.Cards == nil {
+		return nil, err
+	}
+	if each := executionSeconds(r.Cards[0], cuda.GroupCollective); each > 0 {
+		b := BandwidthOf(op, bytes, len(h.Machines), each)
+		r.Bandwidth = &b
+	}
+	if err == nil {
+		err = r.split(ctx, c, o.Splitter)
+	}
+	return r, err
+}
+
+// executionSeconds is the mean time of an execution of a work; 0 where no run was golden.
+func executionSeconds(r *profile.Result, work int) float64 {
+	if work >= len(r.Profiles) || len(r.Profiles[work].Segments) == 0 {
+		return 0
+	}
+	s := r.Profiles[work].Segments[0]
+	return s.End.Seconds() / float64(s.Executions)
+}
+
+// Steady reports whether every work reached steady power on every card, and kept it.
+func (r *OverTime) Steady() bool {
+	return !slices.ContainsFunc(r.Cards, func(c *profile.Result) bool { return !c.Steady() })
+}

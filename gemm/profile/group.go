@@ -1,0 +1,42 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Group is work that several cards of a host do together.
+type Group struct {
+	Machines []measure.Machine
+	Clock    power.Clock // of all cards
+	// Works are what the launcher's segments execute, in the order of their numbers. Name, Problem, W and X are the caller's.
+	Works    []Product
+	Launcher Launcher
+	// Load tests the sensors of all cards.
+	Load power.Load
+}
+
+// MeasureGroup profiles each of a group's works alone, from idle cards, and returns a result for each card. All cards' sensors are
+// read in the same runs. It closes the launcher. Errors are those of [Measure].
+func MeasureGroup(ctx context.Context, g Group, o Options) ([]*Result, error) {
+	if len(g.Machines) < 2 || len(g.Works) < 1 || len(g.Works) > mostKernels {
+		return nil, fmt.Errorf("%d cards and %d works: give two cards or more, and 1 to %d works", len(g.Machines), len(g.Works), mostKernels)
+	}
+	if err := o.Validate(); err != nil {
+		return nil, errors.Join(err, g.Launcher.Close())
+	}
+	p := newProfiler(g.Machines, g.Clock, o)
+	p.alone, p.launcher, p.result.Products = true, g.Launcher, g.Works
+	return p.measure(ctx, func(ctx context.Context) error {
+		for _, c := range p.cards {
+			if err := p.selfTest(ctx, c, g.Load); err != nil {
+				return err
+			}
+		}
+		return p.timeAll(ctx)
+	})
+}
