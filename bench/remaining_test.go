@@ -69,9 +69,10 @@ mkdir records && cp -r bench/results/h200/null-pooled.json bench/results/h200/re
 bench/remaining.sh bin/lowtoggle records cards null
 ` + "```" + `
 
-A record takes at most nine minutes; ` + "`collectives` and `overtime`" + ` make four and need two cards. A part prints a short table and writes JSON records to the folder. The same command continues
-` + "`points` and `seeds`, adds records of `cards` and `null`" + `, and skips other records that the folder has. ` + "`DEVICE=1`" + ` chooses another
-card. ` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish, copy the folder to bench/results/h200 and run
+A record takes at most nine minutes; ` + "`collectives` and `overtime`" + ` make four each, and need two cards. A part prints a short
+table and writes JSON records to the folder. The same command continues ` + "`points` and `seeds`" + `, adds records of
+` + "`cards` and `null`" + `, and skips other records that the folder has. ` + "`DEVICE=1`" + ` chooses another card.
+` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish, copy the folder to bench/results/h200 and run
 ` + "`go test ./bench -run Page -update`" + `.
 `
 
