@@ -69,7 +69,7 @@ mkdir records && cp -r bench/results/h200/null-pooled.json bench/results/h200/re
 bench/remaining.sh bin/lowtoggle records cards null
 ` + "```" + `
 
-A record takes at most nine minutes; ` + "`collectives` and `overtime`" + ` make four each, and need two cards. A part prints a short
+A record takes at most nine minutes; ` + "`collectives` and `overtime`" + ` make four each, and need a second card. A part prints a short
 table and writes JSON records to the folder. The same command continues ` + "`points` and `seeds`" + `, adds records of
 ` + "`cards` and `null`" + `, and skips other records that the folder has. ` + "`DEVICE=1`" + ` chooses another card.
 ` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish, copy the folder to bench/results/h200 and run
@@ -195,7 +195,7 @@ func collectivesRemain(folder string) (list []remainder) {
 	}
 	for _, op := range []struct{ name, file string }{{"all-reduce", "allreduce"}, {"all-gather", "allgather"}} {
 		for _, phase := range []string{"prefill", "decode"} {
-			list = append(list, recordRemains(folder, "overtime", "power over time of the "+op.name+", of the product and of both, on two cards, in "+phase, "overtime-"+op.file+"-"+phase+".json.gz", 9))
+			list = append(list, recordRemains(folder, "overtime", "power over time of the "+op.name+", of the product and of both, on every card, in "+phase, "overtime-"+op.file+"-"+phase+".json.gz", 9))
 		}
 	}
 	return list
