@@ -37,7 +37,7 @@ func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
 
 // Fit fits a model of each type to the calibration's series, by non-negative least squares over the features
 // relative to the baseline's, and finds its Quality by leaving out one family of patterns after the other.
-// swapped reports the types whose library call streams the other operand. If a type has few points, its
+// swapped reports the types whose library call streams the other operand; nil: none. If a type has few points, its
 // coefficients are drawn towards those of prior, the calibration of another card; nil: towards 0. The
 // shares of the facts' lags are found too. The other facts must be there before.
 func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration) error {
@@ -53,7 +53,7 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 		if err != nil {
 			continue // too few points: the type is not known
 		}
-		m.Swapped = swapped(k.typ)
+		m.Swapped = swapped != nil && swapped(k.typ)
 		c.Models = append(c.Models, m)
 	}
 	if len(c.Models) == 0 {

@@ -63,8 +63,13 @@ type LeftOut struct {
 	Repeated bool
 }
 
-// Error returns the prediction's error as a share of the baseline's energy.
-func (l LeftOut) Error() float64 { return l.Predicted - l.Point.Energy }
+// Error returns the prediction's error as a share of the baseline's energy; NaN without a point.
+func (l LeftOut) Error() float64 {
+	if l.Point == nil {
+		return math.NaN()
+	}
+	return l.Predicted - l.Point.Energy
+}
 
 // LeaveOut predicts every point of a type by a model and a response that were fitted without the point's class of families,
 // and without any weights that are all zero. prior is that of Fit.

@@ -40,10 +40,10 @@ func (c *Calibration) Toggling(ctx context.Context, p Product, x, w Operand) (mu
 }
 
 // TogglingOf is [Calibration.Toggling] of features, relative to those of random operands. moved is that of the
-// weights alone. Both are NaN if the calibration lacks a model.
+// weights alone. Both are NaN if the calibration lacks a model, or without features.
 func (c *Calibration) TogglingOf(typ arith.Type, s, random *Features) (multiplied, moved float64) {
 	chip, memory := c.togglingModels(typ)
-	if chip == nil {
+	if chip == nil || s == nil || random == nil {
 		return math.NaN(), math.NaN()
 	}
 	return c.Facts.coefficients(chip).toggling(s, random), c.Facts.coefficients(memory).moved(s, random)

@@ -36,9 +36,12 @@ func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 	return m.cast(d, exponent), nil
 }
 
-// MaxOf is the largest value of d, a type that has a format.
+// MaxOf is the largest value of d; 0 for a type without a format.
 func MaxOf(d weights.DType) float32 {
-	f := Matrix{DType: d}.format()
+	f, ok := d.Format()
+	if !ok {
+		return 0
+	}
 	return f.Value(f.FromValue(math.MaxFloat32))
 }
 

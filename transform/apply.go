@@ -39,11 +39,17 @@ type FolderOptions struct {
 	BaseModel string
 }
 
+// errNoPlan is the error of functions that are given a nil plan.
+var errNoPlan = fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
+
 // Apply carries out a plan: it writes a new folder out with the model's tensors transformed, the other files of the
 // model's folder, a model card, and [plan.ManifestName]. The folder appears under its name whole or not at all; see [apply.Run].
 // A plan for another model, and an out that exists or lies inside the model's folder, are errors before anything
 // is written.
 func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
+	if p == nil {
+		return nil, errNoPlan
+	}
 	format, err := formatOf(p, quantise.Format{})
 	if err != nil {
 		return nil, err

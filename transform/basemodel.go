@@ -23,6 +23,9 @@ var notInName = regexp.MustCompile(`[^\w.-]+`)
 // conversion's card, the Hub's cache, config.json, or the folder's name. The card's own base_model does not count unless
 // the model was converted before: it names what the model itself was made from.
 func BaseModel(m *weights.Model) (name, from string) {
+	if m == nil {
+		return "", ""
+	}
 	if slices.Contains(m.Others, plan.ManifestName) && slices.Contains(m.Others, card.Name) {
 		text, err := bounded.ReadFile(filepath.Join(m.Dir, card.Name), bounded.Config)
 		if base := card.BaseOf(text); err == nil && base != "" {

@@ -57,6 +57,9 @@ func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string
 
 // openParts opens the source of a plan, and checks the output's place.
 func openParts(m *weights.Model, p *plan.Plan, out string, o *ApplyOptions) (*source, error) {
+	if p == nil {
+		return nil, errNoPlan
+	}
 	format, err := formatOf(p, quantise.Format{})
 	if err != nil {
 		return nil, err

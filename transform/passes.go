@@ -139,6 +139,9 @@ func (t Table) checks() map[string]*verify.Check {
 
 // Describe says in a few words what a step does, for tables.
 func (t Table) Describe(s *plan.Step) string {
+	if s == nil {
+		return ""
+	}
 	if p, ok := t.Lookup(s.Pass); ok && p.Describe != nil {
 		return p.Describe(s)
 	}
@@ -149,7 +152,7 @@ func (t Table) Describe(s *plan.Step) string {
 // signs or scales, or a norm is folded into them. Such adapters fit where they lay beside the source and were
 // converted along.
 func (t Table) Moves(p *plan.Plan) bool {
-	return slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+	return p != nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		p, ok := t.Lookup(s.Pass)
 		return ok && p.Class != pass.Lossy
 	})
@@ -157,7 +160,7 @@ func (t Table) Moves(p *plan.Plan) bool {
 
 // FeedsBack reports whether later columns absorb rounding errors in a plan (as in GPTQ).
 func (t Table) FeedsBack(p *plan.Plan) bool {
-	return slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+	return p != nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		p, ok := t.Lookup(s.Pass)
 		return ok && p.Feedback != nil
 	})

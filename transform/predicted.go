@@ -14,6 +14,9 @@ import (
 // Predicted is a plan's predicted energy over the source's: all linear layers together, each by its number of
 // weights. nil where nothing was predicted.
 func Predicted(m *weights.Model, p *plan.Plan) *predict.Ratio {
+	if p == nil {
+		return nil
+	}
 	var r predict.Ratio
 	sizes := sizesOf(m)
 	for _, o := range p.Predictions {
@@ -26,7 +29,10 @@ func Predicted(m *weights.Model, p *plan.Plan) *predict.Ratio {
 
 // sizesOf returns a function that gives the number of a weight's values, also of a quantised weight.
 func sizesOf(m *weights.Model) func(name string) (n int, ok bool) {
-	q, _ := quant.Describe(m) // a model that cannot be described has no plan
+	q, err := quant.Describe(m)
+	if err != nil { // a model that cannot be described has no plan
+		return func(string) (int, bool) { return 0, false }
+	}
 	return func(name string) (int, bool) {
 		if w, ok := q.Weight(name); ok && w.Shape != nil {
 			return weights.Info{Shape: w.Shape}.Len(), true
@@ -51,6 +57,9 @@ type KindSummary struct {
 
 // Summary sums a plan up by kind of layer, in alphabetical order. layout may be nil.
 func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []KindSummary {
+	if p == nil {
+		return nil
+	}
 	steps := map[string][]string{}
 	for _, s := range p.Steps {
 		if s.Index == "" {

@@ -38,7 +38,7 @@ func (e *PlaceError) Error() string {
 	if e.Tensor != "" {
 		s += fmt.Sprintf(": tensor %q", e.Tensor)
 	}
-	return s + ": " + e.Err.Error()
+	return fmt.Sprintf("%s: %v", s, e.Err)
 }
 
 func (e *PlaceError) Unwrap() error { return e.Err }
@@ -53,12 +53,18 @@ func TensorErrorf(file, tensor, format string, args ...any) error {
 	return &PlaceError{file, tensor, fmt.Errorf(format, args...)}
 }
 
+// ErrNoModel is the error of functions that are given a nil model.
+var ErrNoModel = errors.New("no model was given")
+
 // ErrFault marks an error of mapped memory that could not be read.
 var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
 
 // Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
 // disk causes there into an error that begins with what. Without it the process would die.
 func Guard(what string, f func() error) (err error) {
+	if f == nil {
+		return nil
+	}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)

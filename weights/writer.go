@@ -41,10 +41,10 @@ type blocks struct {
 
 // Create starts a new file with the given head ([EncodeHeader]'s, or another [File.Head] taken
 // over as it is) whose data section is dataLen bytes long. A file that exists is an error, and so
-// is a disk without room for it, where the file system can tell.
+// are another head, and a disk without room for it, where the file system can tell.
 func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	if len(head) < 8 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
-		panic("weights: Create: head is not a safetensors head")
+		return nil, FileErrorf(path, "cannot be written: its head is not a safetensors head")
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

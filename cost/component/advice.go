@@ -170,8 +170,12 @@ func (c Choice) reservation() string {
 	return ""
 }
 
-// Contrast returns sentences on what a transform changes about the advice. before and after are of the same layers.
+// Contrast returns sentences on what a transform changes about the advice; none if either is nil. before and after are of the
+// same layers.
 func Contrast(before, after *Advice) []string {
+	if before == nil || after == nil {
+		return nil
+	}
 	was, is := before.Default, after.Default
 	text := []string{fmt.Sprintf("%s: the transform changes energy by %s, time by %s; the clock goes from %.0f to %.0f MHz, power from %.0f to %.0f W",
 		before.Phase, change(is.Joules/was.Joules), change(is.Seconds/was.Seconds), was.Clock, is.Clock, was.Watts, is.Watts)}

@@ -10,6 +10,9 @@ import (
 // positive definite. For nearly collinear columns it is exact and fast; Solve is neither there. Built-in calibrations hold the
 // coefficients of Solve, to the last digit.
 func SolveActive(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
+	if x == nil || x.IsEmpty() {
+		return nil
+	}
 	n, m := x.Dims()
 	p := &problem{right: make([]float64, m)}
 	p.gram.SymOuterK(1, x.T())

@@ -9,8 +9,12 @@ import (
 
 // Solve returns coefficients c ≥ 0 with the least ‖X·c − y‖² + ridge·n·‖c − prior‖², for n rows of X. It is coordinate
 // descent on a convex problem, which ends when no coefficient of the order of 1 moves by more than 1e-8, so scale columns
-// accordingly. Where columns are nearly collinear, coefficients may still be off by 1e-5. X and y are only read.
+// accordingly. Where columns are nearly collinear, coefficients may still be off by 1e-5. X and y are only read. An empty X has
+// no coefficients.
 func Solve(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
+	if x == nil || x.IsEmpty() {
+		return nil
+	}
 	n, m := x.Dims()
 	var gram mat.SymDense
 	gram.SymOuterK(1, x.T())

@@ -15,10 +15,11 @@ func (h Heads) Width() int { return h.Queries*h.Size + h.KV*(h.Size+h.ValueSize)
 
 // Query is the first column of a query head.
 func (h Heads) Query(head int) int {
-	if group := h.Queries / h.KV; h.ByHead {
-		return head/group*(h.Width()/h.KV) + head%group*h.Size
+	if !h.ByHead {
+		return head * h.Size
 	}
-	return head * h.Size
+	group := h.Queries / h.KV
+	return head/group*(h.Width()/h.KV) + head%group*h.Size
 }
 
 // Key is the first column of a KV head's key.

@@ -16,6 +16,12 @@ var ErrNoForward = errors.New("no forward pass")
 // of unquantised ones. It fails with ErrNoForward for a family that has no entry in the table. It also fails if config.json
 // or a tensor asks for something that a Decoder cannot describe, and for a quantised weight whose values cannot be read.
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
+	if m == nil {
+		return nil, weights.ErrNoModel
+	}
+	if layout == nil {
+		return nil, fmt.Errorf("%s: without a layout there is %w", m.Dir, ErrNoForward)
+	}
 	f, ok := families[layout.Family]
 	if !ok {
 		return nil, fmt.Errorf("family %s: there is %w for it", layout.Family, ErrNoForward)

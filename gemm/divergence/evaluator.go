@@ -2,6 +2,7 @@ package divergence
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
@@ -44,6 +45,9 @@ type Evaluator struct {
 // New runs the model over the tokens and keeps what later comparisons need. own are the model's
 // weights; they are asked for again in every comparison. The sequences belong to the Evaluator.
 func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens [][]int32, o Options) (*Evaluator, error) {
+	if d == nil || own == nil {
+		return nil, errors.New("an evaluator needs a decoder and its weights")
+	}
 	r, err := d.Pass(ctx, own, tokens, forward.PassOptions{
 		Keep: forward.Keep{Entries: o.perLayer(len(tokens))},
 		Step: func(done, total int) error {

@@ -55,6 +55,9 @@ func Check(m *weights.Model, family *arch.Family) error {
 }
 
 func describe(m *weights.Model, family *arch.Family) (*Scorer, error) {
+	if m == nil {
+		return nil, weights.ErrNoModel
+	}
 	if m.Config == nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoConfig)
 	}

@@ -58,6 +58,9 @@ func (c Comparison) PerplexityRatio() (ratio, low, high float64) {
 // Compare compares the losses of the same tokens with two sets of weights. It fails if the numbers or lengths
 // of the sequences differ.
 func Compare(before, after *Scores) (Comparison, error) {
+	if before == nil || after == nil {
+		return Comparison{}, errors.New("two losses are needed for a comparison")
+	}
 	n := len(before.Nats)
 	if n == 0 || len(after.Nats) != n {
 		return Comparison{}, errDifferent

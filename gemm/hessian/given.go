@@ -62,6 +62,9 @@ func (c *collection) keep(g Given) error {
 
 // Bytes is about the size of the statistics of all inputs on disk.
 func Bytes(d *forward.Decoder) (n int64) {
+	if d == nil {
+		return 0
+	}
 	for _, in := range d.Inputs() {
 		width := int64(in.Layers[0].Inputs)
 		n += 2 * width * (width + 1)

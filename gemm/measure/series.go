@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -68,6 +69,9 @@ type Session struct {
 // with the reference. Results of points are not checked: the caller must make sure that they cannot
 // overflow. Once the card runs, the session is never nil: beside an error it holds the readings so far.
 func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, points []Point, o SeriesOptions) (*Session, error) {
+	if m == nil || baseline.Operands == nil {
+		return nil, errors.New("a series needs a machine, and a baseline with operands")
+	}
 	if o.Every < 1 {
 		o.Every = 8
 	}

@@ -49,6 +49,9 @@ type Signature struct {
 
 // Split splits the power of products. It samples the bits of every operand, which takes about 10 ms for each.
 func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
+	if s.Model == nil {
+		return nil, fmt.Errorf("%s: %w: no model of the card was given", d.Name, component.ErrUnfit)
+	}
 	sig := &Signature{Name: d.Name, From: s.From, Date: s.Date}
 	_, sig.Off = s.Quality.UnseenErrors()
 	var err error
@@ -129,7 +132,9 @@ func blocks(m gemm.Matrix) cost.Operand {
 // the card that info describes; either is nil where it is not known.
 func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, card *component.Facts) component.Gemm {
 	g := component.Gemm{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
-	g.Bits, g.Moved = card.Random(g.Type)
+	if card != nil {
+		g.Bits, g.Moved = card.Random(g.Type)
+	}
 	if info != nil {
 		g.L2 = float64(info.L2)
 	}

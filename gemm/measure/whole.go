@@ -98,6 +98,9 @@ func (o WholeOptions) Check(before, after *weights.Model) error {
 // prepare checks the models, source first, and fills in defaults. The note is that of defaults.
 func (o *WholeOptions) prepare(models []*weights.Model) (note string, err error) {
 	for i, m := range models {
+		if m == nil {
+			return "", weights.ErrNoModel
+		}
 		d, err := o.describe(m)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", m.Dir, err)
@@ -244,6 +247,9 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 	note, err := o.prepare(append([]*weights.Model{before, after}, o.Others...))
 	if err != nil {
 		return nil, err
+	}
+	if m == nil {
+		return nil, errors.New("no machine was given to measure on")
 	}
 	info := m.Card().Info()
 	r := &WholeReport{GPU: info.Name, CardID: info.ID(), Note: note, Simulated: m.Platform() == nil, Steps: []WholeStep{}}

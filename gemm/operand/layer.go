@@ -54,6 +54,9 @@ func namesOf(layers []Layer) (names []string) {
 // layers returns every source's layers. Patterns take names and shapes of the reference's layers, and "PATH:" of
 // another model takes their names. shapes are the reference's layers.
 func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shapes []Layer, err error) {
+	if slices.ContainsFunc(sources, func(s Source) bool { return s.Path == "" && s.Pattern == pattern.Pattern{} }) {
+		return nil, nil, errNoSource
+	}
 	at := reference(sources)
 	if shapes, err = s.shapes(sources, at); err != nil {
 		return nil, nil, err

@@ -3,6 +3,7 @@ package operand
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -33,12 +34,23 @@ type values interface {
 // Block returns the bytes of rows × cols elements, starting at row and col. It reads nothing else if possible. NaN and
 // infinity in a block of a [Product]'s operand are a [gemm.ErrNotFinite].
 func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+	if m == nil || m.values == nil {
+		return nil, errNoValues
+	}
 	return m.values.block(ctx, row, rows, col, cols)
 }
 
 // Whole returns all elements. The result may share a file's mapped memory or that of earlier results and must not
 // be changed.
-func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) { return m.values.whole(ctx) }
+func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) {
+	if m == nil || m.values == nil {
+		return gemm.Matrix{}, errNoValues
+	}
+	return m.values.whole(ctx)
+}
+
+// errNoValues is the error of a Matrix that a caller made: [Set.Products] makes them.
+var errNoValues = errors.New("a matrix without values: products of a Set have some")
 
 // Bytes returns the size of the whole matrix in bytes.
 func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }
@@ -79,6 +91,9 @@ func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 
 // files returns the files that hold m's elements; none for patterns.
 func (m *Matrix) files() []string {
+	if m == nil {
+		return nil
+	}
 	switch v := m.values.(type) {
 	case *stored:
 		return []string{v.file}
@@ -100,6 +115,9 @@ func (m *Matrix) guard(read func() error) error {
 
 // SameBytes reports whether both matrices are stored in files, with the same bytes, type and shape.
 func (m *Matrix) SameBytes(other *Matrix) bool {
+	if other == nil {
+		return false
+	}
 	if c, ok := m.values.(*coded); ok {
 		d, ok := other.values.(*coded)
 		return ok && c.expert == d.expert && c.transposed == d.transposed && c.w.SameBytes(d.w)

@@ -1,6 +1,7 @@
 package operand
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -21,6 +22,9 @@ type Source struct {
 
 	model *weights.Model // opened by the caller; nil: at Path
 }
+
+// errNoSource is the error of the zero Source.
+var errNoSource = errors.New("a source of values is missing: parse a pattern or PATH:TENSOR, or take a model's")
 
 // Parse reads a pattern, or PATH:TENSOR. If the path does not exist, the error is an [ErrNoFile]; all other errors
 // are about the text.
@@ -62,8 +66,12 @@ func MustParse(text string) Source {
 	return s
 }
 
-// Of returns the source of all linear layers of an open model. The caller closes the model.
+// Of returns the source of all linear layers of an open model. The caller closes the model. A nil model gives the zero Source, which
+// has no products.
 func Of(m *weights.Model) Source {
+	if m == nil {
+		return Source{}
+	}
 	return Source{Text: m.Dir + ":", Path: m.Dir, model: m}
 }
 

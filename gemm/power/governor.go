@@ -25,6 +25,9 @@ type Governor interface {
 // limit to its current value to check the permission. It fails with ErrAbsent if settings cannot be
 // changed, and with ErrNotPermitted if this process may not change them.
 func Govern(card Card) (Governor, error) {
+	if card == nil {
+		return nil, fmt.Errorf("no card was given: %w", ErrAbsent)
+	}
 	g, ok := card.(Governor)
 	for !ok {
 		wrapper, wraps := card.(interface{ Unwrap() Card })

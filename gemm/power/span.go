@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -29,6 +30,9 @@ type Span struct {
 // also with that of the beginning. A nil open means the first step. Between two polls of the counter Watch sleeps for a
 // millisecond, because the processes that feed the card need the host's processors.
 func Watch(ctx context.Context, card Card, clock Clock, open func(now time.Duration) bool, enough func(begin, now time.Duration) bool) (Span, error) {
+	if card == nil || clock == nil || enough == nil {
+		return Span{}, errors.New("watching a card takes a card, a clock and an end")
+	}
 	w := watcher{card: card, clock: clock}
 	e0, t0, err := w.step(ctx)
 	for err == nil && open != nil && !open(t0) {

@@ -84,6 +84,9 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 			err = ctx.Err() // without the name of a layer
 		}
 	}()
+	if by == nil {
+		return nil, errors.New("a prediction needs a calibration")
+	}
 	set := operand.NewSet(o.Operands)
 	defer func() { err = errors.Join(err, set.Close()) }()
 	products, err := set.Products(ctx, sources...)

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -13,6 +14,14 @@ import (
 // random elements of like's scale. like is w itself, or the weight from which w was made. The values of both must be readable.
 // outAxis is the dimension that counts outputs. The error is that of reading the files, or ctx's.
 func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantised, outAxis int, role cost.Role, load cost.Workload) (e cost.Estimate, err error) {
+	if c == nil || w == nil || like == nil {
+		return e, errors.New("a prediction needs a calibration and two quantised weights")
+	}
+	for _, q := range []*quant.Quantised{w, like} {
+		if err := q.CanRead(); err != nil {
+			return e, err
+		}
+	}
 	sample, err := sampleOf(w, outAxis)
 	if err != nil {
 		return e, err

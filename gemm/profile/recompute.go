@@ -20,7 +20,7 @@ func Recompute(ctx context.Context, r *Result, o Options) error {
 		return err
 	}
 	o = o.withDefaults()
-	if len(r.Profiles) == 0 {
+	if r == nil || len(r.Profiles) == 0 {
 		return errors.New("it contains no profile")
 	}
 	const slowest = 10 * Seconds(time.Second)

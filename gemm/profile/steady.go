@@ -53,6 +53,9 @@ type SteadyState struct {
 // the run. The first steady state that lasts to the end counts, or else the longest: Until says when it ended. The last
 // resolution before the end does not count, where the trace is least certain.
 func FindSteady(trace *stitch.Trace, t Timeline, margin, tolerance float64) SteadyState {
+	if trace == nil {
+		trace = &stitch.Trace{}
+	}
 	s := steadySearch{trace, t, cmp.Or(tolerance, 0.01), 0}
 	if len(t.At) > 0 {
 		end := t.length()

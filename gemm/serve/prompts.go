@@ -54,6 +54,9 @@ const longestPrompt = 16 << 20
 // ReadPrompts reads one prompt a line, and skips blank lines. If the first prompt begins with a brace, every line is a
 // JSON object with a field "prompt": a string or a list of token ids.
 func ReadPrompts(r io.Reader) ([]Prompt, error) {
+	if r == nil {
+		return nil, errors.New("no reader of prompts was given")
+	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, longestPrompt)
 	var list []Prompt

@@ -27,6 +27,9 @@ func Free(card power.Card) error { return free(card, os.Getpid()) }
 
 // free is Free for the process self.
 func free(card power.Card, self int) error {
+	if card == nil {
+		return fmt.Errorf("no card was given: %w", power.ErrAbsent)
+	}
 	if mig := card.Info().MIG; mig != nil && *mig {
 		return fmt.Errorf("the card is split into MIG slices, which share its settings: %w", ErrInUse)
 	}

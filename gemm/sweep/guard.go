@@ -89,6 +89,9 @@ type Guard struct {
 // clocks are going to be locked. Before anything else changes, watch is called with the settings to restore; a nil watch
 // means no watchdog.
 func NewGuard(g power.Governor, clocks bool, watch func(Original) (Watchdog, error)) (*Guard, error) {
+	if g == nil {
+		return nil, fmt.Errorf("no card was given to set: %w", power.ErrAbsent)
+	}
 	limit, err := g.PowerLimit()
 	if err != nil {
 		return nil, fmt.Errorf("the card's power limit cannot be read: %w", err)

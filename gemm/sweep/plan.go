@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -46,9 +47,14 @@ func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	return p, can.Check(card.Name+" can be set", p.Settings)
 }
 
+var errNoMachine = errors.New("no machine was given to sweep")
+
 // Prepare makes the plan from the power limit that is set now, after it has checked that the card may be swept; see
 // [Governor] and [NewPlan] for errors. Nothing is changed. Call it under [LockCard], and before weights are read.
 func Prepare(m measure.Machine, settings []Setting, seed uint64) (Plan, error) {
+	if m == nil {
+		return Plan{}, errNoMachine
+	}
 	governor, err := Governor(m.Card())
 	if err != nil {
 		return Plan{}, err

@@ -61,6 +61,9 @@ func (e *VisitError) Unwrap() error { return e.Err }
 // those of [Governor] and [NewGuard] before the first visit. Once something was measured the result is never nil: with
 // an error it holds what was measured until then.
 func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.Candidate, o Options) (r *Result, err error) {
+	if m == nil {
+		return nil, errNoMachine
+	}
 	o = o.withDefaults()
 	governor, err := Governor(m.Card())
 	if err != nil {

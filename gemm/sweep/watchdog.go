@@ -35,6 +35,9 @@ type watchOrder struct {
 // output. open opens the card by the name that StartWatchdog was given, and runs nothing on it. ServeWatchdog ignores
 // interrupts and the end of the terminal, and returns nil if the sweep ended by itself.
 func ServeWatchdog(in io.Reader, out io.Writer, open func(card string) (power.Card, error)) (err error) {
+	if in == nil || out == nil || open == nil {
+		return errors.New("a watchdog needs its pipes, and a way to open the card")
+	}
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 	lines := bufio.NewReader(in)
 	var order watchOrder
@@ -91,6 +94,9 @@ const watchPatience = 20 * time.Second
 // its open function. The process inherits the card's lock, unless that is nil, so that no other sweep starts before it
 // has ended.
 func StartWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (Watchdog, error) {
+	if p == nil {
+		return nil, errors.New("no process was given for the watchdog")
+	}
 	if lock != nil {
 		p.ExtraFiles = []*os.File{lock}
 	}

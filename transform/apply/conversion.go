@@ -32,6 +32,19 @@ type Source struct {
 	Target   *quantise.Target // whose layout the result has, and whose weights Weights are; nil: the model's
 }
 
+// check returns an error if something is missing.
+func (s *Source) check(p *plan.Plan) error {
+	switch {
+	case s.Model == nil:
+		return weights.ErrNoModel
+	case p == nil:
+		return fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
+	case s.Weights == nil:
+		return fmt.Errorf("%s: the model's weights are missing", s.Model.Dir)
+	}
+	return nil
+}
+
 // result has the headers of the result, but for tensors that steps add.
 func (s *Source) result() *weights.Model {
 	if s.Target != nil {
@@ -67,6 +80,9 @@ func Run(ctx context.Context, src Source, p *plan.Plan, out string, o Options) (
 		o.Progress = func(progress.Event) {}
 	}
 	c := &conversion{Source: src, plan: p, opt: o}
+	if err := src.check(p); err != nil {
+		return nil, err
+	}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -275,6 +291,9 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 // out+".partial" exists, the error is an [ErrUnfinished] unless resume is true; with resume, the folder must be one that
 // a conversion left behind.
 func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
+	if m == nil {
+		return weights.ErrNoModel
+	}
 	partial := filepath.Clean(out) + partialSuffix
 	if _, err := os.Lstat(partial); err == nil {
 		if begunInParts(partial) {
@@ -300,6 +319,9 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 
 // CheckPlace returns an error if out lies inside the model's folder, or if the model has names that a conversion writes.
 func CheckPlace(m *weights.Model, out string) error {
+	if m == nil {
+		return weights.ErrNoModel
+	}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(out)))
 	if err != nil {
 		return err

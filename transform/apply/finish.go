@@ -78,6 +78,9 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 	if o.Progress == nil {
 		c.opt.Progress = func(progress.Event) {}
 	}
+	if err := src.check(p); err != nil {
+		return nil, false, err
+	}
 	f, err := newPartsFolder(out, p, 0, o.Version)
 	if err != nil {
 		return nil, false, err

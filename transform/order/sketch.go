@@ -2,6 +2,7 @@ package order
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"slices"
 
@@ -41,6 +42,9 @@ type SketchOptions struct {
 
 // NewSketch samples labels evenly, so that the sketch takes at most maxBytes.
 func NewSketch(ctx context.Context, uses []*Use, o SketchOptions) (*Sketch, error) {
+	if o.Labels < 1 || len(uses) == 0 {
+		return nil, errors.New("a sketch needs labels and uses")
+	}
 	s := &Sketch{labels: o.Labels}
 	const least = 64 // bytes of a label and use
 	uses = spread(uses, o.MaxBytes/o.Labels/least)

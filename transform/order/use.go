@@ -36,6 +36,9 @@ func (u *Use) Across() int {
 func (u *Use) Blocks() bool { return areBlocks(u.Positions) }
 
 func areBlocks(positions [][]int) bool {
+	if len(positions) == 0 {
+		return false
+	}
 	list := positions[0]
 	return len(list) > 1 && list[1] == list[0]+1
 }
@@ -112,6 +115,9 @@ func (u *Use) borders() (heads, tails [][]int) {
 func Along(lags []cost.Lag, positions [][]int) []cost.Lag {
 	if areBlocks(positions) {
 		return blockLags(lags)
+	}
+	if len(positions) == 0 || len(positions[0]) == 0 {
+		return lags
 	}
 	return shifted(lags, positions[0][0])
 }

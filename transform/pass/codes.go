@@ -12,7 +12,7 @@ import (
 
 // Fits returns the reason why the pass does nothing to a quantised weight; empty if it changes codes.
 func (c Choice) Fits(q *quant.Quantised) string {
-	if c.Pass.Codes == nil {
+	if c.Pass == nil || c.Pass.Codes == nil || q == nil {
 		return "it does not change codes"
 	}
 	return c.Pass.Codes(q, c.Args)

@@ -2,6 +2,7 @@ package pass
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -58,6 +59,9 @@ type Layer struct {
 
 // NewLayer compiles a layer with the steps that are already decided.
 func NewLayer(ctx context.Context, c *Context, compiler *program.Compiler, w *quant.Weight, fixed []*plan.Step) (*Layer, error) {
+	if c == nil || compiler == nil || w == nil {
+		return nil, errors.New("a layer needs a context, a compiler and a weight")
+	}
 	d := w.DType
 	if w.Quantised != nil {
 		d = w.Quantised.Operand()

@@ -31,6 +31,9 @@ type Model struct {
 
 // Parallel runs n tasks on the workers, at most limit at a time, with progress, until one fails or ctx ends.
 func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task func(ctx context.Context, i int) error) error {
+	if m.Context == nil || task == nil {
+		return errors.New("parallel work needs a context and a task")
+	}
 	report := m.Progress
 	if report == nil {
 		report = func(progress.Event) {}
@@ -116,7 +119,7 @@ func (m *Model) unfit(ix *arch.Index, marks bool) string {
 
 // Fits reports whether a weight keeps a budget of output SNR under a step.
 func (m *Model) Fits(ctx context.Context, s *plan.Step) (bool, error) {
-	if m.Budget.MinSNR == nil {
+	if m.Context == nil || m.Budget.MinSNR == nil {
 		return true, nil
 	}
 	w, _ := m.Weights.Weight(s.Tensor)

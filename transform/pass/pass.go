@@ -159,6 +159,9 @@ type Choice struct {
 }
 
 func (c Choice) String() string {
+	if c.Pass == nil {
+		return "no pass"
+	}
 	if len(c.Args) == 0 {
 		return c.Pass.Name
 	}
@@ -166,7 +169,9 @@ func (c Choice) String() string {
 }
 
 // Chosen reports whether the choice is a lossy pass that changes values by itself.
-func (c Choice) Chosen() bool { return c.Pass.Class == Lossy && c.Pass.Feedback == nil }
+func (c Choice) Chosen() bool {
+	return c.Pass != nil && c.Pass.Class == Lossy && c.Pass.Feedback == nil
+}
 
 // Budget is what a plan may lose: by output SNR or by loss, or neither where the passes' arguments say all.
 type Budget struct {

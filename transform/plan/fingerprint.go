@@ -15,6 +15,9 @@ const sampleBytes = 4096
 // Fingerprint tells a model from every other by its headers and samples of its data; it does not
 // read the whole model.
 func Fingerprint(m *weights.Model) (fp Model, err error) {
+	if m == nil {
+		return fp, weights.ErrNoModel
+	}
 	h := sha256.New()
 	infos := m.Infos()
 	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })

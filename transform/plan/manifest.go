@@ -113,6 +113,9 @@ func ReadManifest(dir string) (*Manifest, error) {
 // Previous returns what the source's folder says of an earlier conversion, nil where nothing. A
 // manifest beside a model that is a single file may speak of another.
 func Previous(m *weights.Model) (json.RawMessage, error) {
+	if m == nil {
+		return nil, weights.ErrNoModel
+	}
 	if !slices.Contains(m.Others, ManifestName) {
 		return nil, nil
 	}

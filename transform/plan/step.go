@@ -25,6 +25,9 @@ type Step struct {
 // Data returns the data of a step as a T. former are other names than the pass's that the data's field had in plans of
 // version 1. Unknown fields, data of another type and absent data are errors.
 func Data[T any](s *Step, former ...string) (v T, err error) {
+	if s == nil {
+		return v, errors.New("there is no step to read data of")
+	}
 	if s.Field != "" && s.Field != s.Pass && !slices.Contains(former, s.Field) {
 		return v, fmt.Errorf("pass %q has no field %q", s.Pass, s.Field)
 	}

@@ -425,6 +425,8 @@ var ErrNoHessians = errors.New("give the tokens that it was planned with")
 // [ErrNoHessians] if the plan needs other tokens. h is nil without tokens.
 func CheckHessians(p *plan.Plan, h Hessians) error {
 	switch {
+	case p == nil:
+		return fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
 	case p.Request.Hessians == "" && h == nil:
 		return nil
 	case p.Request.Hessians == "":

@@ -1,6 +1,7 @@
 package rounding
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -104,6 +105,9 @@ type Sparse struct {
 func (s Sparse) Begin(n, k int) (func(Column), error) {
 	if len(s.Keep) != n*k {
 		return nil, fmt.Errorf("rounding: a mask of %d elements for a layer of %d×%d", len(s.Keep), n, k)
+	}
+	if s.Chooser == nil {
+		return nil, errors.New("rounding: a mask needs another chooser")
 	}
 	choose, err := s.Chooser.Begin(n, k)
 	return func(c Column) {

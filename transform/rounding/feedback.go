@@ -2,6 +2,7 @@ package rounding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -23,6 +24,9 @@ const chunkRows = 256
 // columns after it. A weight keeps its value if it or its target is not finite. Round panics if shapes do not
 // fit. It returns c's error if c's parameters are wrong, or ctx's error.
 func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options) (q sgemm.Matrix, err error) {
+	if f == nil || c == nil {
+		return q, errors.New("rounding: a factor and a chooser are needed")
+	}
 	if len(f.Order) != w.Cols || len(f.D) != w.Cols || o.Zero < 0 || o.Zero > w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d, a factor of %d columns, %d of them zero, do not fit",
 			w.Rows, w.Cols, len(f.Order), o.Zero))

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,10 +27,16 @@ func (c choice) before(d choice) bool {
 	return a < b || a == b && c.snr > d.snr
 }
 
+// errNoLayer is the error of functions that are given no layer of [pass.NewLayer].
+var errNoLayer = errors.New("no layer was given")
+
 // Choose decides one layer under a budget of output SNR. Of all combinations of the lossy passes' candidates, it returns
 // the steps that are predicted to save most energy within the budget, and what they are predicted to do. If an explicit
 // request does not keep the budget, steps are nil and out.Missed says so. Choose tells l the decision.
 func Choose(ctx context.Context, l *pass.Layer, lossy []pass.Choice) (steps []*plan.Step, out plan.Prediction, err error) {
+	if l == nil || l.Weight == nil || l.Context == nil {
+		return nil, out, errNoLayer
+	}
 	combinations, err := combine(ctx, l, lossy)
 	if err != nil {
 		return nil, out, err

@@ -10,6 +10,9 @@ import (
 // Predict returns the predicted energy of a layer before and after steps, and the output SNR on held-out tokens. The
 // steps come on top of the exact ones that are decided already. Predict tells l that the steps are decided.
 func Predict(ctx context.Context, l *pass.Layer, steps []*plan.Step) (out plan.Prediction, err error) {
+	if l == nil || l.Weight == nil || l.Context == nil {
+		return out, errNoLayer
+	}
 	out = plan.Prediction{Tensor: l.Weight.Name, Linear: true}
 	p, err := l.Program(ctx, steps...)
 	if err != nil {

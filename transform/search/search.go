@@ -8,6 +8,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -78,6 +79,9 @@ const searchRounds = 4
 // record of the search. If nothing saves energy within the budget, no layer has steps. The errors are those of the
 // passes, the evaluator, the record and Better, and ctx's.
 func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options) ([][]*plan.Step, *plan.Search, error) {
+	if m == nil || m.Context == nil || m.Budget.MaxLoss == nil {
+		return nil, nil, errors.New("a search needs a model with a budget of loss")
+	}
 	s := &search{m: m, opt: o, maxLoss: *m.Budget.MaxLoss, lossy: lossy, layers: layers, index: map[string]int{}, start: time.Now()}
 	s.found.Budget = Margin * s.maxLoss
 	total := 0.0

@@ -150,6 +150,9 @@ func (l *Layout) Doubt(tensor string) string {
 
 // QuantisedOf names a quantised weight that has the index; empty where none has.
 func (l *Layout) QuantisedOf(x *Index) string {
+	if x == nil {
+		return ""
+	}
 	i := slices.IndexFunc(x.Uses, func(u Use) bool { return l.Claims[u.Tensor].Quantised != "" })
 	if i < 0 {
 		return ""
@@ -174,12 +177,16 @@ type Blocked struct {
 
 // String says which indices are not changed, and why.
 func (b Blocked) String() string {
-	which := fmt.Sprintf("%d indices (%s, …) are not changed", len(b.Indices), b.Indices[0])
+	var which string
 	switch len(b.Indices) {
+	case 0:
+		which = "no index is changed"
 	case 1:
 		which = "index " + b.Indices[0] + " is not changed"
 	case 2, 3:
 		which = "indices " + strings.Join(b.Indices, ", ") + " are not changed"
+	default:
+		which = fmt.Sprintf("%d indices (%s, …) are not changed", len(b.Indices), b.Indices[0])
 	}
 	return which + ": " + b.Why
 }

@@ -51,6 +51,9 @@ func holds(t *tensor, w *quant.Quantised) bool {
 
 // IsLinearWeight reports whether a quantised weight is that of a linear layer. A nil layout goes by name and shape.
 func (l *Layout) IsLinearWeight(w *quant.Quantised) bool {
+	if w == nil {
+		return false
+	}
 	if l == nil {
 		return l.IsLinear(weights.Info{Name: w.Name, DType: weights.F32, Shape: w.Shape})
 	}

@@ -18,6 +18,9 @@ import (
 // unknown, and the shape is nil. The error names the tensor with its file, and the field of the config, where
 // the two contradict each other, where a weight lacks its scales, and where shapes or types do not fit.
 func Describe(m *weights.Model) (*Description, error) {
+	if m == nil {
+		return nil, weights.ErrNoModel
+	}
 	c, err := readConfig(m)
 	if err != nil {
 		return nil, err

@@ -19,14 +19,22 @@ type Place struct {
 	Part   int
 }
 
-// Tensor is the tensor that stands in this place.
-func (p Place) Tensor() weights.Tensor { return p.Weight.Parts[p.Part].Tensor }
+// Tensor is the tensor that stands in this place; the zero tensor for a place outside its weight.
+func (p Place) Tensor() weights.Tensor {
+	if p.Weight == nil || p.Part < 0 || p.Part >= len(p.Weight.Parts) {
+		return weights.Tensor{}
+	}
+	return p.Weight.Parts[p.Part].Tensor
+}
 
 // Group finds the weights of a model and of an adapter beside it. Every tensor belongs to exactly one
 // of them. It looks at headers only. The tensors of a quantised weight of d are one weight if its values can be read
-// (see [Quantised.CanRead]), and otherwise one weight each. d may be nil.
+// (see [Quantised.CanRead]), and otherwise one weight each. d may be nil. A nil model has no weights.
 func Group(m *weights.Model, d *Description) *Set {
 	s := &Set{named: map[string]*Weight{}}
+	if m == nil {
+		return s
+	}
 	logical := logicalParts(d)
 	for shard, f := range m.Files() {
 		var places []Place

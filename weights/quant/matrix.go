@@ -48,13 +48,16 @@ type Book struct {
 }
 
 // RoundScale returns the positive value nearest to s that the type of the scales can hold, ties to even. s must be a
-// positive number.
+// positive number. Without a type that has a format, it returns s.
 func (b *Book) RoundScale(s float32) float32 {
 	if b.ScaleType == weights.F8E8M0 {
 		_, e := math.Frexp(float64(s) * (4. / 3)) // a power of two is nearest up to 1.5 times itself
 		return float32(math.Ldexp(1, min(max(e-1, -127), 127)))
 	}
-	f, _ := b.ScaleType.Format()
+	f, ok := b.ScaleType.Format()
+	if !ok {
+		return s
+	}
 	v := f.FromValue(s)
 	return f.Value(max(v, 1))
 }

@@ -1,6 +1,7 @@
 package quantise
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,9 @@ type Targets struct {
 // given layout. leave names weights that stay, too; nil: none. A layer that formats cannot hold, because it stores inputs × outputs,
 // is an error, and so is a layer that stays while others that runtimes fuse with it do not.
 func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave func(name string) bool) (*Targets, error) {
+	if l == nil || f == nil {
+		return nil, errors.New("which weights to quantise depends on a layout and its family: give both")
+	}
 	t := &Targets{Weights: map[string]bool{}}
 	ignored := map[string]bool{}
 	for _, info := range tensors {

@@ -23,6 +23,9 @@ type Rounder struct {
 
 // New compiles the kernels for a GPU that the rounder alone uses. Without NVRTC the error is a [cuda.ErrNoCompiler].
 func New(ctx context.Context, device *cuda.Device) (*Rounder, error) {
+	if device == nil {
+		return nil, cuda.ErrNoGPU
+	}
 	k, err := compile(ctx, device)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,12 @@ type Model struct {
 // New compiles the kernels and loads a model's weights. It fails with [cuda.ErrNoCompiler] without NVRTC, and with
 // [cuda.ErrOutOfMemory] if the card has no room for the weights and Resident is set, or for a single block.
 func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights, o Options) (*Model, error) {
+	if device == nil {
+		return nil, cuda.ErrNoGPU
+	}
+	if d == nil || w == nil {
+		return nil, errors.New("a model on the GPU needs a decoder and weights")
+	}
 	longest := o.Longest
 	if longest == 0 {
 		longest = min(d.Limit, defaultLongest)

@@ -26,9 +26,9 @@ type Trace struct {
 }
 
 // Mean returns the mean power between two moments, with the ends of its 95 % interval, in watts. Times beyond the
-// trace's ends do not count. An empty trace has 0 W.
+// trace's ends do not count. An empty trace has 0 W, and so has a nil one.
 func (t *Trace) Mean(from, to Seconds) (watts, low, high float64) {
-	if len(t.Watts) == 0 {
+	if t == nil || len(t.Watts) == 0 {
 		return 0, 0, 0
 	}
 	a, b := t.cell(from), t.cell(to)
