@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -31,13 +33,8 @@ type ApplyOptions struct {
 	Folder    FolderOptions
 }
 
-// FolderOptions say what lies beside the weights of a result.
-type FolderOptions struct {
-	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
-	Keep []string
-	// BaseModel is the source's name on a model hub, for the model card; empty: that of [BaseModel].
-	BaseModel string
-}
+// FolderOptions say what lies beside the weights of a result. Without a BaseModel the card has that of [BaseModel].
+type FolderOptions = plan.Folder
 
 // errNoPlan is the error of functions that are given a nil plan.
 var errNoPlan = fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
@@ -67,7 +64,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	if err := s.useReference(o.Reference); err != nil {
 		return nil, err
 	}
-	return applyPlan(ctx, s, p, out, o)
+	return applyPlan(ctx, s, p, out, o, nil)
 }
 
 // formatOf returns the layout that a given plan asks for, or without a plan, the layout that is asked for.
@@ -82,32 +79,47 @@ func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 	return f, err
 }
 
-// applyPlan applies the plan of a source to a folder that was checked.
-func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions) (_ *plan.Manifest, err error) {
+// comparing compares the weights of a result, whose other files are in a folder that has not its name yet, with the source. It returns
+// nil if they were not compared.
+type comparing func(ctx context.Context, dir string) *evaluate.Comparison
+
+// applyPlan applies the plan of a source to a folder that was checked. The model card has the result of compare, which may be nil.
+func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions, compare comparing) (_ *plan.Manifest, err error) {
 	src, err := s.toApply(ctx, p, &o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
+	free := sync.OnceValue(func() error {
 		s.results.Clear()
-		err = errors.Join(err, o.Tokens.releaseRounder())
-	}()
+		return o.Tokens.releaseRounder()
+	})
+	defer func() { err = errors.Join(err, free()) }()
+	if run := compare; run != nil {
+		compare = func(ctx context.Context, dir string) *evaluate.Comparison {
+			free() // models need the memory; the error is returned in the end
+			return run(ctx, dir)
+		}
+	}
 	return apply.Run(ctx, src, p, out, apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Replace: o.Replace, Progress: o.Progress,
-		Keep: o.Folder.Keep, Card: o.card(s, p)})
+		Folder: o.Folder, Card: o.card(s, p, compare)})
 }
 
 // card makes the result's model card of the source's.
-func (o *ApplyOptions) card(s *source, p *plan.Plan) func(readme []byte) ([]byte, error) {
+func (o *ApplyOptions) card(s *source, p *plan.Plan, compare comparing) func(ctx context.Context, dir string, readme []byte) ([]byte, error) {
 	table := o.Table
 	if table == nil {
 		table = Passes
 	}
-	return func(readme []byte) ([]byte, error) {
+	return func(ctx context.Context, dir string, readme []byte) ([]byte, error) {
 		layout, err := s.layoutOf(p)
 		if err != nil {
 			return nil, err
 		}
-		return table.card(s.Model, p, layout, o.Folder.BaseModel, readme)
+		var loss *evaluate.Comparison
+		if compare != nil {
+			loss = compare(ctx, dir)
+		}
+		return table.card(s.Model, p, layout, o.Folder.BaseModel, loss, readme)
 	}
 }
 

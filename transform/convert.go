@@ -36,8 +36,8 @@ func (c *Conversion) WithinBudget() bool {
 	return most == nil || c.Loss == nil || c.Loss.Difference <= *most
 }
 
-// Convert plans, writes the folder out and, where there are tokens, compares it with the source. Work that
-// these three steps share is done once. If a step fails, Convert returns the error and the results of the steps
+// Convert plans, writes the folder out and, where there are tokens, compares the result with the source before the folder gets its
+// name, so that the model card says the loss. Work that these steps share is done once. If a step fails, Convert returns the error and the results of the steps
 // before it, or nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
 	format, err := formatOf(o.Given, o.Format)
@@ -65,18 +65,31 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 		return nil, err
 	}
 	c := &Conversion{Plan: p}
-	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: h, Tokens: o.Tokens,
-		Workers: o.Workers, Resume: o.Resume, Replace: o.Replace, Progress: o.Progress, Folder: o.Folder})
-	if err != nil || o.Tokens == nil {
-		return c, err
+	var notCompared error
+	comparing := func(ctx context.Context, dir string) *evaluate.Comparison {
+		if o.Tokens != nil {
+			c.Loss, notCompared = compare(ctx, dir, o)
+		}
+		return c.Loss
 	}
-	result, err := weights.Open(out)
+	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: h, Tokens: o.Tokens,
+		Workers: o.Workers, Resume: o.Resume, Replace: o.Replace, Progress: o.Progress, Folder: o.Folder}, comparing)
 	if err != nil {
 		return c, err
 	}
+	return c, notCompared
+}
+
+// compare compares the result in a folder with the source on the evaluation tokens.
+func compare(ctx context.Context, dir string, o ConvertOptions) (*evaluate.Comparison, error) {
+	result, err := weights.Open(dir)
+	if err != nil {
+		return nil, err
+	}
 	defer result.Close()
-	if c.Loss, err = o.Tokens.Compare(ctx, result, o.Progress); err != nil {
+	loss, err := o.Tokens.Compare(ctx, result, o.Progress)
+	if err != nil {
 		err = fmt.Errorf("comparing losses: %w", err)
 	}
-	return c, err
+	return loss, err
 }

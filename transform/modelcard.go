@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -15,8 +16,8 @@ import (
 )
 
 // card returns the model card of a result: the source's with a base model and a section about the conversion. It depends on the
-// model and the plan alone.
-func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, readme []byte) ([]byte, error) {
+// model, the plan and the loss alone; loss is nil where it was not measured.
+func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, loss *evaluate.Comparison, readme []byte) ([]byte, error) {
 	if base == "" {
 		base, _ = BaseModel(m)
 	}
@@ -24,7 +25,7 @@ func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, base st
 	if p.Request.Format != "" || slices.ContainsFunc(p.Steps, t.lossy) {
 		about.Relation = "quantized"
 	}
-	text, _ := card.Write(readme, about, t.cardSection(m, p, layout, base))
+	text, _ := card.Write(readme, about, t.cardSection(m, p, layout, base, loss))
 	return text, nil
 }
 
@@ -35,7 +36,7 @@ func (t Table) lossy(s *plan.Step) bool {
 }
 
 // cardSection says what was changed, what it is predicted to save, what is known of the accuracy, and how to repeat it.
-func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string) string {
+func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, loss *evaluate.Comparison) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("## Converted by lowtoggle to use less energy\n")
@@ -72,7 +73,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 		line("Not predicted.")
 	}
 	line("\n### Accuracy\n")
-	line("%s", accuracyText(p))
+	line("%s", accuracyText(p, loss))
 	line("\n### How to repeat it\n\n```\nlowtoggle convert MODEL OUT --plan %s%s\nlowtoggle verify MODEL OUT\n```\n", plan.ManifestName, repeatFlags(p))
 	line("MODEL is the folder of %s. The plan was made with `%s` by lowtoggle %s.", base, requestText(p.Request), p.Tool)
 	return b.String()
@@ -153,9 +154,31 @@ func selectionText(r plan.Request) string {
 	return strings.Join(parts, " ")
 }
 
-// accuracyText says what the plan knows of the result's accuracy.
-func accuracyText(p *plan.Plan) string {
+// measuredText says what the result loses on evaluation tokens.
+func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
+	ratio, low, high := loss.PerplexityRatio()
+	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity goes from %.4g to %.4g (%s", loss.Tokens.Predicted(), math.Exp(loss.Before), math.Exp(loss.After), rise(ratio))
+	if !math.IsInf(high, 0) {
+		text += fmt.Sprintf("; 95 %% interval %s to %s", rise(low), rise(high))
+	}
+	text += ")."
+	if p.Request.MaxLoss != nil {
+		text += fmt.Sprintf(" The budget was %s.", rise(math.Exp(*p.Request.MaxLoss)))
+	}
+	return text + " `lowtoggle verify MODEL OUT --tokens FILE` measures it again."
+}
+
+// rise writes a ratio of perplexities as a change, with the digits that small changes need.
+func rise(ratio float64) string {
+	return strings.Replace(fmt.Sprintf("%+.3f %%", 100*(ratio-1)), "-", "−", 1)
+}
+
+// accuracyText says what is known of the result's accuracy. loss is nil where it was not measured.
+func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 	const measure = "`lowtoggle verify MODEL OUT --tokens FILE` measures the perplexity."
+	if loss != nil {
+		return measuredText(p, loss)
+	}
 	if p.Search != nil {
 		if t := p.Search.Best(); t != nil {
 			text := fmt.Sprintf("On calibration tokens that were held back the loss rises by %.6f nats per token", t.Loss)

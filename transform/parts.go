@@ -51,7 +51,7 @@ func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string
 		return nil, false, err
 	}
 	options := o.of()
-	options.Keep, options.Card = o.Folder.Keep, o.card(s, p)
+	options.Folder, options.Card = o.Folder, o.card(s, p, nil)
 	return apply.FinishParts(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, options)
 }
 

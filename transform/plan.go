@@ -37,6 +37,13 @@ func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) 
 // FormatBaseline names what predicted energies are relative to when a plan stores the weights in another format.
 const FormatBaseline = "the nearest codes under scales from the largest magnitudes"
 
+func familyDigest(f *arch.Family) string {
+	if f == nil {
+		return ""
+	}
+	return f.Digest
+}
+
 // planner is the state of one plan in the making.
 type planner struct {
 	*source
@@ -66,7 +73,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	p := &planner{source: s, opt: o}
 	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint,
 		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed,
-			Selection: o.Selection, TrustFamily: o.TrustFamily && arch.CustomCode(s.Config) != ""}}
+			SearchSeconds: o.Search.Time.Seconds(), Arch: familyDigest(o.Family), Selection: o.Selection, TrustFamily: o.TrustFamily && arch.CustomCode(s.Config) != ""}}
 	if o.Hessians != nil && UsesHessians(o.Passes) {
 		p.plan.Request.Hessians, s.hessians = o.Hessians.Key(), o.Hessians
 	}

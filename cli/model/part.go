@@ -195,6 +195,13 @@ const mostCommands = 4
 func partCommand(c *cli.Context, args []string, words ...string) string {
 	line := append(slices.Clone([]string{"convert", args[0], args[1], "--plan", c.String("plan")}), words...)
 	line = withArch(c, line...)
+	if words[0] == "--finish" {
+		for _, name := range []string{"keep", "base-model"} {
+			if c.IsSet(name) {
+				line = append(line, "--"+name, c.String(name))
+			}
+		}
+	}
 	if words[0] == "--part" {
 		line = withTokens(c, withReference(c, line...)...)
 		if c.IsSet("device") {

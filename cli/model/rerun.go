@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -82,10 +83,12 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	if err := man.Plan.CheckModel(m); err != nil {
 		return "was made of another model", nil
 	}
-	for _, f := range []string{"keep", "base-model"} {
-		if c.IsSet(f) {
-			return "cannot be compared with --" + f, nil
-		}
+	asked := man.Asked()
+	if a, b := strings.Join(asked.Keep, ","), strings.Join(splitPatterns(c.String("keep")), ","); a != b {
+		return fmt.Sprintf("was made with another --keep (then %s, now %s)", orNone(a), orNone(b)), nil
+	}
+	if a, b := asked.BaseModel, c.String("base-model"); a != b {
+		return fmt.Sprintf("was made with another --base-model (then %s, now %s)", orNone(a), orNone(b)), nil
 	}
 	if path := c.String("plan"); path != "" {
 		p, err := givenPlan(c, path)
@@ -100,6 +103,9 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	was, now := man.Plan.Request, requestOf(m, o)
 	if a, b := spell(was), spell(now); a != b {
 		return fmt.Sprintf("was made with other options (then %s, now %s)", a, b), nil
+	}
+	if o.Family != nil && was.Arch != o.Family.Digest || o.Family == nil && was.Arch != "" {
+		return "was made with another family (--arch)", nil
 	}
 	routers := slices.ContainsFunc(man.Plan.Steps, func(s *plan.Step) bool { return arch.IsRouter(s.Tensor) })
 	if was.KeepRouters && !o.KeepRouters || routers && o.KeepRouters {
@@ -133,9 +139,16 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	return "", nil
 }
 
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return printable.Quote(text)
+}
+
 // requestOf is what a plan of these options is asked for, without what only the tokens know.
 func requestOf(m *weights.Model, o transform.Options) plan.Request {
-	r := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, Selection: o.Selection}
+	r := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, SearchSeconds: o.Search.Time.Seconds(), Selection: o.Selection}
 	for _, p := range o.Passes {
 		r.Passes = append(r.Passes, p.String())
 	}

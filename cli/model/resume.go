@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -122,6 +123,9 @@ func spell(r plan.Request) string {
 	}
 	if r.MaxLoss != nil {
 		s += fmt.Sprintf(" --max-loss %.6g%%", 100*math.Expm1(*r.MaxLoss))
+	}
+	if r.SearchSeconds > 0 {
+		s += fmt.Sprintf(" --search-time %v", time.Duration(r.SearchSeconds*float64(time.Second)))
 	}
 	return s + fmt.Sprintf(" --workload %s --role %s --seed %d", r.Workload, r.Role, r.Seed)
 }

@@ -59,10 +59,10 @@ type Options struct {
 	Resume   bool                 // continue an interrupted call
 	Replace  *Made                // folder out that the result replaces; nil: out must be free
 	Progress func(progress.Event) // nil: none; called from several goroutines
-	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied.
-	Card func(source []byte) ([]byte, error)
-	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
-	Keep []string
+	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied. dir holds all
+	// other files of the result, before it gets its name.
+	Card   func(ctx context.Context, dir string, source []byte) ([]byte, error)
+	Folder plan.Folder
 }
 
 // Run writes a new folder out with the transformed tensors, the other files of the model's folder, and the manifest
@@ -115,7 +115,7 @@ func (c *conversion) prepare(ctx context.Context) (err error) {
 	if c.previous, err = plan.Previous(c.Model); err != nil {
 		return err
 	}
-	c.leftOut = c.Model.Leftovers(c.opt.Keep)
+	c.leftOut = c.Model.Leftovers(c.opt.Folder.Keep)
 	steps := plan.ByTensor(c.plan.Steps)
 	for i, f := range c.result().Files() {
 		c.total += f.DataSize()
@@ -235,11 +235,15 @@ func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error)
 	if err := c.check(ctx, st); err != nil {
 		return nil, err
 	}
-	man := &plan.Manifest{Version: plan.ManifestVersion, DropIn: c.plan.DropIn, LeftOut: c.leftOut, Plan: c.plan, Previous: c.previous}
+	man := plan.NewManifest(c.plan, c.opt.Folder)
+	man.LeftOut, man.Previous = c.leftOut, c.previous
 	if err := c.writeShards(ctx, st, man); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.copyOthers(ctx, st), c.writeCard(st)); err != nil {
+	if err := c.copyOthers(ctx, st); err != nil {
+		return nil, err
+	}
+	if err := c.writeCard(ctx, st); err != nil {
 		return nil, err
 	}
 	var err error
@@ -268,6 +272,7 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 			continue
 		}
 		out, err := w.write(ctx, st.path(name))
+		w.programs = nil // with the values that they have computed
 		if err = errors.Join(closing.Wait(), err); err != nil {
 			if out.file != nil {
 				out.file.Abort()

@@ -52,7 +52,7 @@ func (c *conversion) holdsLeftoversOnly(folder string) bool {
 }
 
 // writeCard writes the result's model card, with the permissions of the source's.
-func (c *conversion) writeCard(st *stage) error {
+func (c *conversion) writeCard(ctx context.Context, st *stage) error {
 	if c.opt.Card == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (c *conversion) writeCard(st *stage) error {
 			return err
 		}
 	}
-	text, err := c.opt.Card(source)
+	text, err := c.opt.Card(ctx, st.dir, source)
 	if err != nil {
 		return err
 	}

@@ -102,11 +102,12 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 		return nil, false, err
 	}
 	defer held.Close()
-	c.leftOut, c.opt.Card = c.Model.Leftovers(o.Keep), o.Card
+	c.leftOut, c.opt.Card = c.Model.Leftovers(o.Folder.Keep), o.Card
 	if c.previous, err = plan.Previous(c.Model); err != nil {
 		return nil, false, err
 	}
-	man = &plan.Manifest{Version: plan.ManifestVersion, DropIn: p.DropIn, LeftOut: c.leftOut, Plan: p, Previous: c.previous}
+	man = plan.NewManifest(p, o.Folder)
+	man.LeftOut, man.Previous = c.leftOut, c.previous
 	if man.Shards, err = c.await(ctx, f, o.Patience); err != nil {
 		return nil, false, err
 	}
@@ -217,7 +218,10 @@ func (c *conversion) publish(ctx context.Context, f *partsFolder, man *plan.Mani
 	if err := c.indexOf(st); err != nil {
 		return err
 	}
-	if err := errors.Join(c.copyOthers(ctx, st), c.writeCard(st)); err != nil {
+	if err := c.copyOthers(ctx, st); err != nil {
+		return err
+	}
+	if err := c.writeCard(ctx, st); err != nil {
 		return err
 	}
 	var err error

@@ -76,9 +76,9 @@ type PartOptions struct {
 	// Patience is how often Finish looks again for a file that a part has written and that is not visible yet, as on some
 	// shared file systems. It waits 0.1 s before the first time, and then always twice as long.
 	Patience int
-	// Card and Keep are those of [Options], for Finish.
-	Card func(source []byte) ([]byte, error)
-	Keep []string
+	// Card and Folder are those of [Options], for Finish.
+	Card   func(ctx context.Context, dir string, source []byte) ([]byte, error)
+	Folder plan.Folder
 }
 
 // PartDone is what a call of [RunPart] did.

@@ -28,7 +28,9 @@ type Manifest struct {
 	Files []File `json:"files,omitempty"`
 	// LeftOut are the source's files and folders that were not copied.
 	LeftOut []weights.Leftover `json:"left_out,omitempty"`
-	Plan    *Plan              `json:"plan"`
+	// Folder is what was asked for beside the plan; nil where nothing was.
+	Folder *Folder `json:"folder,omitempty"`
+	Plan   *Plan   `json:"plan"`
 	// Previous is the manifest of the source, where that had been converted before.
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
@@ -45,6 +47,35 @@ type File struct {
 	Path   string `json:"path"` // in the folder, with slashes
 	Size   int64  `json:"size"` // in bytes
 	SHA256 string `json:"sha256"`
+}
+
+// Folder says what lies beside the weights of a result.
+type Folder struct {
+	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
+	Keep []string `json:"keep,omitempty"`
+	// BaseModel is the source's name on a model hub, for the model card; empty: a name that the source's files tell.
+	BaseModel string `json:"base_model,omitempty"`
+}
+
+// recorded is the folder as a manifest has it: nil where nothing was asked for.
+func (f Folder) recorded() *Folder {
+	if len(f.Keep) == 0 && f.BaseModel == "" {
+		return nil
+	}
+	return &f
+}
+
+// NewManifest returns the manifest of a plan that is about to be carried out; its files are added later.
+func NewManifest(p *Plan, f Folder) *Manifest {
+	return &Manifest{Version: ManifestVersion, DropIn: p.DropIn, Folder: f.recorded(), Plan: p}
+}
+
+// Asked is what was asked for beside the plan.
+func (m *Manifest) Asked() Folder {
+	if m.Folder == nil {
+		return Folder{}
+	}
+	return *m.Folder
 }
 
 // Encode renders the manifest with the plan in its line-by-line form.
@@ -70,6 +101,13 @@ func (m *Manifest) Encode() ([]byte, error) {
 			return nil, err
 		}
 	}
+	if m.Folder != nil {
+		js, err := json.Marshal(m.Folder)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, ",\n  \"folder\": %s", js)
+	}
 	fmt.Fprintf(&b, ",\n  \"plan\": %s", bytes.TrimSpace(plan))
 	if len(m.Previous) > 0 {
 		b.WriteString(",\n  \"previous\": ")
@@ -94,6 +132,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 		Shards   []Shard            `json:"shards"`
 		Files    []File             `json:"files"`
 		LeftOut  []weights.Leftover `json:"left_out"`
+		Folder   *Folder            `json:"folder"`
 		Plan     json.RawMessage    `json:"plan"`
 		Previous json.RawMessage    `json:"previous"`
 	}
@@ -107,7 +146,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, weights.FileErrorf(path, "%w", err)
 	}
-	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.Files, outer.LeftOut, plan, outer.Previous}, nil
+	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.Files, outer.LeftOut, outer.Folder, plan, outer.Previous}, nil
 }
 
 // Previous returns what the source's folder says of an earlier conversion, nil where nothing. A

@@ -77,6 +77,10 @@ type Request struct {
 	Selection
 	// KeepRouters is true where lossy passes leave the model's routers alone.
 	KeepRouters bool `json:"keep_routers,omitempty"`
+	// SearchSeconds is how long finer choices were looked for; 0: they were not.
+	SearchSeconds float64 `json:"search_seconds,omitempty"`
+	// Arch is the SHA-256 of the file that describes the family; absent where the family is the catalogue's.
+	Arch string `json:"arch_sha256,omitempty"`
 	// TrustFamily is true where the user says that the model's own code computes the family's function.
 	TrustFamily bool `json:"trust_family,omitempty"`
 }

@@ -16,6 +16,8 @@ type Family struct {
 	Doc           string
 	ModelTypes    []string // values of "model_type" in config.json that mean this family
 	Architectures []string // values of "architectures" that do
+	// Digest is the SHA-256 of the file that was parsed, in hexadecimal; empty for a family of the catalogue.
+	Digest string
 	// Absent lists usual symmetries that the family does not have, with the reasons.
 	Absent []Absence
 

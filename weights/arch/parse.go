@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +13,12 @@ import (
 // Parse reads a family file. Invalid JSON, an unknown field, and a list that does not fit the family in
 // "like" give one error each. All other problems are listed at once, one line each.
 func Parse(data []byte) (*Family, error) {
-	return parse(data, files)
+	f, err := parse(data, files)
+	if err == nil {
+		sum := sha256.Sum256(data)
+		f.Digest = hex.EncodeToString(sum[:])
+	}
+	return f, err
 }
 
 // parse is Parse for a catalogue of its own.
