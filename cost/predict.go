@@ -139,7 +139,8 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // results add the rest
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
-	watts, mhz := joules/seconds, series.Baseline.Clock*clock
+	highest := func(clock float64) float64 { return min(series.Baseline.Clock*clock, c.Facts.Settings.HighestClock) } // a response has the noise of its readings
+	watts, mhz := joules/seconds, highest(clock)
 	r.Joules, r.Seconds, r.Watts, r.Clock = &joules, &seconds, &watts, &mhz
 	if c.Facts.Power.Bursts != nil && !p.Cold {
 		r.BelowCap = c.Facts.Power.belowCap(func(p *PowerLaw) (float64, float64) {
@@ -151,7 +152,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 			return math.Hypot(m.Quality.HalfWidth(relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
 		})
 		_, _, clock = answer(c.burstAt, &features)
-		r.BelowCap.Clock = series.Baseline.Clock * clock
+		r.BelowCap.Clock = highest(clock)
 	}
 	return r, nil
 }

@@ -54,6 +54,16 @@ func TestFarShapesAreWidened(t *testing.T) {
 	}
 }
 
+// TestHighestClock: the noise of a response does not lift the clock above the card's highest.
+func TestHighestClock(t *testing.T) {
+	for _, side := range []int{3, 64, 1024} {
+		c, r := predicted(t, Product{Type: arith.BF16, M: side, N: side, K: side})
+		if most := c.Facts.Settings.HighestClock; *r.Clock > most || r.BelowCap.Clock > most || *r.Clock < most/2 {
+			t.Errorf("%d³: %.0f MHz, and %.0f below the cap; the highest is %.0f", side, *r.Clock, r.BelowCap.Clock, most)
+		}
+	}
+}
+
 // TestTokensStream: with four times as many tokens as outputs cuBLASLt streams the tokens, so runs of equal outputs save
 // nothing in either role. Kernels of quantised layers stream what their sources say.
 func TestTokensStream(t *testing.T) {

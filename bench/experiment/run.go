@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // Options of a run. The zero value is ready to use.
@@ -58,6 +61,9 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 		}
 		seen[w.Setup] = true
 	}
+	if err := mine(folder); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
@@ -69,6 +75,29 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 		}
 	}
 	return r.all(ctx)
+}
+
+// mine returns an error for a folder that holds files and no series: it is not for measurements.
+func mine(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") { // among them locks, of a run that ended before its first reading
+			continue
+		}
+		if _, err := LoadFolder(folder); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: this folder holds other files, such as %s, and no series of measurements: name a new folder, or an empty one", folder, printable.Quote(e.Name()))
+		} else if err != nil {
+			return err
+		}
+		break
+	}
+	return nil
 }
 
 // run is the state of a run.

@@ -338,6 +338,34 @@ func TestTwoWorksOfASetup(t *testing.T) {
 	}
 }
 
+// TestForeignFolder: a folder of other files is refused, and nothing is written there. What a run leaves behind before its first
+// reading is no such file.
+func TestForeignFolder(t *testing.T) {
+	job, folder := sparsities(small(arith.BF16), 1), t.TempDir()
+	notes := filepath.Join(folder, "notes.txt")
+	if err := os.WriteFile(notes, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err == nil || !strings.Contains(err.Error(), "other files, such as notes.txt") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+		t.Error(left, err)
+	}
+	if err := os.Rename(notes, filepath.Join(folder, ".lock")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(filepath.Join(folder, ".lock"), notes); err != nil { // beside a series it may lie
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWorkValidate(t *testing.T) {
 	for want, change := range map[string]func(*Job){
 		"":                              func(*Job) {},

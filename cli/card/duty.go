@@ -27,6 +27,9 @@ func parseDuties(text string) (duties []float64, err error) {
 			if duty, err = parseShare(part); err != nil {
 				return nil, fmt.Errorf("%w, 1 for no gaps, or auto", err)
 			}
+			if duty < power.LeastDuty {
+				return nil, fmt.Errorf("%s: give a share of at least %v: with longer gaps a reading takes minutes", part, power.LeastDuty)
+			}
 		}
 		if slices.Contains(duties, duty) {
 			return nil, fmt.Errorf("%s is given twice", part)
@@ -42,6 +45,17 @@ func (q *request) checkDuties(cards machines) error {
 		return exit.Usagef("--duty with several shares measures on one card: give one share, or one card with --device")
 	}
 	return nil
+}
+
+// dutyTitle is the heading of a table beside those of other duties.
+func dutyTitle(p *power.Pacing) string {
+	if p == nil {
+		return ""
+	}
+	if p.Duty == 1 {
+		return "duty 1, products back to back:\n"
+	}
+	return fmt.Sprintf("duty %.3g, bursts with gaps:\n", p.Duty)
 }
 
 // dutyRemark says how the loads were paced, and the energy of the gaps that the figures leave out.

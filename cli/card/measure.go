@@ -127,11 +127,14 @@ asked; 4: no GPU.`,
 		if err := q.checkDuties(cards); err != nil {
 			return err
 		}
+		event, end := term.Progress(c)
+		event(preparing)
 		baseline, variants, err := q.candidates(c.Context, cards.smallest())
+		end()
 		if err != nil {
 			return interrupted(err, false)
 		}
-		bars := term.NewBars(c)
+		bars := term.NewBars(c) // several cards have one each
 		r, err := measure.CompareOn(c.Context, cards, baseline, variants, measure.Options{Cold: q.cold, Duties: q.duties, Meter: q.meter}, onCards(bars))
 		bars.End()
 		if err = interrupted(err, r != nil); r == nil {
@@ -174,6 +177,9 @@ func interrupted(err error, measured bool) error {
 	}
 	return fmt.Errorf("%w before anything was measured", context.Canceled)
 }
+
+// preparing is the stage in which operands are made, before anything is measured.
+var preparing = measure.Event{Stage: "prepare"}
 
 // onCards draws a bar for every card.
 func onCards(bars *term.Bars) func(card string, e measure.Event) {

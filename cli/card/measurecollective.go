@@ -39,11 +39,13 @@ func measureCollective(c *cli.Context) (err error) {
 		return err
 	}
 	defer exit.CloseAll(&err, h.Close)
+	event, end := term.Progress(c)
+	event(preparing)
 	baseline, variants, err := q.candidates(c.Context, h.Machines[0])
 	if err != nil {
+		end()
 		return interrupted(err, false)
 	}
-	event, end := term.Progress(c)
 	r, err := h.Compare(c.Context, op, sizeOf(size, baseline), baseline, variants, collective.Options{Meter: q.meter, Progress: event})
 	end()
 	if err = interrupted(err, r != nil); r == nil {

@@ -22,9 +22,12 @@ type measureReport struct {
 
 func (r measureReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, r.Card.ID()), printable.Quote(r.title))
+	if len(r.AtDuty) > 0 {
+		fmt.Fprintln(w, dutyTitle(r.Pacing))
+	}
 	r.printTable(w)
 	for _, other := range r.AtDuty {
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "\n%s\n", dutyTitle(other.Pacing))
 		measureReport{Result: other, card: r.card}.printTable(w)
 	}
 }

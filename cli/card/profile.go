@@ -101,6 +101,7 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		var report *profileReport
 		defer exit.SetUnsaved(c, false)
 		event, end := term.Progress(c)
+		event(preparing)
 		q.options.Progress = profileProgress(c, event)
 		report, err = q.take(c.Context, machine)
 		end()

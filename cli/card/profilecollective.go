@@ -45,12 +45,14 @@ func profileCollective(c *cli.Context) (err error) {
 	if o.Splitter, r.unsplit, err = splitterOf(c.String("components"), h.Machines[0].Card().Info().Name); err != nil {
 		return err
 	}
+	event, end := term.Progress(c)
+	event(preparing)
 	products, files, err := q.products(c.Context, h.Machines[0])
 	if err != nil {
+		end()
 		return interrupted(err, false)
 	}
 	defer exit.SetUnsaved(c, false)
-	event, end := term.Progress(c)
 	q.options.Progress = profileProgress(c, event)
 	o.Profile = q.options
 	one := measure.Candidate{Name: products[0].Name, Products: products, Files: files}

@@ -88,6 +88,9 @@ doubtful; 4: no GPU.`,
 	},
 }
 
+// mostSeeds is the largest --seeds. Ten take hours.
+const mostSeeds = 1000
+
 // reproduceWorks returns the series that the flags choose; none with --report.
 func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	if c.Bool("report") {
@@ -118,6 +121,9 @@ func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	}
 	if c.Int("seeds") < 1 {
 		return nil, exit.Usagef("--seeds %d: give 1 or more", c.Int("seeds"))
+	}
+	if c.Int("seeds") > mostSeeds {
+		return nil, exit.Usagef("--seeds %d: give at most %d; the paper used 10", c.Int("seeds"), mostSeeds)
 	}
 	choice := paper.Points{Seeds: c.Int("seeds")}
 	if c.IsSet("only") {

@@ -22,6 +22,8 @@ import (
 func reproduceReport(c *cli.Context, out string, ran error) error {
 	r, err := paper.WriteReport(c.Context, out)
 	switch {
+	case err != nil && errors.Is(ran, experiment.ErrTime):
+		return fmt.Errorf("%w: %w", exit.ErrShort, ran)
 	case err != nil && ran != nil:
 		return ran // the reason why there is nothing to report
 	case errors.Is(err, fs.ErrNotExist):

@@ -189,6 +189,7 @@ func (q *evaluation) Close() (err error) {
 func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	event, end := term.Progress(c)
 	defer end()
+	event(transform.Event{Stage: "prepare"})
 	countSteps(event, q.scorers...)
 	r = &evalReport{tokens: q.tokens}
 	if q.gpu != nil {

@@ -28,7 +28,7 @@ type Options struct {
 	WarmUp time.Duration
 	// SelfTest is the result of an earlier self-test of this card. Default: a new self-test runs.
 	SelfTest *SelfTest
-	// Duty is the share of time that the baseline is busy, from 0 to 1. Loads run in bursts with gaps, so that the card's
+	// Duty is the share of time that the baseline is busy, from [LeastDuty] to 1. Loads run in bursts with gaps, so that the card's
 	// average power stays below its cap. Ratios are those of the bursts. 1 runs loads back to back, and measures the
 	// multiprocessors' clock. [AutoDuty] finds the largest duty below the cap. Loads must be [Paced]. Default 0: back to back.
 	Duty float64
@@ -88,7 +88,7 @@ func (o Options) Validate() error {
 	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
 	check(o.CapSettle > 0, "cap settle %v: want more than 0", o.CapSettle)
 	check(o.WarmUp > 0, "warm-up %v: want more than 0", o.WarmUp)
-	check(o.Duty >= 0 && o.Duty <= 1 || o.Duty == AutoDuty, "duty %v: want a share of time from 0 to 1", o.Duty)
+	check(o.Duty == 0 || o.Duty >= LeastDuty && o.Duty <= 1 || o.Duty == AutoDuty, "duty %v: want a share of time from %v to 1", o.Duty, LeastDuty)
 	check(o.EDSk > 1, "k %v of the energy-delay sum: want more than 1", o.EDSk)
 	return errors.Join(wrong...)
 }
