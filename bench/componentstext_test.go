@@ -115,41 +115,45 @@ A second ` + "`calibrate`" + ` continues with its file; ` + "`--anew`" + ` measu
 `
 
 const componentsCard = `
-## A wider set of kernels, on one card
+## A card that no fit has seen
 
-On %s, on %s, ` + "`calibrate --components`" + ` was interrupted after %d readings of %d kernels
-([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). Many of these kernels are of kinds that the built-in
+On %s, on %s, ` + "`calibrate --components`" + ` measured all its %d kernels
+([components/H200-9ea1.json](../bench/results/h200/components/H200-9ea1.json)). Many of these kernels are of kinds that the built-in
 components have not seen: rests, reads, spinning, and products on few multiprocessors. Power is predicted at the measured time, clock
-and temperature. The card of the built-in components is unknown, so it may be the same one.
+and temperature. No fit used this record. The card of the built-in components is not known, so it may be the same one; the other
+card's fit is of another card.
 
-- **The built-in components**, which were not fitted to these kernels, predict the %d kernels below the cap, of %.0f to %.0f W, with a mean
-  error of **%s**; the best naive model has %s, utilisation %s.
-- **A fit to this card's own kernels** predicts %d unseen kernels, of %.0f to %.0f W, with a mean error of **%s**; the best
-  naive model has %s, utilisation %s. On the same kernels the built-in components have %s. A kernel that alone determines a
-  coefficient, such as *spin*, cannot test this fit. The fit excludes TF32: the record has only one TF32 kernel for the fit, which
-  does not determine the cost of bits.
+- **The built-in components** predict the %d kernels below the cap, of %.0f to %.0f W, with a mean error of **%s**. The best naive
+  model has %s, utilisation %s, and the constant that fits these kernels best, which is not known in advance, %s.
+- **A fit to another card's kernels** predicts %d of them: the kernels of the same kinds on %s
+  ([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). Its mean error is **%s**, its worst %s. That run was
+  interrupted, and its only kernel of TF32 for the fit does not determine the cost of bits, so TF32 is excluded.
+- **A fit to this card's own kernels** predicts %d unseen kernels with a mean error of **%s**; the best naive model has %s, utilisation
+  %s. A kernel that alone determines a coefficient cannot test this fit.
 
-In both, the mean error is at most half of the best naive model's. On reads, the built-in components are hardly better than
-utilisation. Nothing between %.0f W and %.0f W has been measured.
+In each, the mean error is at most half of the best naive model's. The built-in components are worst where multiprocessors are awake
+and do little: they are off by %s on *spin* and by %s on *spin on 66*. In the middle
+of the span a constant is nearly right by itself.
 
-The parts are less certain than their sum. *Awake* is %s in the built-in components and %s here, where spinning and
-kernels on few multiprocessors determine it; *static* is %s and %s. A term for at least one awake multiprocessor,
-independent of their number, is %s. The memory sensor's offset is %s and %s. Some of this may be a difference between the cards.
+The parts are less certain than their sum. *Awake* is %s in the built-in components, whose kernels do not spin,
+%s by the other card and %s here. *Static* is %s, %s and %s: the leakage, which rises
+with temperature, makes up for the difference. A term for at least one awake multiprocessor, independent of their number, is
+%s here. The memory sensor's offset is %s, %s and %s. Some of this may be a difference between the cards.
 
-| kernels | number | watts | built-in | worst | constant | duty | utilisation | own fit, unseen |
-|---|---|---|---|---|---|---|---|---|
+| kernels | number | watts | built-in | worst | constant | duty | utilisation | other card's fit | own fit, unseen |
+|---|---|---|---|---|---|---|---|---|---|
 `
 
 const componentsWorst = `
 The largest errors of the built-in components:
 
-| kernel | measured | built-in | own fit, unseen |
-|---|---|---|---|
+| kernel | measured | built-in | fit of %s | own fit, unseen |
+|---|---|---|---|---|
 `
 
 const componentsCardPairs = `
 These pairs of held-out kernels differ in one component alone. The table has the difference of the second from the first: in power and in
-the memory sensor's reading, predicted by the built-in components and by the card's own fit. A dash means that a kernel is not in the record. The last
+the memory sensor's reading, predicted by the built-in components and by the card's own fit. The last
 product ran at the power cap, at a lower clock than the one before it.
 
 | kernel | and | differ in | measured | built-in | own fit | sensor | built-in | own fit |
@@ -172,7 +176,7 @@ that long before the memory's reading is free of the previous kernel.
 const componentsRemains = `
 ## What remains to be measured
 
-The program measures %d kernels for the fit and holds out %d, in about two minutes. %d of them are not in the
-record of %s. ` + "`lowtoggle calibrate h200 --components`" + ` measures all of them on one card. Its file replaces the built-in one, which has
-fewer kernels. After an interruption the same command continues, on the same card.
+The program measures %d kernels for the fit and holds out %d, in about two minutes; %d of them are not in the
+record of %s. The built-in components are older and have fewer kernels. A file of ` + "`lowtoggle calibrate h200 --components`" + ` from a
+further card can replace them; the cards of this page would then still test it. After an interruption the same command continues, on the same card.
 `
