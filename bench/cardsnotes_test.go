@@ -31,8 +31,7 @@ without the error of the runs. Rows of only two have no intervals, because two v
 `
 	cardsMeasured = `An 8192×8192 layer of normal weights in BF16, x normal(0,1), stationary. *Prefill* has 8192 tokens, back to back
 (at the power cap) or in bursts with gaps (*below the cap*). *Decode* has 16 tokens and reads the weights from memory, which draws
-less than the cap. All plans have the same address in memory. The table needs five cards. With one card, ± is the standard error of
-its run.
+less than the cap. All plans have the same address in memory. The records are of %d cards, on these days: %s.
 `
 	cardsRecorded = `
 ### How precise a record is

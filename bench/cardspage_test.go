@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -140,7 +141,13 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	two := 2 * math.Sqrt2
 	fmt.Fprintf(&b, cardsIntroduction, len(cards), 100*prefill, onPrefill, 100*decode, onDecode, 100*zeros, onZeros, 100*two*prefill, 100*two*decode, 100*joules, 100*prefillJoules)
 	b.WriteString("\n## Six plans on one layer\n\n")
-	b.WriteString(cardsMeasured)
+	measured, days := 0, map[string]bool{}
+	for _, r := range cardRecords(t, recorded+"cards") {
+		measured++
+		day, _, _ := strings.Cut(r.Date, "T")
+		days[day] = true
+	}
+	fmt.Fprintf(&b, cardsMeasured, measured, strings.Join(slices.Sorted(maps.Keys(days)), ", "))
 	cardsTable(&b, table)
 	cardsWorth(&b, t, table, map[string]float64{"prefill": prefill, "prefill below the cap": prefill, "decode": decode})
 	b.WriteString(cardsCommand)
