@@ -17,6 +17,9 @@ const (
 	groupKinds
 )
 
+// mostQueued is about the number of executions in a piece. A card whose queue is full would keep its thread waiting.
+const mostQueued = 256
+
 // GroupSequence is a launch sequence of all cards of a group, as [Sequence] is of one. Its methods are for one goroutine.
 type GroupSequence struct {
 	group   *Group
@@ -110,7 +113,7 @@ func (t *GroupSequence) execute(card, product, queued, left int) (n int, takes t
 			return 0, 0, err
 		}
 	}
-	return n, time.Duration(n) * k.once, nil
+	return n, time.Duration(n) * max(k.once, pieceTime/mostQueued), nil
 }
 
 // Wait returns when all cards have run all segments; see [GroupRun.Wait].
