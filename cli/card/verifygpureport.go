@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -63,9 +64,12 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 			memory = " from memory"
 		}
 		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), cardLabel(e.GPU, e.CardID), p.Phase, p.Tokens, e.Role, memory, e.X)
+		if p.AtDuty(0) != nil {
+			fmt.Fprintln(w, dutyTitle(pacingOf(p)))
+		}
 		printPhase(w, p)
 		for k := 0; p.AtDuty(k) != nil; k++ {
-			fmt.Fprintln(w)
+			fmt.Fprintf(w, "\n%s\n", dutyTitle(pacingOf(*p.AtDuty(k))))
 			printPhase(w, *p.AtDuty(k))
 		}
 	}
@@ -96,6 +100,16 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		term.Remark(w, "note", simulatedNote)
 	}
 	term.Remarks(w, "INVALID", e.Invalid)
+}
+
+// pacingOf is how a phase's loads were paced; nil without gaps.
+func pacingOf(p measure.Phase) *power.Pacing {
+	for _, row := range append(p.Layers[:len(p.Layers):len(p.Layers)], *cmp.Or(p.Total, &measure.Row{})) {
+		if row.Run != nil {
+			return row.Run.Pacing
+		}
+	}
+	return nil
 }
 
 // printPhase prints a table of a phase at one duty, and remarks.
