@@ -40,8 +40,11 @@ const Fewest = 12
 // without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged. The inputs are taken
 // to be normal(0,1). Without a clock the baseline is taken to run at the highest clock of the prior. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
 func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
-	if t.Card == "" || len(t.Rows) == 0 {
-		return nil, errors.New("a table needs the name of the card, and rows")
+	switch {
+	case t.Card == "":
+		return nil, errors.New("the table has no name of the card: set Table.Card")
+	case len(t.Rows) == 0:
+		return nil, errors.New("the table has no rows: write a line for each measured product below its header")
 	}
 	prior := t.Prior
 	if prior == nil {
@@ -95,7 +98,7 @@ func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
 	for typ, by := range count {
 		for cold, n := range by {
 			if n < Fewest {
-				return nil, fmt.Errorf("%v with weights %s: %d rows besides the random ones are too few for a fit, which needs %d of several kinds: measure more patterns, or remove these rows",
+				return nil, fmt.Errorf("%v with weights %s: %d rows besides those of random weights are too few; a fit needs %d, with patterns of several kinds: measure more patterns, or remove these rows",
 					typ, map[bool]string{true: "from memory (M ≤ 64)", false: "on chip"}[cold], n, Fewest)
 			}
 		}
@@ -120,12 +123,12 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 		b.Joules, b.Seconds, b.Watts, clock = b.Joules+r.Joules, b.Seconds+r.Seconds, b.Watts+r.Watts, clock+r.Clock
 	}
 	if n == 0 {
-		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step, such as normal(0,0.02), to which the others are compared",
+		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step: measure normal(0,0.02) as well, with which the others are compared",
 			rows[0].Line, rows[len(rows)-1].Line, p.Type, p.M, p.N, p.K, p.Role)
 	}
 	b.X, b.Joules, b.Seconds, b.Watts = "normal(0,1)", digits(b.Joules/n), digits(b.Seconds/n), digits(b.Watts/n)
 	if b.Watts <= static {
-		return s, fmt.Errorf("line %d: the baseline draws %g W, and a card's static power is taken to be %g W: the model fits cards of several hundred watts only", rows[0].Line, b.Watts, static)
+		return s, fmt.Errorf("line %d: random weights draw %g W, but the model assumes %g W of static power: it fits only cards of several hundred watts", rows[0].Line, b.Watts, static)
 	}
 	known := clock > 0
 	b.Clock = digits(clock / n)

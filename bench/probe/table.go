@@ -31,8 +31,8 @@ type Row struct {
 var (
 	needed = []string{"pattern", "type", "shape", "role", "joules", "seconds"}
 	spare  = []string{"watts", "clock_mhz", "cold"}
-	// ignored columns are in the tables that predict and measure write.
-	ignored = []string{"relative_energy", "low", "high"}
+	// ignored columns are those of predict --csv and measure --csv that a fit does not use.
+	ignored = []string{"relative_energy", "interval_low", "interval_high", "origin"}
 )
 
 // decodeRows is the largest M whose weights come from memory, where a table has no column cold.

@@ -137,7 +137,7 @@ func TestTableErrors(t *testing.T) {
 	}
 	zeros := "zeros,bf16,256x256x256,stationary,1,0.004,250\n"
 	for text, want := range map[string]string{
-		header + good + strings.Repeat(zeros, 11): "11 rows besides the random ones are too few for a fit, which needs 12",
+		header + good + strings.Repeat(zeros, 11): "11 rows besides those of random weights are too few; a fit needs 12",
 		header + strings.Repeat(zeros, 13):        "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
 	} {
 		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
