@@ -16,7 +16,10 @@ import (
 // TestPassReference checks that docs/passes.md agrees with the table of passes.
 func TestPassReference(t *testing.T) {
 	var b bytes.Buffer
-	b.WriteString("# Which passes and recipes are there?\n\nGenerated from the table of passes by `go test . -update`.\n")
+	b.WriteString("# Which passes and recipes are there?\n\nGenerated from the table of passes by `go test . -update`.\n\n" +
+		"An *exact* pass keeps the model's function and loses no bit. A *compensated* pass keeps the function in real arithmetic. A\n" +
+		"*lossy* pass spends accuracy. An *index* is a dimension that several tensors share, such as the neurons of an FFN, and its *labels* are the\n" +
+		"positions along it ([families.md](families.md)).\n")
 	for _, r := range transform.Passes {
 		p := r.Pass
 		fmt.Fprintf(&b, "\n## %s\n\n`%s` · %s", p.Name, p.Usage, p.Class)

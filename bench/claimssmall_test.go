@@ -98,10 +98,10 @@ func passesClaims(e *evidence) []claim {
 			whole.ReplaceAllStringFunc(percent(change(e.of("level-decode", "scale").RelativeEnergy), 1), func(s string) string { return strings.TrimSuffix(s, " %") })),
 		says("a BF16 weight keeps about {} dB.", printed(0, lowest)),
 		says("share of its mean: {} unless given, and {} in quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),
-		says("saves most while perplexity rises by at most {} (llama-17m: {}, measured {} in prefill). Without: a layer's output keeps {} dB ({}, predicted {} in prefill)",
+		says("saving while perplexity rises by at most {} (llama-17m: {}, energy in prefill {}, measured). Without tokens: an output SNR of at least {} dB in every layer ({}, energy in prefill {}, predicted)",
 			percents(near.MaxLoss), e.rise("trellis-c-0.1", 3), strings.Split(e.spent("trellis-c-0.1"), " ±")[0], fmt.Sprint(*near.MinSNR),
 			e.evaluatedWithin("near-lossless")[0], e.predicted(model, e.converted(model), "prefill")),
-		says("rises by at most {}. Without: a layer's output keeps {} dB (llama-17m: {}, measured {} in prefill)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
+		says("rises by at most {}. Without tokens: an output SNR of at least {} dB in every layer (llama-17m: {}, energy in prefill {}, measured)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
 			e.lost("grid-4", 2), strings.Split(e.measured("layers-stationary", "grid-4", 1), " ±")[0]),
 	}
 }

@@ -39,7 +39,7 @@ func (w Weights) matrix() (matrix, error) {
 	var seen [][2]int
 	for _, b := range w.Bands {
 		if len(b.Data) == 0 || len(b.Data)%stride != 0 || b.First < 0 || b.First+len(b.Data)/stride > w.Rows {
-			return matrix{}, fmt.Errorf("a band of %d bytes from row %d on is no part of %s[%d %d]", len(b.Data), b.First, w.DType, w.Rows, w.Cols)
+			return matrix{}, fmt.Errorf("a band of %d bytes from row %d on is not part of %s[%d %d]", len(b.Data), b.First, w.DType, w.Rows, w.Cols)
 		}
 		seen = append(seen, [2]int{b.First, b.First + len(b.Data)/stride})
 	}

@@ -172,7 +172,7 @@ func (s *sample) deviation(of func(*Features) float64) float64 {
 // warn adds a warning for each property that lies outside of the measurements. Each warning widens the interval.
 func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	if far {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the nearest shape that was measured is %d×%d×%d", s.M, s.N, s.K))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no product of about this shape was measured: the prediction uses measurements of %d×%d×%d, with a wider interval", s.M, s.N, s.K))
 	}
 	least, most := 1.0, 1.0
 	for i := range s.Points {
@@ -181,7 +181,7 @@ func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	}
 	const margin = 0.05
 	if activity < least-margin || activity > most+margin {
-		r.Warnings = append(r.Warnings, "no measured pattern toggles as little or as much as this one")
+		r.Warnings = append(r.Warnings, "no measured pattern toggles as few or as many bits: the prediction is extrapolated, with a wider interval")
 	}
 }
 

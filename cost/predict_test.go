@@ -44,7 +44,7 @@ func TestFarShapesAreWidened(t *testing.T) {
 		test.p.Type = arith.BF16
 		c, r := predicted(t, test.p)
 		want := math.Hypot(c.model(arith.BF16, test.p.Cold).Quality.HalfWidth(r.Relative), 1.96*r.SamplingError)
-		warned := strings.Contains(strings.Join(r.Warnings, " "), "the nearest shape that was measured is ")
+		warned := strings.Contains(strings.Join(r.Warnings, " "), "no product of about this shape was measured: ")
 		if test.far {
 			want *= 2
 		}

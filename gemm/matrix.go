@@ -47,7 +47,7 @@ func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
 	case !ok:
 		return wrong("is of a type that is not multiplied")
 	case len(t.Shape) != 2:
-		return wrong("is no matrix: reshape it to two dimensions")
+		return wrong("is not a matrix: reshape it to two dimensions")
 	case t.Len() == 0:
 		return wrong("is empty")
 	}

@@ -14,11 +14,11 @@ import (
 // nil.
 func leftBehind(m *weights.Model, layout *arch.Layout) string {
 	if stray := m.StrayAdapters(); len(stray) > 0 {
-		return fmt.Sprintf("%s is not converted along: only %s beside the model's own files is",
+		return fmt.Sprintf("%s is not converted with the model: only %s beside the model's own files is",
 			strings.Join(stray, ", "), weights.AdapterName)
 	}
 	if layout != nil && layout.Adapter != nil && layout.Adapter.Problem != "" {
-		return weights.AdapterName + " cannot be converted along: " + layout.Adapter.Problem
+		return weights.AdapterName + " cannot be converted with the model: " + layout.Adapter.Problem
 	}
 	return ""
 }

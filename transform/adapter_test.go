@@ -336,9 +336,9 @@ func TestAdaptersElsewhereInTheFolder(t *testing.T) {
 		ok(t, os.WriteFile(filepath.Join(dir, stray), []byte("{}"), 0o666))
 		m := open(t, dir)
 		_, err := transform.Plan(t.Context(), m, options(t, "reorder", 0))
-		wantError(t, err, stray+" is not converted along")
+		wantError(t, err, stray+" is not converted with the model")
 		_, err = transform.Apply(t.Context(), m, planOf(t, m, &plan.Step{Pass: "signs", Index: "residual", Data: []int{0}}), filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
-		wantError(t, err, stray+" is not converted along")
+		wantError(t, err, stray+" is not converted with the model")
 		convert(t, m, makePlan(t, m, "round=4", 0))
 	}
 }

@@ -98,7 +98,7 @@ func TestConvertingAgainKeepsTheOldManifest(t *testing.T) {
 	}
 	ok(t, os.WriteFile(filepath.Join(first, plan.ManifestName), []byte("{"), 0o666))
 	_, err = transform.Apply(t.Context(), again, makePlan(t, again, "", 0), filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
-	wantError(t, err, plan.ManifestName, "is no JSON")
+	wantError(t, err, plan.ManifestName, "is not JSON")
 }
 
 func TestRoundAndGridOfEveryType(t *testing.T) {
@@ -278,7 +278,7 @@ func TestTensorsOutsideTheFamilyStay(t *testing.T) {
 	m := open(t, dir)
 	p := makePlan(t, m, "scale,reorder,signs,round=4", 0)
 	notes := strings.Join(p.Notes, "\n")
-	for _, want := range []string{"vision.weight: no part of the family llama: left untouched", "ids: no part of the family llama: left untouched", "indices residual, final_norm are not changed"} {
+	for _, want := range []string{"vision.weight: not part of the family llama: left unchanged", "ids: not part of the family llama: left unchanged", "indices residual, final_norm are not changed"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}

@@ -45,7 +45,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	case p.Request.Format != "":
 		line("They are stored as %s.", p.Request.Format)
 	case p.DropIn:
-		line("Names, shapes and types of all tensors are the source's: runtimes load both alike.")
+		line("Names, shapes and types of all tensors are the source's, so runtimes load the folder like the source.")
 	default:
 		line("**Not drop-in**: a runtime must apply the stored shifts (tensors `*%s`).", weights.ShiftSuffix)
 	}
@@ -181,7 +181,7 @@ func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 	}
 	if p.Search != nil {
 		if t := p.Search.Best(); t != nil {
-			text := fmt.Sprintf("On calibration tokens that were held back the loss rises by %.6f nats per token", t.Loss)
+			text := fmt.Sprintf("On held-out calibration tokens the loss rises by %.6f nats per token", t.Loss)
 			if t.Interval != nil {
 				text += fmt.Sprintf(" (95 %% interval %.6f to %.6f)", t.Interval[0], t.Interval[1])
 			}

@@ -106,7 +106,7 @@ func TestSeveralModalities(t *testing.T) {
 			}
 			notes := strings.Join(p.Notes, "\n")
 			for _, stranger := range s.strangers {
-				if !strings.Contains(notes, stranger+": no part of the family "+l.Family+": left untouched") {
+				if !strings.Contains(notes, stranger+": not part of the family "+l.Family+": left unchanged") {
 					t.Errorf("the notes lack %q:\n%s", stranger, notes)
 				}
 			}

@@ -135,7 +135,7 @@ func (o *Options) formats() (errs []error) {
 	}
 	for _, c := range o.Passes {
 		if c.Pass.Codes == nil {
-			errs = append(errs, fmt.Errorf("%s does not choose codes, and goes with no new format: apply it to the unquantised model first, then convert the result to the format", c))
+			errs = append(errs, fmt.Errorf("%s does not choose codes, so it cannot be combined with a new format: apply it to the unquantised model first, then convert the result to the format", c))
 		}
 	}
 	return errs

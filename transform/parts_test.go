@@ -254,7 +254,7 @@ func TestFinishRefusesStrangers(t *testing.T) {
 	x.all(t, out, 2)
 	stranger := filepath.Join(out+".partial", "result", "model-9.safetensors")
 	ok(t, os.WriteFile(stranger, nil, 0o666))
-	wantError(t, x.finish(out), stranger, "is no file of this conversion")
+	wantError(t, x.finish(out), stranger, "is not a file of this conversion")
 	ok(t, os.Remove(stranger))
 	ok(t, os.WriteFile(filepath.Join(out+".partial", "result", "."+plan.ManifestName+"123"), nil, 0o666)) // of a killed call
 	ok(t, x.finish(out))
@@ -308,7 +308,7 @@ func TestPartsOfOthersAreRefused(t *testing.T) {
 	ok(t, os.Rename(filepath.Join(whole+".partial", ".lowtoggle-journal"), filepath.Join(whole+".partial", "mine")))
 	_, err = x.part(whole, 1, 3)
 	wantError(t, err, "is not an unfinished conversion")
-	wantError(t, x.finish(whole), "no part has been begun there")
+	wantError(t, x.finish(whole), "no part has been started there")
 	for _, part := range []apply.Part{{Number: 0, Of: 3}, {Number: 4, Of: 3}, {Number: 1, Of: 0}, {Number: 1, Of: apply.MostParts + 1}} {
 		_, err = x.part(out, part.Number, part.Of)
 		wantError(t, err, "part "+part.String())

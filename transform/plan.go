@@ -342,7 +342,7 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 		}
 		h := p.opt.Hessians
 		if h != nil && (p.opt.Budget.MaxLoss != nil || UsesHessians(p.opt.Passes)) && !h.Has(w.Name) {
-			p.note("%s: no token reaches it as a layer: nothing lossy is done to it", w.Name)
+			p.note("%s: no calibration token uses it: lossy passes leave it alone", w.Name)
 			continue
 		}
 		chosen = append(chosen, i)
@@ -483,7 +483,7 @@ func (p *planner) note(format string, args ...any) {
 // and does not fit. Otherwise a missing layout is an error for passes that need one, and a note for the others.
 func (p *planner) useFamily() error {
 	needed := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.NeedsFamily })
-	const allCount = "every matrix whose name does not speak of an embedding counts as a layer"
+	const allCount = "every matrix counts as a layer, unless its name is that of an embedding"
 	switch err := p.unresolved; {
 	case p.unknown() && needed >= 0:
 		return fmt.Errorf("%s needs to know the model's family: %w", p.opt.Passes[needed].Pass.Name, err)
@@ -505,7 +505,7 @@ func (p *planner) useFamily() error {
 	p.model.Layout = p.layout
 	p.plan.Model.Family = p.layout.Family
 	for _, s := range p.layout.UnclaimedGroups() {
-		p.note("%s: no part of the family %s: left untouched", s, p.layout.Family)
+		p.note("%s: not part of the family %s: left unchanged", s, p.layout.Family)
 	}
 	if needed < 0 {
 		return nil

@@ -50,8 +50,8 @@ func ptr(v float64) *float64 { return &v }
 const uncachedPowers = "scale=uncached"
 
 // inDecode says in a recipe's documentation when uncachedPowers are part of it.
-const inDecode = ". Without tokens, in workloads with decode, models whose tensors are all BF16 get scale=uncached first: " +
-	"serve them in BF16"
+const inDecode = ". Without tokens and in workloads with decode, scale=uncached comes first if all tensors are BF16: " +
+	"serve such a model in BF16"
 
 // newScales is the pass of recipes whose budget allows new scales of quantised weights.
 const newScales = "scales"
@@ -67,20 +67,20 @@ const searched = "trellis,compensate"
 var Recipes = []Recipe{
 	{
 		Name:   "exact",
-		Doc:    "keeps the model's function: powers of two, order and signs",
+		Doc:    "changes powers of two, order and signs, and keeps the model's function exactly",
 		Passes: "scale,reorder,signs",
 	}, {
 		Name: "near-lossless",
-		Doc: "with tokens: what saves most while perplexity rises by at most 0.1 % (llama-17m: +0.070 %, " +
-			"measured −3.7 % in prefill). Without: a layer's output keeps 31 dB " +
-			"(+0.020 %, predicted −2.7 % in prefill)" + inDecode + onCodes,
+		Doc: "with tokens: the largest saving while perplexity rises by at most 0.1 % (llama-17m: +0.070 %, " +
+			"energy in prefill −3.7 %, measured). Without tokens: an output SNR of at least 31 dB in every layer " +
+			"(+0.020 %, energy in prefill −2.7 %, predicted)" + inDecode + onCodes,
 		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(31),
 		WithTokens: searched, MaxLoss: ptr(0.001),
 	}, {
 		Name: "balanced",
-		Doc: "with tokens: what saves most while perplexity rises by at most 1 %. Without: a layer's output " +
-			"keeps 20 dB (llama-17m: +0.43 %, measured −4.1 % in prefill)" + inDecode + onCodes,
+		Doc: "with tokens: the largest saving while perplexity rises by at most 1 %. Without tokens: an output SNR of at " +
+			"least 20 dB in every layer (llama-17m: +0.43 %, energy in prefill −4.1 %, measured)" + inDecode + onCodes,
 		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(coarsest),
 		WithTokens: searched, MaxLoss: ptr(0.01),

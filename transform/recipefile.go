@@ -84,7 +84,7 @@ func (r *Recipe) decode(data []byte) error {
 		return &fieldError{max(1, doc.Line), "", errors.New("a second document follows: write one recipe a file")}
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return &fieldError{max(1, doc.Line), "", errors.New("is no list of fields: write a field a line, such as passes: grid,round")}
+		return &fieldError{max(1, doc.Line), "", errors.New("is not a list of fields: write a field a line, such as passes: grid,round")}
 	}
 	return r.readFields(doc.Content[0])
 }

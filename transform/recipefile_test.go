@@ -74,7 +74,7 @@ func TestRecipeFileErrors(t *testing.T) {
 		"passes: [&a round=4, *a]\n":            ":1: passes: anchors and aliases",
 		"<<: {passes: round=4}\n":               ":1: <<: there is no such field",
 		"passes: round=4\n---\npasses: grid\n":  "a second document follows",
-		"[1, 2]\n":                              "is no list of fields",
+		"[1, 2]\n":                              "is not a list of fields",
 		"passes: [round\n":                      "is not valid YAML",
 		"passes:\tround=4\n  x: y\n":            "is not valid YAML",
 		"quant_stage:\n  quant_modifiers: {}\n": "belongs to a recipe of llm-compressor",

@@ -262,7 +262,7 @@ func (s subject) outputs(t tb, m *weights.Model) [][]float64 {
 	rows, err := reference.Run(m, in)
 	ok(t, err)
 	if len(rows) == 0 {
-		t.Fatal("there are no outputs")
+		t.Fatal("there are not outputs")
 	}
 	return rows
 }

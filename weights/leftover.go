@@ -19,8 +19,8 @@ type Leftover struct {
 
 // The reasons of leftovers.
 const (
-	servesOther = "would serve other weights"
-	noPart      = "is no part of a model"
+	servesOther = "holds weights that are not converted"
+	noPart      = "is not part of a model"
 )
 
 // otherWeightFiles are names of files whose weights a runtime could serve in place of the model's.
@@ -30,7 +30,7 @@ var otherWeightFiles = []string{"pytorch_model*.bin", "consolidated*.safetensors
 // noParts are names of files and folders that tools leave behind.
 var noParts = []string{".git", ".cache", "__pycache__", ".ipynb_checkpoints", ".DS_Store"}
 
-// Leftovers lists what would serve other weights than the model's, with their indices, and what is no part of a model. keep
+// Leftovers lists what would serve other weights than the model's, with their indices, and what is not part of a model. keep
 // are globs of paths, file names or folders that are not listed. A safetensors file that is no shard is listed if its
 // name is that of another format or if it holds tensors with names of the model's, and not if it adds to the model, as an adapter does.
 func (m *Model) Leftovers(keep []string) (list []Leftover) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// What would serve other weights, and what is no part of a model, is listed; all else stays.
+// What would serve other weights, and what is not part of a model, is listed; all else stays.
 func TestLeftovers(t *testing.T) {
 	config, err := synth.Config("llama-tiny")
 	if err != nil {

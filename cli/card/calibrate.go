@@ -80,7 +80,7 @@ not be measured, or the components fit badly; 4: no GPU.`,
 			out = args[0]
 		}
 		if out = filepath.Clean(out); out == "." || out == ".." || out == "/" {
-			return exit.Usagef("OUT names a new folder and the file beside it: %s cannot be that", out)
+			return exit.Usagef("OUT names a new folder and the file OUT.json beside it, and %s cannot name a file: give another name", out)
 		}
 		if c.IsSet("time") && c.Duration("time") <= 0 {
 			return exit.Usagef("--time %v: give a time such as 30m", c.Duration("time"))
@@ -101,14 +101,14 @@ not be measured, or the components fit badly; 4: no GPU.`,
 			}
 			from = []string{out}
 		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
-			return exit.Usagef("--full, --time and --device do not go with --from, which measures nothing")
+			return exit.Usagef("--full, --time and --device do not go with --from, which measures nothing: leave them out")
 		}
 		fit := func(progress func(done, total int)) (*cost.Calibration, error) {
 			return probe.CalibrateFolders(c.Context, from, nil, progress)
 		}
 		if slices.ContainsFunc(from, isTable) {
 			if len(from) > 1 {
-				return exit.Usagef("--from: give one CSV file, and nothing besides")
+				return exit.Usagef("--from: give one CSV file, and no other --from")
 			}
 			fit = func(progress func(done, total int)) (*cost.Calibration, error) {
 				return calibrateTable(c.Context, from[0], out, progress)

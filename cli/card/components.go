@@ -49,7 +49,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 	}
 	r := componentsJSON{File: file, refitted: len(from) > 0}
 	if r.refitted && (c.IsSet("device") || c.IsSet("anew")) {
-		return exit.Usagef("--device and --anew do not apply to --from, which measures nothing")
+		return exit.Usagef("--device and --anew do not apply to --from, which measures nothing: leave them out")
 	}
 	lock, err := lockComponents(file)
 	if err != nil {
@@ -231,7 +231,7 @@ func (r *componentsJSON) print(w io.Writer) {
 	r.coefficients(w)
 	q := r.Quality
 	fmt.Fprintln(w)
-	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit needs each of the others",
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit cannot do without any of the others",
 		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
 		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: errors of %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))

@@ -113,7 +113,7 @@ func belowCap(all []predict.Prediction) string {
 			if b.Interval != nil {
 				interval = " (" + term.Signed(100*(b.Interval[0]-1), 1) + " … " + term.Signed(100*(b.Interval[1]-1), 1) + ")"
 			}
-			list = append(list, fmt.Sprintf("%s: energy %s%s, time %s", p.Name, term.Change(b.Relative), interval, term.Change(b.RelativeTime)))
+			list = append(list, fmt.Sprintf("energy of %s %s%s, time %s", p.Name, term.Change(b.Relative), interval, term.Change(b.RelativeTime)))
 		}
 	}
 	switch {

@@ -155,7 +155,7 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 		return nil, exit.Usage(err)
 	}
 	if w := c.Duration("window"); 4*w > q.meter.Time {
-		return nil, exit.Usagef("--window %v: a block has at least four readings, and --time is %v", w, q.meter.Time)
+		return nil, exit.Usagef("--window %v: a block has at least four readings, but --time is %v: give a shorter --window or a longer --time", w, q.meter.Time)
 	}
 	return q, nil
 }

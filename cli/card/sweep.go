@@ -125,7 +125,7 @@ func (q *sweepRequest) checkFlags(c *cli.Context) error {
 	with, without := []string{"change-settings", "device", "time", "precision", "window"}, []string{"gpu", "calibration"}
 	for _, name := range with {
 		if q.simulate && c.IsSet(name) {
-			return exit.Usagef("--%s does not go with --simulate, which measures nothing", name)
+			return exit.Usagef("--%s does not go with --simulate, which measures nothing: leave it out", name)
 		}
 	}
 	for _, name := range without {
@@ -208,7 +208,7 @@ func readSettings(c *cli.Context) (all []sweep.Setting, err error) {
 		}
 	}
 	if len(all) > sweep.MaxSettings {
-		return nil, exit.Usagef("--caps and --clocks name %d settings, and a sweep visits %d at most", len(all), sweep.MaxSettings)
+		return nil, exit.Usagef("--caps and --clocks name %d settings, but a sweep visits at most %d: name fewer", len(all), sweep.MaxSettings)
 	}
 	return all, nil
 }

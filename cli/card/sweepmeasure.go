@@ -194,7 +194,7 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) erro
 	text := fmt.Sprintf("%s is set to %v, the reference of all results", d.GPU, plan.Reference)
 	switch {
 	case plan.AboveReference():
-		text += "; some of --caps is above that: whoever lowered it may have had a reason"
+		text += "; --caps names higher limits: find out first why the limit was lowered"
 	case d.Default > d.Reference:
 		text += fmt.Sprintf("; its default is %g W, and nothing above %v is set unless --caps names it", d.Default, plan.Reference)
 	}

@@ -60,7 +60,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil || n < 1 {
-				return nil, exit.Usagef("--batch %s: %q is no number of sequences: write numbers such as 1,16,64, or none", text, part)
+				return nil, exit.Usagef("--batch %s: %q is not a number of sequences: write numbers such as 1,16,64, or none", text, part)
 			}
 			w.Batches = append(w.Batches, n)
 		}

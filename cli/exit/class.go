@@ -46,16 +46,16 @@ const (
 // hints say for each class what to do next, where nothing more specific is known.
 var hints = map[Class]string{
 	ClassUsage:        "lowtoggle COMMAND --help lists the options",
-	ClassInput:        "check the file that is named",
+	ClassInput:        "check the named file",
 	ClassOutput:       "choose another place for the output",
-	ClassOutputExists: "choose another name, or move away what stands there",
+	ClassOutputExists: "choose another name, or move the existing file or folder away",
 	ClassTemporary:    "run this part again",
 	ClassIO:           "check the disk's free space, the permissions and the disk, and run the command again",
 	ClassNoGPU:        "run the command on a machine with an NVIDIA GPU and its driver; lowtoggle predict needs none",
 	ClassGPU:          "end other programs on the GPU, and run the command again",
 	ClassServer:       "check the server's log, and run the command again",
 	ClassInterrupted:  "run the command again",
-	ClassShortfall:    "read the document, which says what falls short",
+	ClassShortfall:    "read the report, which names what fell short",
 	ClassInternal:     "report the message to lowtoggle's authors",
 	ClassFailed:       "read the message",
 }

@@ -31,8 +31,8 @@ var Convert = &cli.Command{
 whole or not at all. If the same conversion has made OUT before, nothing is done; --force
 replaces an OUT that another one made. Without --format it has the same tensors, shapes and
 types. MODEL's other files are copied; for a single file, the configs beside it. Weights in
-other formats, such as pytorch_model.bin, and what is no part of a model, such as .git, are left
-out and named. README.md becomes the result's model card: it keeps its text and says what was
+other formats (pytorch_model.bin) and files that are not part of a model (.git) are left out and
+named. README.md becomes the result's model card: it keeps its text and says what was
 changed. If the search for a plan is interrupted, run the same command again. If writing is
 interrupted, run it again with --resume; the result has the same bytes. A LoRA adapter in MODEL
 (adapter_model.safetensors) is converted too. Tensors outside the model's family, such as a

@@ -59,7 +59,7 @@ func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transfor
 	addValues(p, all)
 	if rows := layerTable(did); len(rows.Rows) > 0 {
 		rows.Print(p.Section("Every layer").Folded(term.Plural(len(rows.Rows), "layer", "layers")))
-		p.Origin("SNR of layers", report.Computed, "the values before and after, or calibration tokens held back where the heading says so")
+		p.Origin("SNR of layers", report.Computed, "the values before and after, or held-out calibration tokens where the heading says so")
 	}
 	p.Origin("time", report.Computed, "this machine's clock")
 	return p.Write(c, path)
@@ -150,9 +150,9 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	}
 	s := p.Section("Accuracy against energy")
 	s.Picture(chart.Chart{Title: "energy against perplexity", Panels: []chart.Panel{panel}, Legend: []chart.Group{legend}, Width: report.Narrow},
-		"Models that the search tried, on calibration tokens that were held back. Bars are 95 % intervals of the rise. The line is the estimate for other budgets.")
+		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise. The line is the estimate for other budgets.")
 	trialTable(f).Print(s)
-	p.Origin("rises of perplexity in the search", report.Computed, "whole models on calibration tokens that were held back")
+	p.Origin("rises of perplexity in the search", report.Computed, "whole models on held-out calibration tokens")
 }
 
 // trialTable lists the models that the search tried.

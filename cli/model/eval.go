@@ -25,8 +25,8 @@ var Eval = &cli.Command{
 	Name:      "eval",
 	Usage:     "compute a model's loss and perplexity on tokens",
 	ArgsUsage: "MODEL [OUT...]",
-	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is e
-to that. Every OUT is compared with MODEL on the same tokens: the change of perplexity with a
+	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is
+exp(loss). Every OUT is compared with MODEL on the same tokens: the change of perplexity with a
 95 % interval over sequences, and the divergence, which is the mean of KL(MODEL ‖ OUT) over all
 tokens, in nats.
 

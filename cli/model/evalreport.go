@@ -66,7 +66,7 @@ func (r *evalReport) add(model string, first, scores *forward.Scores, divergence
 	return nil
 }
 
-// finite is v; nil, and so absent, where it is no number.
+// finite is v; nil, and so absent, where it is not a number.
 func finite(v float64) *float64 {
 	if v-v != 0 {
 		return nil

@@ -223,7 +223,7 @@ func partFlags(c *cli.Context) (part apply.Part, err error) {
 		return part, exit.Usagef("%s needs a plan: write one with lowtoggle plan, and give --plan FILE", name)
 	}
 	if c.Bool("resume") {
-		return part, exit.Usagef("--resume and %s exclude each other: give the same command again, and it goes on", name)
+		return part, exit.Usagef("--resume and %s exclude each other: run the same command again to continue", name)
 	}
 	if c.IsSet("output") {
 		return part, exit.Usagef("--output and %s exclude each other: lowtoggle verify can write a report of OUT", name)
@@ -316,7 +316,7 @@ func slurmPart(id int, read func(string) (int, error)) (apply.Part, error) {
 	}
 	count, err := read("SLURM_ARRAY_TASK_COUNT")
 	if err == nil && last-first+1 != count {
-		err = fmt.Errorf("the array's %d tasks do not follow each other from %d to %d: give auto/N, which takes %s as the part", count, first, last, slurmTask)
+		err = fmt.Errorf("the array's %d tasks are not numbered consecutively from %d to %d: give auto/N, which takes %s as the part", count, first, last, slurmTask)
 	}
 	return apply.Part{Number: id - first + 1, Of: count}, err
 }

@@ -96,7 +96,7 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	if t == nil {
 		advice := "allow more with --max-loss"
 		if slices.ContainsFunc(f.Trials, func(t plan.Trial) bool { return t.Divergence <= f.Budget }) {
-			advice = "the tokens held back cannot tell so small a loss from the budget: give more calibration tokens, or " + advice
+			advice = "the held-out tokens are too few to measure so small a loss: give more calibration tokens, or " + advice
 		}
 		term.Remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; "+advice)
 		return
@@ -108,16 +108,16 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	if b := p.Request.MaxLoss; b != nil {
 		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
 	}
-	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f nats per token "+
+	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on held-out calibration tokens its outputs diverge by %.6f nats per token "+
 		"(limit: %.6f, %g %% of the budget), and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
 	most := p.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:
 	case t.Interval != nil && t.Interval[1] > 0.5**most:
-		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the tokens held back tell the loss no better than that interval, whose upper end may not exceed %.6f; "+
+		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the upper end of that interval on the held-out tokens may not exceed %.6f; "+
 			"more calibration tokens would let the search spend more", *most))
 	default:
-		term.Remark(w, "note", "not all of the budget is spent: these passes have nothing coarser, or nothing between this model and one that is over it")
+		term.Remark(w, "note", "not all of the budget is spent: these passes offer no coarser values, or the next coarser model exceeds the budget")
 	}
 }
 

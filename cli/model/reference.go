@@ -52,7 +52,7 @@ func printReference(w io.Writer, p *plan.Plan) {
 	for _, o := range p.Predictions {
 		snr := o.SNR
 		if o.InputSNR != nil {
-			snr, where = o.InputSNR, "on calibration tokens that were held back"
+			snr, where = o.InputSNR, "on held-out calibration tokens"
 		}
 		if o.SourceSNR != nil && snr != nil {
 			before, after = append(before, *o.SourceSNR), append(after, *snr)

@@ -109,10 +109,10 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	}
 	routers := slices.ContainsFunc(man.Plan.Steps, func(s *plan.Step) bool { return arch.IsRouter(s.Tensor) })
 	if was.KeepRouters && !o.KeepRouters || routers && o.KeepRouters {
-		return "treats routers otherwise", nil
+		return "treats routers differently", nil
 	}
 	if was.TrustFamily != (o.TrustFamily && arch.CustomCode(m.Config) != "") {
-		return "treats the model's own code otherwise (--trust-family)", nil
+		return "treats the model's own code differently (--trust-family)", nil
 	}
 	key := ""
 	if o.Tokens != nil && was.Hessians != "" {

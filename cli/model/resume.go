@@ -36,8 +36,8 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 			return p, sameRequest(c, m, p.Request, o)
 		}
 		if o.Tokens == nil && transform.HasSearch(besideOut(out)) {
-			return nil, exit.Usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before, "+
-				"and it goes on; or remove %s", besideOut(out))
+			return nil, exit.Usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before "+
+				"to continue; or remove %s", besideOut(out))
 		}
 	}
 	return nil, nil
@@ -65,7 +65,7 @@ func finished(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	}
 	man, err := plan.ReadManifest(out)
 	if err != nil {
-		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and is no finished conversion: %w", err))
+		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and is not a finished conversion: %w", err))
 	}
 	if err := man.Plan.CheckModel(m); err != nil {
 		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already: %w", err))
@@ -100,7 +100,7 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 		return nil
 	}
 	if a, b := spell(was), spell(requestOf(m, o)); a != b {
-		return exit.Usagef("--resume: what was begun had other flags; leave them all out to go on with it, or give the same\n"+
+		return exit.Usagef("--resume: the interrupted conversion had other flags; leave all flags out to continue it, or give the same\n"+
 			"  then: %s\n  now:  %s", a, b)
 	}
 	return nil

@@ -54,8 +54,8 @@ and power, and the share of the linear layers. It takes about 40 s for each step
 a copy must fit on the card.
 
 Exit status 3: the output does not keep what its manifest claims, the tensors do not fit
-config.json, or a measurement is invalid, or less precise than --precision asked; 4: --gpu, and
-there is none.`,
+config.json, or a measurement is invalid, or less precise than --precision asked; 4: no GPU for
+--gpu.`,
 	Flags: flag.Join([]cli.Flag{outfile.VerifyReportFlag, flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		args, err := flag.Arguments(c, "MODEL", "OUT")
@@ -160,7 +160,7 @@ there is none.`,
 // verifyJSON is what verify --json prints.
 type verifyJSON struct {
 	*verify.Report
-	// Untouched are the tensors that are no part of the family, and are as they were.
+	// Untouched are the tensors that are not part of the family, and are as they were.
 	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
 	Loss      *lossJSON             `json:"loss,omitempty"`
 	OnInputs  *onInputsJSON         `json:"on_inputs,omitempty"`

@@ -76,9 +76,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	}
 	term.Remarks(w, "problem", r.problems())
 	if r.OK {
-		fmt.Fprintln(w, "ok: every tensor is what the manifest says")
+		fmt.Fprintln(w, "ok: every tensor agrees with the manifest")
 	} else {
-		fmt.Fprintln(w, "NOT OK: do not take the output for a conversion of this source")
+		fmt.Fprintln(w, "NOT OK: the output is not a correct conversion of this source; do not use it")
 	}
 }
 

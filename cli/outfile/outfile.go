@@ -33,7 +33,7 @@ func CheckPlan(path, model string, m *weights.Model) error {
 	}
 	if err == nil && st.Mode().IsRegular() && st.Size() > 0 {
 		if _, notPlan := plan.Read(path); notPlan != nil {
-			return exit.OutputExists(weights.FileErrorf(path, "is there and is no plan, so it is not replaced: name another file with -o"))
+			return exit.OutputExists(weights.FileErrorf(path, "exists and is not a plan, so it is not replaced: name another file with -o"))
 		}
 	}
 	if err := CheckParent(path); err != nil {
@@ -100,7 +100,7 @@ func Check(path string) error {
 func CheckParent(path string) error {
 	parent := filepath.Dir(filepath.Clean(path))
 	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
-		return exit.OutputError(weights.FileErrorf(path, "the folder %s is not there: make it first", parent))
+		return exit.OutputError(weights.FileErrorf(path, "the folder %s does not exist: create it first", parent))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (p *model) phiRotary(size, length int) rotary {
 	for i, factor := range factors {
 		f, ok := factor.(float64)
 		if !ok {
-			failf("config.json: %s has %v, which is no number", list, factor)
+			failf("config.json: %s has %v, which is not a number", list, factor)
 		}
 		r.frequency = append(r.frequency, math.Pow(theta, -2*float64(i)/float64(size))/f)
 	}

@@ -118,7 +118,7 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 func (f *partsFolder) readParts() error {
 	was, err := f.begun()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no part has been begun there: run the parts first, with --part", f.dir)
+		return fmt.Errorf("%s: no part has been started there: run the parts first, with --part", f.dir)
 	}
 	f.Parts = was.Parts
 	return errors.Join(err, Part{1, f.Parts}.Check())
@@ -198,7 +198,7 @@ func (f *partsFolder) onlyKnown(m *weights.Model) error {
 		if shard || name == plan.ManifestName || name == card.Name || slices.Contains(m.Others, name) {
 			return nil
 		}
-		return fmt.Errorf("%s: is no file of this conversion: move it away and finish again", path)
+		return fmt.Errorf("%s: is not a file of this conversion: move it away and finish again", path)
 	})
 }
 

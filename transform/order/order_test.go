@@ -280,7 +280,7 @@ func TestNoOrderIsWorse(t *testing.T) {
 		testmodel.OK(t, err)
 		for _, order := range [][]int{alone, joint} {
 			if order != nil && !slices.Equal(slices.Sorted(slices.Values(order)), Identity(s.labels)) {
-				t.Fatalf("%v is no permutation", order)
+				t.Fatalf("%v is not a permutation", order)
 			}
 		}
 		if toggles(t, s, alone, false) > toggles(t, s, nil, false) || toggles(t, s, joint, true) > toggles(t, s, nil, true) {

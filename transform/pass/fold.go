@@ -20,7 +20,7 @@ func compileShift(s *plan.Step, c *program.Context) (o program.Operation, err er
 		return o, err
 	}
 	if c.Layout == nil || c.Layout.Claims[p.Source.Name] == nil {
-		return o, errors.New("is no part of a family that is known")
+		return o, errors.New("is not part of a family that is known")
 	}
 	if !p.Format.IsFloat() {
 		return o, errors.New("integers cannot be shifted")
@@ -76,7 +76,7 @@ func foldScale(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Ope
 	case claim.Role != arch.Linear:
 		return o, errors.New("is no layer")
 	case len(claim.Axes) != 2:
-		return o, errors.New("is no matrix: its inputs and outputs are not those of one product")
+		return o, errors.New("is not a matrix: its inputs and outputs are not those of one product")
 	case sh.Scale != "" && !layerNorm:
 		return o, fmt.Errorf("no LayerNorm of weight %q feeds it", sh.Scale)
 	case !layerNorm && !claim.Softmax && !sh.Epilogue:

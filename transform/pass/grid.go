@@ -25,13 +25,12 @@ type Steps struct {
 var Grid = &Pass{
 	Name: "grid", Class: Lossy, Chooser: true,
 	Usage: "grid[=S]",
-	Doc: "Moves every value to the nearest multiple of a step, a power of two near σ/S of its output " +
-		"row (σ the row's root mean square), ties to even. Zero is on every grid. Without S the planner " +
-		"takes the coarsest of S = 2, 4, 8, 16, 32 that the budget allows. Coarse grids suit larger " +
-		"budgets, above all for a streaming operand.",
+	Doc: "Rounds every value to the nearest multiple of a step, ties to even. The step is a power of two near σ/S of the " +
+		"value's output row; σ is the row's root mean square. Without S, the planner takes the coarsest of S = 2, 4, 8, " +
+		"16, 32 that the budget allows. Coarse grids suit larger budgets, above all for a streaming operand.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.25 && s <= 1<<20) {
-			return fmt.Errorf("%q is no number from 0.25 to 2^20", args[0])
+			return fmt.Errorf("%q is not a number from 0.25 to 2^20", args[0])
 		}
 		if len(args) > 1 {
 			return errors.New("too many arguments")

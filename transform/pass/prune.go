@@ -27,15 +27,15 @@ const pruneName = "prune"
 var Prune = &Pass{
 	Name: pruneName, Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, SearchOnly: true, Joint: true, Companion: true,
 	Usage: "prune=SHARE",
-	Doc: "Zeroes whole inputs of a layer, the given share of them. It takes those that the other inputs predict " +
-		"best on the layer's real inputs, and changes the others' weights to make up for them. Early layers see " +
-		"few directions: in the first layer of a byte-level model half of the inputs are free. Neurons whose " +
-		"outputs are no longer read lose their weights, too. A line of zeros saves more than any rounding of it, " +
-		"but few lines are free in later layers. Name a share only for experiments; --max-loss chooses it " +
-		"otherwise.",
+	Doc: "Zeroes the given share of a layer's inputs. It chooses the inputs that the others predict best on the layer's " +
+		"real activations, and changes the weights of the other inputs to compensate. Inputs of early layers are the most " +
+		"predictable: in the first layer of a byte-level model, half of them can be pruned. If no layer reads the output " +
+		"of a neuron, the weights of the neuron are zeroed too. A row or column of zeros saves more energy than any " +
+		"rounding of its values, but later layers can spare few of them. Give a share for experiments only; otherwise " +
+		"--max-loss chooses it.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s > 0 && s < 1) {
-			return fmt.Errorf("%q is no share between 0 and 1", args[0])
+			return fmt.Errorf("%q is not a share between 0 and 1", args[0])
 		}
 		if len(args) > 1 {
 			return errors.New("too many arguments")

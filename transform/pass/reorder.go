@@ -23,14 +23,14 @@ const reorderName = "reorder"
 var Reorder = &Pass{
 	Name: reorderName, Class: Exact, NeedsFamily: true,
 	Usage: "reorder[=given/FILE]",
-	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream), so that " +
-		"labels which follow one another in multipliers and memory differ in few bits: rows of a streaming " +
-		"operand in runs of four, elements 64 bytes apart in memory, in decode 2 and 32. Bits are compared as the " +
-		"lossy passes with arguments will leave them, and with signs by the better of both signs. The order is a " +
-		"walk to the nearest neighbour, improved by 2-opt, in blocks of 1024 labels where there are more than " +
-		"2048. given takes a JSON object from index to permutation. An order that toggles no less than the " +
-		"source's is not taken. One permutation must serve every column, and trained rows are almost never " +
-		"similar: reordering saves no energy that can be measured (docs/ordering.md).",
+	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream), so that labels that " +
+		"follow one another in multipliers and memory differ in few bits. In multipliers these are runs of four rows of a " +
+		"streaming operand. In memory they are elements 64 bytes apart, in decode 2 and 32 bytes. Bits are compared after " +
+		"the lossy passes that have arguments, and with signs under the better of both signs. The order is a " +
+		"nearest-neighbour path, improved by 2-opt; more than 2048 labels are ordered in blocks of 1024. given/FILE reads " +
+		"a JSON object from index to permutation. An order that toggles no fewer bits than the source's is not used. One " +
+		"permutation must serve every column, and trained rows are almost never similar, so reordering saves no " +
+		"measurable energy (docs/ordering.md).",
 	Args: func(args []string) error {
 		switch {
 		case args[0] == "given" && len(args) > 1, args[0] == "tour" && len(args) == 1:
@@ -38,7 +38,7 @@ var Reorder = &Pass{
 		case slices.Contains([]string{"greedy", "window", "sort", "tour"}, args[0]):
 			return fmt.Errorf("there is one way to order now, which saves as much as %s did: leave the argument out", strings.Join(args, "/"))
 		}
-		return fmt.Errorf("%q is no way to order", args)
+		return fmt.Errorf("%q is not a way to order", args)
 	},
 	Plan: planReorder,
 	Symmetry: func(s *plan.Step, n int, sym *program.Symmetry) error {
@@ -49,7 +49,7 @@ var Reorder = &Pass{
 		case sym.Perm != nil:
 			return errors.New("the index is reordered twice")
 		case !program.IsPermutation(labels, n):
-			return fmt.Errorf("its order is no permutation of %d labels", n)
+			return fmt.Errorf("its order is not a permutation of %d labels", n)
 		}
 		sym.Perm = slices.Clone(labels)
 		return nil

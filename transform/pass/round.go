@@ -26,10 +26,9 @@ type Bits struct {
 var Round = &Pass{
 	Name: "round", Class: Lossy, Chooser: true,
 	Usage: "round[=BITS[/truncate]]",
-	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. " +
-		"A value that would round to infinity takes the largest finite one instead. Without BITS the " +
-		"planner takes as many as the budget allows. It saves in every workload and is the best choice " +
-		"for small losses.",
+	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. A value that would " +
+		"round to infinity becomes the largest finite value instead. Without BITS, the planner takes as many bits as the " +
+		"budget allows. It saves energy in every workload and is the best choice for small losses.",
 	Args: checkRound,
 	Codes: func(q *quant.Quantised, args []string) string {
 		if len(args) > 1 {
@@ -104,7 +103,7 @@ func roundOperation(f weights.Format, bits Bits) program.Operation {
 
 func checkRound(args []string) error {
 	if bits, err := strconv.Atoi(args[0]); err != nil || bits < 1 || bits > 23 {
-		return fmt.Errorf("%q is no number of bits from 1 to 23", args[0])
+		return fmt.Errorf("%q is not a number of bits from 1 to 23", args[0])
 	}
 	if len(args) > 2 || len(args) == 2 && args[1] != "truncate" {
 		return errors.New(`only "truncate" may follow the bits`)

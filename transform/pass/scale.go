@@ -19,20 +19,18 @@ const scaleName = "scale"
 var Scale = &Pass{
 	Name: scaleName, Class: Exact, NeedsFamily: true,
 	Usage: "scale[=labels|uncached]",
-	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other (a norm's weight " +
-		"against the layers that read it, up against down, V against O). Each label gets a power that brings it " +
-		"to its neighbours' size; with labels, no more than that. In workloads with decode " +
-		"scale also multiplies all labels of an index by one common power. The common powers of all indices are " +
-		"chosen together. They move the exponents of a layer, as the lossy passes will leave it, to values whose " +
-		"bits differ little. That saves energy on coarse grids, whose zeros then differ in one bit from their " +
-		"neighbours: llama-17m, measured in decode, −2.5 points " +
-		"with grid=2, −1.3 with grid=4, −0.5 alone (docs/scaling.md). In prefill it saves nothing measurable. A " +
-		"label is refused where any value would overflow, turn subnormal or is not finite. The tensors between " +
-		"the two sides are multiplied by a power of two at run time. BF16 and FP32 runtimes do not notice. Fixed " +
-		"scales of FP8 or INT8 activations and KV caches do, and FP16 could overflow. So a common power is " +
-		"used only where all tensors are BF16 or F32. With uncached, scale leaves out the indices of attention heads " +
-		"and of latent vectors, whose activations (keys and values) a KV cache may store. The contents of the cache then " +
-		"stay as they were.",
+	Doc: "Multiplies weights by powers of two on one side of an index and by the inverses on the other side (a norm's " +
+		"weight and the layers that read it, up and down, V and O). Each label gets a power that makes its values about " +
+		"as large as its neighbours'. With labels, scale does no more than that. In workloads with decode, scale also " +
+		"multiplies all labels of an index by one common power. The common powers of all indices are chosen together, for " +
+		"the values that the lossy passes will leave: they move exponents to values whose bits differ little. This saves " +
+		"energy on coarse grids, where zeros then differ in one bit from their neighbours: llama-17m, measured in decode, " +
+		"−2.5 points with grid=2, −1.3 with grid=4, −0.5 alone (docs/scaling.md). In prefill it saves nothing measurable. " +
+		"A label is not scaled if one of its values would overflow or become subnormal, or is not finite. At run time, " +
+		"the tensors between the two sides are multiplied by a power of two. BF16 and FP32 runtimes compute the same " +
+		"results. FP16 could overflow, and fixed scales of FP8 or INT8 activations and KV caches no longer fit. So a " +
+		"common power is used only where all tensors are BF16 or F32. With uncached, scale leaves out the indices of " +
+		"attention heads and of latent vectors, so the contents of a KV cache (keys and values) stay the same.",
 	Args: func(args []string) error {
 		if len(args) != 1 || args[0] != onlyLabels && args[0] != uncached {
 			return fmt.Errorf("%q is neither %s nor %s", args, onlyLabels, uncached)

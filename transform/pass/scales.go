@@ -26,15 +26,16 @@ var errNoCodes = errors.New("the weight is not stored as codes")
 var Scales = &Pass{
 	Name: "scales", Class: Lossy, Default: true,
 	Usage: "scales[=BITS]",
-	Doc: "Chooses the scales of quantised weights anew, then the codes under them. INT4, INT8 and NVFP4 with group scales: each " +
-		"scale gets at most BITS mantissa bits, 0 to 7 (0: powers of two), because kernels of weight-only quantisation multiply " +
-		"by it before the tensor cores. FP8: scales are multiplied by powers of two until codes at σ are about 2^BITS times the " +
-		"smallest code, 0 to 16, because small codes of E4M3 are fixed-point numbers and toggle fewer bits. Without BITS, a budget " +
-		"chooses; without a budget, BITS is 2 and for FP8 5, where that is predicted to save energy. Combines with round, grid, " +
-		"trellis and compensate. Not for MXFP4, whose scales are powers of two, nor for scales that are applied after the product.",
+	Doc: "Chooses new scales for quantised weights, and then new codes. INT4, INT8 and NVFP4 with group scales: each scale " +
+		"gets at most BITS mantissa bits, 0 to 7 (0: powers of two), because kernels of weight-only quantisation multiply " +
+		"by the scale before the tensor cores. FP8: scales are multiplied by powers of two until codes at σ are about " +
+		"2^BITS times the smallest code, BITS from 0 to 16, because small codes of E4M3 are fixed-point numbers and " +
+		"toggle fewer bits. Without BITS, the accuracy budget determines BITS. Without a budget, BITS is 2, and for FP8 5 " +
+		"if that is predicted to save energy. scales works with round, grid, trellis and compensate. It does not change " +
+		"MXFP4, whose scales are powers of two, or scales that are applied after the product.",
 	Args: func(args []string) error {
 		if bits, err := strconv.Atoi(args[0]); err != nil || bits < 0 || bits > mostPlace {
-			return fmt.Errorf("%q is no number of bits from 0 to %d", args[0], mostPlace)
+			return fmt.Errorf("%q is not a number of bits from 0 to %d", args[0], mostPlace)
 		}
 		if len(args) > 1 {
 			return errors.New("too many arguments")

@@ -37,15 +37,15 @@ const shiftName = "shift"
 var Shift = &Pass{
 	Name: shiftName, Class: Compensated, NeedsFamily: true,
 	Usage: "shift[=S[/epilogue]]",
-	Doc: "Adds one constant near S·σ (a power of two; S is 8 unless given) to all weights of a layer, so that sign " +
-		"and exponent stay the same. The function is kept where the layer's input sums to zero, and on an untied " +
-		"lm_head, whose logits all move alike. A LayerNorm makes its output sum to zero once its scale is folded " +
-		"into the weights. Stored values round more coarsely the larger S is: at S = 8 a BF16 weight keeps about " +
-		"35 dB. Everywhere else the result is not drop-in, because a runtime must subtract the shift times the " +
-		"sum of the inputs. /epilogue asks for that and stores the shifts as extra tensors.",
+	Doc: "Adds one constant near S·σ (a power of two; S is 8 unless given) to all weights of a layer, so that all of them " +
+		"have the same sign and exponent. The function stays the same where the inputs of the layer sum to zero, and in " +
+		"an untied lm_head, where all logits change by the same amount. The output of a LayerNorm sums to zero once its " +
+		"scale is folded into the next layer's weights. A larger S rounds the stored values more coarsely: at S = 8 a " +
+		"BF16 weight keeps about 35 dB. In all other layers a runtime must subtract the shift times the sum of the " +
+		"inputs, so the result is not drop-in. /epilogue shifts these layers too, and stores the shifts as extra tensors.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.5 && s <= 64) {
-			return fmt.Errorf("%q is no number from 0.5 to 64", args[0])
+			return fmt.Errorf("%q is not a number from 0.5 to 64", args[0])
 		}
 		if len(args) > 2 || len(args) == 2 && args[1] != "epilogue" {
 			return errors.New(`only "epilogue" may follow`)

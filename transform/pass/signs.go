@@ -18,11 +18,10 @@ const signsName = "signs"
 var Signs = &Pass{
 	Name: signsName, Class: Exact, NeedsFamily: true,
 	Usage: "signs",
-	Doc: "Multiplies labels of an index by −1 on both of its sides (up and down of a gated layer, V and O, pairs " +
-		"of Q and K under rotary positions, the residual stream where the norm is an RMSNorm), so that neighbours " +
-		"agree in more than half of their signs. reorder takes the signs into account. On rows of thousands of " +
-		"unrelated signs that removes a few per cent of the sign toggles, which saves no energy that can be " +
-		"measured.",
+	Doc: "Multiplies labels of an index by −1 on both sides (up and down of a gated layer, V and O, pairs of Q and K under " +
+		"rotary positions, the residual stream where the norm is an RMSNorm), so that neighbours agree in more than half " +
+		"of their signs. reorder takes the signs into account. In rows of thousands of unrelated signs this removes a few " +
+		"per cent of the sign toggles, which saves no measurable energy.",
 	Plan: func(ctx context.Context, m *Model, _ []string) ([]*plan.Step, error) {
 		views := m.previews()
 		return m.eachIndex(ctx, signsName, true, sketches, func(ix *arch.Index) bool { return ix.Sign }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
@@ -40,7 +39,7 @@ var Signs = &Pass{
 		sym.Flip = make([]bool, n)
 		for i, label := range flipped {
 			if label < 0 || label >= n || i > 0 && label <= flipped[i-1] {
-				return fmt.Errorf("the flipped labels are no ascending list within 0 and %d", n-1)
+				return fmt.Errorf("the flipped labels are not an ascending list within 0 and %d", n-1)
 			}
 			sym.Flip[label] = true
 		}

@@ -24,16 +24,16 @@ type Price struct {
 var Trellis = &Pass{
 	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, ByRow: true, Chooser: true,
 	Usage: "trellis[=LAMBDA]",
-	Doc: "Rate–distortion-optimised rounding (not trellis-coded quantisation). Chooses every value among its " +
-		"neighbours by error and energy: values of few significant bits, powers of two above all, toggle fewer wires " +
-		"in multipliers and memory. In the streaming role values that equal those of the row before are cheap, too, and " +
-		"dynamic programming along rows finds them. The cost model says what values cost in this " +
-		"layer, workload and role; the plan keeps it. LAMBDA says how much of the output's power may " +
-		"be lost to error for all of its energy: 1e-3 is gentle, 1e-1 leaves mostly powers of two. With " +
-		"--tokens errors are weighed by the layers' real inputs. With compensate it saves most at a given loss.",
+	Doc: "Rate–distortion-optimised rounding (not trellis-coded quantisation). Replaces every value by a nearby value of " +
+		"least error and energy. Values of few significant bits, above all powers of two, toggle fewer wires in " +
+		"multipliers and memory. In the streaming role, values equal to those of the row before also cost little; dynamic " +
+		"programming along the rows finds them. The cost model gives the cost of each value in this layer, workload and " +
+		"role, and the plan stores the costs. LAMBDA is the share of the output's power that may be lost to error for all " +
+		"of its energy: 1e-3 is gentle, 1e-1 leaves mostly powers of two. With --tokens, errors are weighted by the " +
+		"layers' real inputs. Together with compensate it saves most energy at a given loss.",
 	Args: func(args []string) error {
 		if l, err := strconv.ParseFloat(args[0], 64); err != nil || !(l > 0 && l <= 1000) {
-			return fmt.Errorf("%q is no number above 0 and up to 1000", args[0])
+			return fmt.Errorf("%q is not a number above 0 and up to 1000", args[0])
 		}
 		if len(args) > 1 {
 			return errors.New("too many arguments")

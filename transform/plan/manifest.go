@@ -160,7 +160,7 @@ func Previous(m *weights.Model) (json.RawMessage, error) {
 	}
 	js, err := bounded.ReadFile(filepath.Join(m.Dir, ManifestName), bounded.Plan)
 	if err == nil && !json.Valid(js) {
-		err = weights.FileErrorf(filepath.Join(m.Dir, ManifestName), "is no JSON: take it out of the model's folder")
+		err = weights.FileErrorf(filepath.Join(m.Dir, ManifestName), "is not JSON: take it out of the model's folder")
 	}
 	return js, err
 }

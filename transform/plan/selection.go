@@ -72,7 +72,7 @@ func compilePatterns(list []string) (all []namePattern, err error) {
 		case strings.ContainsAny(text, "*?["):
 			re, err := regexp.Compile(globExpression(text))
 			if err != nil {
-				return nil, fmt.Errorf("%w %q: is no valid glob: %w", ErrPattern, text, err)
+				return nil, fmt.Errorf("%w %q: is not a valid glob: %w", ErrPattern, text, err)
 			}
 			p.match = re.MatchString
 		}

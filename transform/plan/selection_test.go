@@ -74,7 +74,7 @@ func TestSelectionErrors(t *testing.T) {
 		"re:(":                          "missing closing )",
 		"re:":                           "is empty",
 		"":                              "is empty",
-		"a[z-a]":                        "is no valid glob",
+		"a[z-a]":                        "is not a valid glob",
 		strings.Repeat("x", 5000):       "is longer than 4096 bytes",
 		"re:(((a{999}){999}){999})":     "re:",
 		"re:.*(?=x)":                    "invalid or unsupported Perl syntax",

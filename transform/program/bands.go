@@ -49,7 +49,7 @@ func (b Bands) find(row int) int {
 func (p *Program) StoredOf(ctx context.Context, bands Bands, workers int) ([]byte, error) {
 	switch {
 	case p.OutAxis == 1:
-		return nil, weights.TensorErrorf(p.File(), p.Source.Name, "its rows are no outputs")
+		return nil, weights.TensorErrorf(p.File(), p.Source.Name, "its rows are not outputs")
 	case p.joint != nil && !p.joint.isAlone && p.joint.data != nil && (p.joint.bands == nil) == (bands == nil):
 		return p.joint.data, nil
 	case bands == nil && p.IsIdentity():
@@ -82,7 +82,7 @@ func (p *Program) outputsOf(ctx context.Context, bands Bands, workers int) (sgem
 		return p.outputs(ctx, workers)
 	}
 	if p.OutAxis == 1 {
-		return sgemm.Matrix{}, weights.TensorErrorf(p.File(), p.Source.Name, "its rows are no outputs")
+		return sgemm.Matrix{}, weights.TensorErrorf(p.File(), p.Source.Name, "its rows are not outputs")
 	}
 	m := sgemm.Dense(bands.rows(), p.Cols, nil)
 	row := 0

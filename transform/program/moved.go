@@ -32,7 +32,7 @@ func movedOf(w *quant.Quantised, c *arch.Claim, row, col AxisMap) (*moved, error
 	case row.IsIdentity() && col.IsIdentity():
 		return nil, nil
 	case len(w.Shape) != 2 || c.OutAxis != 0:
-		return nil, errors.New("a quantised weight that is no matrix of outputs × inputs cannot be permuted or scaled")
+		return nil, errors.New("a quantised weight that is not a matrix of outputs × inputs cannot be permuted or scaled")
 	case col.Exp != nil && w.HasActivationScale():
 		return nil, errors.New("its inputs have a fixed scale, so they cannot be multiplied by powers of two")
 	}

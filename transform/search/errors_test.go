@@ -68,7 +68,7 @@ func (b badRecord) Save(name string, _ any) error {
 	return nil
 }
 
-// A divergence that is no number is never kept, nor taken for none.
+// A divergence that is not a number is never kept, nor taken for none.
 func TestDivergencesAreNumbers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five searches")

@@ -65,7 +65,7 @@ func TestGatherPermutes(t *testing.T) {
 		}
 		for i, source := range slices.Sorted(slices.Values(g)) {
 			if i != source {
-				t.Fatalf("%v: %v is no permutation", a, g)
+				t.Fatalf("%v: %v is not a permutation", a, g)
 			}
 		}
 		if len(g) != a.Len() {

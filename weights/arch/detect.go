@@ -10,7 +10,7 @@ import (
 // ErrUnknownFamily says that no family of the catalogue matches a config.json. Detect and Resolve wrap it.
 var ErrUnknownFamily = errors.New("architecture not in the catalogue")
 
-// ErrConfig says that a config.json cannot be read: it is no JSON object, or fields that name the architecture have
+// ErrConfig says that a config.json cannot be read: it is not a JSON object, or fields that name the architecture have
 // wrong types. Detect and Resolve wrap it.
 var ErrConfig = errors.New("config.json cannot be read")
 

@@ -325,7 +325,7 @@ func TestSideFiles(t *testing.T) {
 func TestBadConfigs(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"quant_method": 4}`: `quantization_config.quant_method is 4, not a string`,
-		`[]`:                  `quantization_config: is no JSON object`,
+		`[]`:                  `quantization_config: is not a JSON object`,
 		`{"quant_method": "gptq", "bits": "four"}`:                                 `quantization_config.bits is "four", not a whole number from 1 to 32`,
 		`{"quant_method": "gptq", "bits": 4.5}`:                                    `quantization_config.bits is 4.5`,
 		`{"quant_method": "gptq", "bits": 0}`:                                      `quantization_config.bits is 0`,

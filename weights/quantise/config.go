@@ -76,7 +76,7 @@ type member struct {
 func objectOf(js []byte) (fields []member, err error) {
 	d := json.NewDecoder(bytes.NewReader(js))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(err, errors.New("is no JSON object"))
+		return nil, errors.Join(err, errors.New("is not a JSON object"))
 	}
 	for d.More() {
 		t, err := d.Token()

@@ -95,7 +95,7 @@ func TestConfig(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"quantization_config": {"quant_method": "awq"}}`: "config.json: has a quantization_config: this model is quantised already",
 		`{"compression_config": {}}`:                       "has a compression_config",
-		`[]`:                                               "is no JSON object",
+		`[]`:                                               "is not a JSON object",
 		`{} {}`:                                            "something follows",
 		`{"a": `:                                           "EOF",
 	} {

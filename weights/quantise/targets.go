@@ -14,7 +14,7 @@ import (
 // Targets are the weights of a model that a format quantises, and the modules that it leaves as they are.
 type Targets struct {
 	Weights map[string]bool // by name
-	// Ignore names the linear modules that stay: heads, routers, and modules that are no part of the model's family.
+	// Ignore names the linear modules that stay: heads, routers, and modules that are not part of the model's family.
 	Ignore []string
 	// Left are the weights that a format cannot hold; see [Targets.Fit].
 	Left []string

@@ -80,7 +80,7 @@ func decode(t weights.Tensor) (Part, error) {
 		return Part{}, err
 	}
 	if bad >= 0 {
-		return wrong("sequence %d, position %d: is no token: tokens are from 0 to 2147483647", bad/p.T, bad%p.T)
+		return wrong("sequence %d, position %d: is not a token: tokens are from 0 to 2147483647", bad/p.T, bad%p.T)
 	}
 	for i := range p.N {
 		p.Sequences = append(p.Sequences, values[i*p.T:(i+1)*p.T:(i+1)*p.T])

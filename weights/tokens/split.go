@@ -62,7 +62,7 @@ func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 		said[1] = fmt.Sprintf("%s is for evaluation", evaluation)
 	}
 	if left := parts[unnamed]; len(left) > 0 {
-		said = append(said, fmt.Sprintf("the names of %s say nothing, so they are not used", names(left)))
+		said = append(said, fmt.Sprintf("%s are not used, because their names contain neither calibration nor evaluation", names(left)))
 	}
 	return calibration, evaluation, strings.Join(said, "; "), nil
 }

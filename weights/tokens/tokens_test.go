@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 		want    string
 	}{
 		{nil, "has no tensors"},
-		{[]tensor{{"x", weights.I32, []int{2, 2}, []int64{1, 2, 3, -1}}}, `tensor "x": sequence 1, position 1: is no token`},
+		{[]tensor{{"x", weights.I32, []int{2, 2}, []int64{1, 2, 3, -1}}}, `tensor "x": sequence 1, position 1: is not a token`},
 		{[]tensor{{"x", weights.I8, []int{2, 2}, []int64{1, 2, -128, 1}}}, "sequence 1, position 0"},
 		{[]tensor{{"x", weights.I16, []int{1, 2}, []int64{-2, 2}}}, "sequence 0, position 0"},
 		{[]tensor{{"x", weights.I64, []int{1, 2}, []int64{0, -1}}}, "sequence 0, position 1"},
@@ -126,7 +126,7 @@ func TestSplit(t *testing.T) {
 		{[]tensor{x("calibration", 2), x("evaluation", 1)}, "calibration 0 4", "evaluation 0",
 			`"calibration" (2 sequences of 4 tokens) is for calibration; "evaluation" (1 sequence of 4 tokens) is for evaluation`},
 		{[]tensor{x("held_out", 1), x("TRAIN", 1)}, "TRAIN 0", "held_out 0", `"TRAIN" (1 sequence`},
-		{[]tensor{x("search", 1), x("judge", 1), x("mask", 1)}, "search 0", "judge 0", `the names of "mask" say nothing, so they are not used`},
+		{[]tensor{x("search", 1), x("judge", 1), x("mask", 1)}, "search 0", "judge 0", `"mask" are not used, because their names contain neither`},
 		{[]tensor{x("my.validation", 2)}, "", "my.validation 0 4", "no tokens are named for calibration"},
 		{[]tensor{x("test", 2), x("mask", 2)}, "", "test 0 4", "no tokens are named for calibration"},
 		{[]tensor{x("train", 2)}, "train 0 4", "", "no tokens are named for evaluation"},
