@@ -1,4 +1,4 @@
-// Package testmodel makes small models and cost models for tests of several rooms.
+// Package testmodel makes small models and cost models for tests of several packages.
 package testmodel
 
 import (

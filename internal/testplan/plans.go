@@ -1,4 +1,4 @@
-// Package testplan makes and applies plans for tests of several rooms.
+// Package testplan makes and applies plans for tests of several packages.
 package testplan
 
 import (

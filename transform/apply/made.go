@@ -77,7 +77,7 @@ func OpenMade(ctx context.Context, dir string, workers int, event func(progress.
 	if info, err := os.Lstat(dir); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
-		return nil, notMade(dir, "it is no folder")
+		return nil, notMade(dir, "it is not a folder")
 	}
 	man, err := plan.ReadManifest(dir)
 	switch {
