@@ -49,6 +49,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/quantised-values.md": quantisedValuesClaims,
 	"docs/measuring.md":        measuringClaims,
 	"docs/quantised.md":        quantisedClaims,
+	"docs/quantising.md":       quantisingClaims,
 	"docs/power-h200.md":       powerClaims,
 	"docs/quantised-energy.md": quantisedEnergyClaims,
 }

@@ -9,7 +9,6 @@ import (
 )
 
 func quantisedValuesClaims(e *evidence) []claim {
-	perplexity := func(model string) string { return fmt.Sprintf("%.6f", e.evaluation(model).Perplexity) }
 	var recorded struct {
 		Losses []struct {
 			Apart float64 `json:"filled_relative_difference"`
@@ -20,10 +19,18 @@ func quantisedValuesClaims(e *evidence) []claim {
 	for _, l := range recorded.Losses {
 		apart = max(apart, math.Abs(l.Apart))
 	}
-	list := []claim{
+	return []claim{
 		says("weights of {} models, one", fmt.Sprint(len(recorded.Losses))),
 		says("losses to within {} of", exponent(apart)),
+	}
+}
+
+func quantisingClaims(e *evidence) []claim {
+	perplexity := func(model string) string { return fmt.Sprintf("%.6f", e.evaluation(model).Perplexity) }
+	list := []claim{
 		says("`llama-17m` ({} in BF16) on {} evaluation tokens", perplexity("llama-17m"), thousands(float64(e.evaluation("llama-17m").Tokens))),
+		says("from the largest magnitudes | {} | 0 |", e.recordedWithin("q/int4-nearest")),
+		says("| no option: two mantissa bits | {} | {} |", e.recordedWithin("q/int4"), e.predicted(e.llama(), e.converted(e.llama(), "--format", "int4"), "prefill")),
 	}
 	for _, row := range []struct{ text, model string }{
 		{"`int4` (groups of 128)", "q/int4"}, {"`int4`, `--passes \"\"`", "q/int4-nearest"}, {"`nvfp4`", "q/nvfp4"}, {"`fp8` (per channel)", "q/fp8"},
@@ -34,6 +41,12 @@ func quantisedValuesClaims(e *evidence) []claim {
 			signed(100*math.Expm1(a.Interval[0]), 2)+" … "+percent(100*math.Expm1(a.Interval[1]), 2)))
 	}
 	return list
+}
+
+// recordedWithin is the change of a recorded model's perplexity with its interval, as in "+1.41 % (+1.18 … +1.63)".
+func (e *evidence) recordedWithin(name string) string {
+	a := e.evaluation(name).Against
+	return fmt.Sprintf("%s (%s … %s)", percent(change(a.Ratio), 2), signed(100*math.Expm1(a.Interval[0]), 2), signed(100*math.Expm1(a.Interval[1]), 2))
 }
 
 // exponent writes a small number as 4·10⁻⁸, rounded up.
@@ -139,16 +152,9 @@ func codesClaims(e *evidence) []claim {
 		says("takes {} times as long as `cp -r` and `sync` for INT4 and MXFP4, {} times for NVFP4, {} times for GPTQ, {} times for\nblock FP8 and {} times for AWQ",
 			ratio("int4"), ratio("nvfp4"), ratio("gptq-order"), ratio("fp8-block"), ratio("awq")),
 	}
-	model := e.llama()
-	within := func(name string) string {
-		a := e.evaluation(name).Against
-		return fmt.Sprintf("%s (%s … %s)", percent(change(a.Ratio), 2), signed(100*math.Expm1(a.Interval[0]), 2), signed(100*math.Expm1(a.Interval[1]), 2))
-	}
 	falls := func(name string) string { return printed(2, -change(e.evaluation(name).Against.Ratio)) + " %" }
-	list = append(list, says("perplexity changes by {} with `scales=2` and by {} with\n`scales=0`", within("r/int4-scales2-comp"), within("r/int4-scales0-comp")),
-		says("it falls: by {} with `scales=2` and by {} with `scales=0`.", falls("r/int4-scales2-reference"), falls("r/int4-scales0-reference")),
-		says("from the largest magnitudes | {} | 0 |", within("q/int4-nearest")),
-		says("| no option: two mantissa bits | {} | {} |", within("q/int4"), e.predicted(model, e.converted(model, "--format", "int4"), "prefill")))
+	list = append(list, says("perplexity changes by {} with `scales=2` and by {} with\n`scales=0`", e.recordedWithin("r/int4-scales2-comp"), e.recordedWithin("r/int4-scales0-comp")),
+		says("it falls: by {} with `scales=2` and by {} with `scales=0`.", falls("r/int4-scales2-reference"), falls("r/int4-scales0-reference")))
 	rises := func(model string) string { return percent(change(e.evaluation(model).Against.Ratio), 2)[1:] }
 	list = append(list, says("The search raised perplexity by {} with `--max-loss 0.1%` and by {} with `--max-loss 0.5%`.", rises("r/fp8-within0.1"), rises("r/fp8-within0.5")))
 	return append(list, says("perplexity rises by {} with `scales=3` and by {} with `scales=2`", rises("r/fp8-scales3"), rises("r/fp8-scales2")))

@@ -99,9 +99,9 @@ func resultsClaims(e *evidence) []claim {
 		says("`round=4`: {} in prefill, {} in decode, and {} of perplexity", e.measured("layers-stationary", "near-lossless", 1),
 			e.measured("layers-decode-stationary", "near-lossless", 1), e.lost("near-lossless", 3)),
 		says("falls by {} with `round=4`", both(e.of("layers-stationary", "round-4"))),
-		says("the floor: {} in prefill, {} in decode.", percent(change(e.of("layers-stationary", "zeros").RelativeEnergy), 0),
+		says("All-zero weights save most: {} of energy in prefill, {} in decode.", percent(change(e.of("layers-stationary", "zeros").RelativeEnergy), 0),
 			percent(change(e.of("layers-decode-stationary", "zeros").RelativeEnergy), 0)),
-		says("In decode it adds {} to {} points on top of a coarse grid: `scale,grid=4` {} where `grid=4` reads {} ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
+		says("In decode it adds {} to {} points to the saving of a coarse grid: `scale,grid=4` reads {} where `grid=4` reads {} ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
 			e.measured("level-decode", "grid4-scale", 1), e.measured("level-decode", "grid4", 1)),
 		says("`scale=uncached`: {} and {} in decode", e.predicted(model, uncached, "decode"), e.predicted(model, balanced, "decode")),
 	)

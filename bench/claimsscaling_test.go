@@ -19,7 +19,7 @@ func scalingClaims(e *evidence) []claim {
 	}
 	near, balanced := []string{"--passes", "grid,round", "--min-snr", fmt.Sprint(*e.recipe("near-lossless").MinSNR)}, []string{"--passes", "grid,round", "--min-snr", fmt.Sprint(*e.recipe("balanced").MinSNR)}
 	list := []claim{
-		says("of a coarse grid it adds {} to {} points, and not", e.scaleAdds("grid4"), e.scaleAdds("grid2")),
+		says("In decode, yes: it adds {} to {} points to", e.scaleAdds("grid4"), e.scaleAdds("grid2")),
 		says("| nothing lossy | {} (a copy) | {} | {} |", decoded("copy"), decoded("scale"), decoded("exact")),
 		says("| `grid=2` | {} | **{}** | **{}** |", decoded("grid2"), decoded("grid2-scale"), decoded("grid2-all")),
 		says("| `grid=4` | {} | **{}** | – |", decoded("grid4"), decoded("grid4-scale")),

@@ -71,8 +71,9 @@ var given = []struct {
 	}},
 	{"a convention: exit statuses, codes, versions of libraries that are needed", map[string][]string{
 		"docs/quantised-values.md": {"all −1 means", "2^(byte − 127)"},
-		"docs/sweep.md":            {"((k−1)·E", "worth k−1 times"},
-		"docs/quantised.md":        {"replaces −0 by +0", "code of −0 is NaN", "below 1 dB on average", "31.6 dB | 0 |", "(+1.18 … +1.63) | 0 |"},
+		"docs/sweep.md":            {"((k−1)·E", "energy k−1 times"},
+		"docs/quantised.md":        {"replaces −0 by +0", "code of −0 is NaN", "below 1 dB on average", "31.6 dB | 0 |"},
+		"docs/quantising.md":       {"(+1.18 … +1.63) | 0 |"},
 		"docs/formats.md":          {"| 0 | done", "| 1 | failed", "| 2 | wrong", "| 3 | done", "| 4 | no GPU", "| 75 | `convert"},
 		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "codes of −0 by those of +0", "Passes that choose codes anew write +0"},
 		"docs/quantised-energy.md": {"(CUDA 12.9 or later)", "| 1 | | |"},

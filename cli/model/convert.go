@@ -44,7 +44,7 @@ are fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of comp
 and deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are
 quantised, except routers; lm_head and embeddings stay. --passes may be scales, zeros, round,
 grid, trellis and compensate, or empty. The default is scales, if the format has a choice of
-scales, and with tokens also compensate. docs/quantised.md describes the formats.
+scales, and with tokens also compensate. docs/quantising.md describes the formats.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode

@@ -60,6 +60,6 @@ func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left 
 	}
 	if o.BaseModel == "" {
 		name, from := transform.BaseModel(m)
-		term.Remark(w, "model card", fmt.Sprintf("README.md names the base model %s (%s); --base-model names another", name, from))
+		term.Remark(w, "model card", fmt.Sprintf("README.md names %s as the base model (%s); --base-model gives another name", name, from))
 	}
 }
