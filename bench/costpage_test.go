@@ -384,7 +384,7 @@ const costMisses = `
 The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95.
 The rank misses it in: %s.
 In decode the target was a mean of 1.5 points, for the other dtypes a mean of 2. FP32 misses its target.
-Its kernel for CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
+The FP32 kernel on CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
 points. A fit that has seen no all-zero weights predicts too small a saving for them: groups of operands that are all zero
 save more energy than their bits explain. With zeros in large blocks, sums stay constant for longer than in any other class. The fits that
 predictions use have seen all classes.

@@ -102,9 +102,9 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 		}
 		out := filepath.Join(t.TempDir(), "out")
 		_, err := transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{})
-		wantError(t, err, "the plan was made with calibration tokens", "give the tokens that it was planned with")
+		wantError(t, err, "the plan was made with calibration tokens", "give the tokens that the plan was made with")
 		_, err = transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{Hessians: &other})
-		wantError(t, err, "other calibration tokens", "give the tokens that it was planned with")
+		wantError(t, err, "other calibration tokens", "give the tokens that the plan was made with")
 		testplan.NothingAt(t, out)
 	}
 	// What does not depend on them takes none.
@@ -120,7 +120,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	// Nor does a step that lacks their key.
 	p := planOf(t, m, &plan.Step{Pass: "compensate", Tensor: "lm_head.weight", Data: pass.Damping{Damp: 0.01}})
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	wantError(t, err, "lm_head.weight", "compensate weighs errors by the layer's inputs", "give the tokens that it was planned with")
+	wantError(t, err, "lm_head.weight", "compensate weighs errors by the layer's inputs", "give the tokens that the plan was made with")
 	if !errors.Is(err, plan.ErrInvalid) {
 		t.Errorf("error %v is not of class ErrInvalid", err)
 	}

@@ -219,7 +219,7 @@ func TestResumeWithHessians(t *testing.T) {
 		if _, err := os.Lstat(out + testplan.PartialSuffix); err == nil {
 			left++
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
-			wantError(t, err, "give the tokens that it was planned with")
+			wantError(t, err, "give the tokens that the plan was made with")
 		}
 		_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Hessians: in, Resume: true})
 		ok(t, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoReference marks a plan that needs its reference model.
-var ErrNoReference = errors.New("give the unquantised model that it was planned with as the reference")
+var ErrNoReference = errors.New("give the unquantised model that the plan was made with as the reference")
 
 // useReference makes the weights of an unquantised model the target of new codes. ref may be nil. A reference without one of the
 // quantised weights is an error, and so is one for a model that has none.

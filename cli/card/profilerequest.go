@@ -145,7 +145,7 @@ func (q *profileRequest) products(ctx context.Context, m measure.Machine) (produ
 		return nil, nil, err
 	}
 	if n := len(one.Products); n != 1 {
-		return nil, nil, exit.Usagef("--w %s: it has %d linear layers, and a profile is of one: name it, as in PATH:TENSOR", q.w.Text, n)
+		return nil, nil, exit.Usagef("--w %s: it has %d linear layers, but profile measures one: name it, as in PATH:TENSOR", q.w.Text, n)
 	}
 	products = one.Products
 	if q.w.Path == "" {

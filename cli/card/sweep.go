@@ -49,7 +49,7 @@ Exit status 1: failed, settings could not be restored, or interrupted (the repor
 measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "caps", Usage: "`WATTS` to set: 400,500 or 300..700/50", DefaultText: "8 steps"},
-		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock clocks at, likewise", DefaultText: "none"},
+		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock the clocks at: 1000..1800/200", DefaultText: "none"},
 		&cli.BoolFlag{Name: "change-settings", Usage: "change the card's settings, and restore them", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "simulate", Usage: "predict instead of measuring; needs no GPU", DisableDefaultText: true},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},

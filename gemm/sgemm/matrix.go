@@ -43,7 +43,7 @@ func (m Matrix) Row(i int) []float32 {
 // check panics if the data is too short for the shape.
 func (m Matrix) check(name string) {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
-		panic(fmt.Sprintf("sgemm: %s has shape %dx%d and stride %d", name, m.Rows, m.Cols, m.Stride))
+		panic(fmt.Sprintf("sgemm: %s has shape %dx%d and stride %d: none may be negative, and a row must fit into the stride", name, m.Rows, m.Cols, m.Stride))
 	}
 	if m.Rows == 0 || m.Cols == 0 {
 		return

@@ -106,7 +106,7 @@ func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, err
 		case ix.Blocked != "":
 			return nil, fmt.Errorf("%s: index %s cannot change: %s", path, name, ix.Blocked)
 		case !ix.Permute || !program.IsPermutation(given[name], ix.Len):
-			return nil, fmt.Errorf("%s: index %s: no permutation of its %d labels, or it may not be permuted", path, name, ix.Len)
+			return nil, fmt.Errorf("%s: index %s: the order is not a permutation of its %d labels, or the index may not be permuted", path, name, ix.Len)
 		}
 	}
 	var steps []*plan.Step

@@ -419,7 +419,7 @@ func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 }
 
 // ErrNoHessians marks a plan that needs the calibration tokens that it was made with.
-var ErrNoHessians = errors.New("give the tokens that it was planned with")
+var ErrNoHessians = errors.New("give the tokens that the plan was made with")
 
 // CheckHessians returns an error if a plan was made with other calibration statistics than h. It is an
 // [ErrNoHessians] if the plan needs other tokens. h is nil without tokens.

@@ -237,7 +237,7 @@ var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 			for i, code := range m.Result.Codes {
 				was, is := m.Source.Book.Values[m.Source.Codes[i]], m.Result.Book.Values[code]
 				if was != is && !(math.IsNaN(float64(was)) && math.IsNaN(float64(is))) {
-					return fmt.Errorf("code [%d, %d] stands for %g, and stood for %g", i/m.Result.K, i%m.Result.K, is, was)
+					return fmt.Errorf("code [%d, %d] stands for %g, but for %g in the source", i/m.Result.K, i%m.Result.K, is, was)
 				}
 			}
 		}
@@ -272,7 +272,7 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 				return fmt.Errorf("scale %d is %g, which has more than %d mantissa bits", i, s, d.Bits)
 			}
 			if r := s / was; r < 0.5 || r > 2 {
-				return fmt.Errorf("scale %d is %g, and was %g", i, s, was)
+				return fmt.Errorf("scale %d is %g, but %g in the source", i, s, was)
 			}
 		}
 		return nil
@@ -306,7 +306,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 			}
 			was := m.Source.Codes[n*r.K+k]
 			if d := v - r.Book.Values[was]; max(d, -d) > nearest[zero][was] {
-				return fmt.Errorf("code [%d, %d] stands for %g, and stood for %g: another code is nearer", n, k, v, r.Book.Values[was])
+				return fmt.Errorf("code [%d, %d] stands for %g, but for %g in the source: another code is nearer", n, k, v, r.Book.Values[was])
 			}
 		}
 	}
@@ -364,7 +364,7 @@ func gridCodes(m *Codes, s float64) error {
 		if x := math.Ldexp(is, -e); x != math.Trunc(x) {
 			wrong = fmt.Errorf("a code under scale %d stands for %g, which is not a multiple of 2^%d", place, is, e)
 		} else if m.Alone && math.Abs(is-was) >= math.Ldexp(1, e+1) {
-			wrong = fmt.Errorf("a code under scale %d stands for %g, and stood for %g: another multiple of 2^%d is nearer", place, is, was, e)
+			wrong = fmt.Errorf("a code under scale %d stands for %g, but for %g in the source: another multiple of 2^%d is nearer", place, is, was, e)
 		}
 	})
 	return wrong

@@ -202,7 +202,7 @@ func (c *compiler) readLoops() {
 		at := place("loops", i, l.Name)
 		c.named(at, l.Name)
 		if c.family.prefixes[0].own(l.Name) {
-			c.addf(at, "the name is taken by prefixes")
+			c.addf(at, "the name is already used in prefixes")
 		}
 		c.loops[l.Name] = i
 		c.family.loops = append(c.family.loops, loopDef{l.Name, c.required(at, "count", l.Count), l.Beyond})
