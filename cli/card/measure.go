@@ -42,7 +42,7 @@ var productFlags = []cli.Flag{
 	kernelFlag,
 }
 
-var kernelFlag = &cli.StringFlag{Name: "kernel", Usage: "`KERNEL` of quantised layers, such as cutlass", DefaultText: "vLLM's"}
+var kernelFlag = &cli.StringFlag{Name: "kernel", Usage: "`KERNEL` of quantised layers, e.g. cutlass", DefaultText: "vLLM's"}
 
 var Measure = &cli.Command{
 	Name:  "measure",
