@@ -24,7 +24,7 @@ var (
 	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
 	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
 	benchFlag     = &cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, one for each reading", DisableDefaultText: true}
-	dutyFlag      = &cli.StringFlag{Name: "duty", Usage: "run in bursts for this `SHARE` of time: 0.4, auto, or 1,0.4", DefaultText: "no gaps"}
+	dutyFlag      = &cli.StringFlag{Name: "duty", Usage: "bursts for a `SHARE` of time: 0.4 or auto", DefaultText: "no gaps"}
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
@@ -89,7 +89,7 @@ asked; 4: no GPU.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
 		againstFlag,
 		precisionFlag,
-		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that would end after `TIME`", DefaultText: "1m, servers 10m"},
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "end the last block by `TIME`", DefaultText: "1m, servers 10m"},
 		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, csvFlag, benchFlag, flag.JSON, flag.Quiet, flag.Log,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
