@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	_ "github.com/lowtoggle/lowtoggle/cli" // go test runs these tests again when the program has changed
 )
 
 // packageDir is the folder of these tests.

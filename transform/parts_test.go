@@ -160,6 +160,7 @@ func TestFinishRefusesWhatIsNotWritten(t *testing.T) {
 		"cut record":  {func(_, record string) error { return os.Truncate(record, 40) }, "its record is damaged", false},
 		"cut short":   {func(shard, _ string) error { return os.Truncate(shard, 1000) }, "has 1000 bytes, not the", false},
 		"edited":      {func(shard, _ string) error { return overwrite(shard, -1) }, "was changed after it was written", false},
+		"same time":   {func(shard, _ string) error { return editUnseen(shard) }, "was changed after it was written", false},
 		"header":      {func(shard, _ string) error { return overwrite(shard, 20) }, "", false},
 		"a folder":    {func(shard, _ string) error { return errors.Join(os.Remove(shard), os.Mkdir(shard, 0o777)) }, "is not a file", false},
 		"vanished":    {func(shard, _ string) error { return os.Remove(shard) }, "is recorded as written, but is not there", true},
@@ -206,6 +207,18 @@ func overwrite(path string, at int) error {
 	}
 	later := time.Now().Add(time.Minute) // clocks of file systems may be coarse
 	return os.Chtimes(path, later, later)
+}
+
+// editUnseen changes a byte and keeps the file's size and time.
+func editUnseen(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := overwrite(path, -1); err != nil {
+		return err
+	}
+	return os.Chtimes(path, time.Time{}, info.ModTime())
 }
 
 // swap replaces a shard and its record by those of another conversion.
@@ -284,6 +297,9 @@ func TestPartsOfOthersAreRefused(t *testing.T) {
 	ok(t, err)
 	_, err = x.part(out, 1, 4)
 	wantError(t, err, "part 1/4", out+".partial", "was begun in 3 parts, not 4")
+	if !errors.Is(err, apply.ErrOther) || errors.Is(err, apply.ErrTemporary) {
+		t.Error("the same command would succeed")
+	}
 	other := planned(t, x.m, options(t, "round=3", 0))
 	_, err = other.part(out, 2, 3)
 	wantError(t, err, "part 2/3", "was begun with another plan")
@@ -316,6 +332,26 @@ func TestPartsOfOthersAreRefused(t *testing.T) {
 	ok(t, os.Mkdir(filepath.Join(filepath.Dir(out), "taken"), 0o777))
 	_, err = x.part(filepath.Join(filepath.Dir(out), "taken"), 1, 3)
 	wantError(t, err, "exists already")
+}
+
+// TestPartBeginsBesideAnother: a part that finds the folder which another machine makes at this moment may be run again, and
+// loses nothing.
+func TestPartBeginsBesideAnother(t *testing.T) {
+	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
+	_, err := x.part(out, 1, 2)
+	ok(t, err)
+	shared, away := filepath.Join(out+".partial", "parts.json"), filepath.Join(filepath.Dir(out), "parts.json")
+	ok(t, os.Rename(shared, away))
+	_, err = x.part(out, 2, 2)
+	wantError(t, err, "part 2/2", "parts.json is not visible yet")
+	if !errors.Is(err, apply.ErrTemporary) {
+		t.Error("this error is not temporary")
+	}
+	ok(t, os.Rename(away, shared))
+	_, err = x.part(out, 2, 2)
+	ok(t, err)
+	ok(t, x.finish(out))
+	sameFiles(t, files(t, out), x.want)
 }
 
 // TestPartTwiceAtOnce: the second call is refused and may be run again.

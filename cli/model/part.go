@@ -159,6 +159,9 @@ func partFailed(c *cli.Context, args []string, part apply.Part, err error) error
 	if missing := outfile.CheckParent(args[1]); errors.Is(err, fs.ErrNotExist) && missing != nil {
 		err = fmt.Errorf("part %v: %w", part, missing)
 	}
+	if errors.Is(err, apply.ErrOther) { // the same command would fail again
+		return err
+	}
 	return fmt.Errorf("%w\nrun part %v again: %s", err, part, partCommand(c, args, "--part", part.String()))
 }
 

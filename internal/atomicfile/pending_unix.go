@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
 // open makes the temporary file of path under the one name that belongs to it. The process that makes the file locks it, so
@@ -27,7 +29,7 @@ func open(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if locked(f) && named(f) {
+		if err := flock(f); (err == nil || lock.None(err)) && named(f) { // without locks nobody removes it
 			return f, nil
 		}
 		if err := f.Close(); err != nil { // another process took it for a leftover, and removed it
@@ -39,15 +41,19 @@ func open(path string) (*os.File, error) {
 
 // removeLeft removes the file of a process that was killed. It reports whether the name is free, or was for a moment.
 func removeLeft(name string) bool {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(name, os.O_RDWR|flags, 0) // NFS locks no file that is only read
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = os.OpenFile(name, os.O_RDONLY|flags, 0)
+	}
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close()
-	return locked(f) && (!named(f) || os.Remove(name) == nil)
+	return flock(f) == nil && (!named(f) || os.Remove(name) == nil)
 }
 
-func locked(f *os.File) bool { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
+func flock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
 // named reports whether the file still has its name.
 func named(f *os.File) bool {

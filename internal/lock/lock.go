@@ -9,10 +9,16 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // ErrHeld is wrapped where another process holds a lock.
 var ErrHeld = errors.New("held by another process")
+
+// None reports whether an error says that the file system has no locks, as some that machines share.
+func None(err error) bool {
+	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, errors.ErrUnsupported)
+}
 
 // held is an ErrHeld, with the process's number where it is known.
 func held(pid string) error {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"io/fs"
 	"os"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -47,3 +48,6 @@ func Size(m *weights.Model) int64 { return conversionOf(m, nil, false).size() }
 func Finish(dir string, journal *os.File, r plan.Shard) error {
 	return (&stage{dir: dir, journal: journal}).finish(r)
 }
+
+// MayBegin checks the entries of a folder that is about to become that of parts.
+func MayBegin(entries []fs.DirEntry) error { return (&partsFolder{}).mayBegin(entries) }

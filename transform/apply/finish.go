@@ -26,7 +26,8 @@ type PartsError struct {
 	Of      int
 	Parts   []int   // sorted
 	Reasons []error // one for each of the first shards
-	late    bool    // all that is wrong is that written files are not visible yet
+	late    bool    // all that is missing may only not be visible yet
+	again   bool    // all that is missing is recorded as written
 }
 
 // mostReasons is the largest number of shards that a [PartsError] explains.
@@ -42,7 +43,7 @@ func (e *PartsError) Error() string {
 }
 
 // Is reports whether the parts may only have to be awaited.
-func (e *PartsError) Is(target error) bool { return target == ErrTemporary && e.late }
+func (e *PartsError) Is(target error) bool { return target == ErrTemporary && e.again }
 
 // ranges writes sorted numbers as 1, 3-5.
 func ranges(numbers []int) string {
@@ -98,7 +99,7 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 	if errors.Is(err, lock.ErrHeld) {
 		return nil, false, retry{fmt.Errorf("%s: another process is finishing this conversion: wait until it ends (%w)", f.dir, err)}
 	}
-	if err != nil && !noLocks(err) {
+	if err != nil && !lock.None(err) {
 		return nil, false, err
 	}
 	defer held.Close()
@@ -124,7 +125,7 @@ func (f *partsFolder) readParts() error {
 	return errors.Join(err, Part{1, f.Parts}.Check())
 }
 
-// await checks all shards, and looks again for those that are recorded and not visible yet.
+// await checks all shards, and looks again for files that may only not be visible yet.
 func (c *conversion) await(ctx context.Context, f *partsFolder, patience int) ([]plan.Shard, error) {
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
 		shards, err := c.checkParts(ctx, f)
@@ -144,6 +145,7 @@ func (c *conversion) await(ctx context.Context, f *partsFolder, patience int) ([
 func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Shard, error) {
 	of, files := c.divide(f.Parts), c.Model.Files()
 	shards, errs := make([]plan.Shard, len(files)), make([]error, len(files))
+	f.refresh()
 	err := parallel.Run(ctx, len(files), c.opt.Workers, func(ctx context.Context, i int) error {
 		r, err := f.check(ctx, filepath.Base(files[i].Path), c.result().Files()[i], of[i])
 		if err == nil && files[i] == c.Model.Adapter { // the plan does not identify it
@@ -151,6 +153,9 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 			if now, err = digestFile(ctx, files[i].Path, func(int) {}); err == nil && now != r.Source {
 				err = errors.New("was made of another adapter than the model has now")
 			}
+		}
+		if err == errNoRecord {
+			err = f.unwritten(of[i])
 		}
 		if errs[i] = err; err == nil {
 			shards[i] = r.Shard
@@ -160,13 +165,14 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 	if err != nil {
 		return nil, err
 	}
-	wrong := &PartsError{Dir: f.dir, Of: f.Parts, late: true}
+	wrong := &PartsError{Dir: f.dir, Of: f.Parts, late: true, again: true}
 	for i, err := range errs {
 		if err == nil {
 			continue
 		}
 		wrong.Parts = append(wrong.Parts, of[i])
-		wrong.late = wrong.late && errors.Is(err, errNotVisible)
+		wrong.again = wrong.again && err == errNotVisible
+		wrong.late = wrong.late && (err == errNotVisible || err == errNoRecord)
 		if len(wrong.Reasons) < mostReasons {
 			wrong.Reasons = append(wrong.Reasons, fmt.Errorf("part %v: %s: %w", Part{of[i], f.Parts}, f.result(filepath.Base(files[i].Path)), err))
 		}

@@ -27,6 +27,7 @@ const (
 	resultName  = "result"
 	recordsName = "records"
 	partPrefix  = "part-"
+	lockName    = "lock" // in the folder of a part
 )
 
 // partsVersion is the version of partsName and of the records.
@@ -47,7 +48,8 @@ type record struct {
 	plan.Shard
 	Bytes    int64  `json:"bytes"`
 	Head     string `json:"head_sha256"`
-	Modified int64  `json:"modified_ns"` // of the file, since 1970
+	Modified int64  `json:"modified_ns"` // the file's time, since 1970
+	Changed  int64  `json:"changed_ns"`  // when the file's data, time or name last changed, which no program can set; 0: unknown
 }
 
 // partsFolder is the folder out+".partial" of a conversion in parts.
@@ -68,6 +70,9 @@ func newPartsFolder(out string, p *plan.Plan, parts int, version string) (*parts
 }
 
 func (f *partsFolder) result(name string) string { return filepath.Join(f.dir, resultName, name) }
+func (f *partsFolder) part(number int) string {
+	return filepath.Join(f.dir, fmt.Sprint(partPrefix, number))
+}
 func (f *partsFolder) record(name string) string {
 	return filepath.Join(f.dir, recordsName, name+".json")
 }
@@ -121,15 +126,8 @@ func (f *partsFolder) begin() error {
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		switch name := e.Name(); {
-		case name == journalName || name == plan.ManifestName:
-			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: resume it, or move the folder away", f.dir)}
-		case name == partsName:
-			return fs.ErrExist
-		case !strings.HasPrefix(name, "."+partsName):
-			return noConversion(f.dir)
-		}
+	if err := f.mayBegin(entries); err != nil {
+		return err
 	}
 	js, err := json.Marshal(f.common)
 	if err != nil {
@@ -150,6 +148,28 @@ func (f *partsFolder) begin() error {
 	return atomicfile.SyncFolder(f.dir)
 }
 
+// mayBegin returns an error if a folder with these entries is not empty. Another part may have begun the folder meanwhile:
+// then the error is fs.ErrExist. If the other machine's parts.json is not visible yet, the error is temporary.
+func (f *partsFolder) mayBegin(entries []fs.DirEntry) error {
+	var err error
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == partsName:
+			return fs.ErrExist
+		case name == journalName || name == plan.ManifestName:
+			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: resume it, or move the folder away", f.dir)}
+		case strings.HasPrefix(name, "."+partsName): // of a killed call
+		case strings.HasPrefix(name, partPrefix) || name == resultName || name == recordsName:
+			if err == nil {
+				err = retry{fmt.Errorf("%s: %s is not visible yet: wait, or move the folder away and run all parts again", f.dir, partsName)}
+			}
+		default:
+			err = noConversion(f.dir)
+		}
+	}
+	return err
+}
+
 // begun reads what all parts share. The error is fs.ErrNotExist if no part has been begun. Other parts than these are an error.
 func (f *partsFolder) begun() (was common, err error) {
 	js, err := bounded.ReadFile(filepath.Join(f.dir, partsName), bounded.Config)
@@ -162,22 +182,33 @@ func (f *partsFolder) begun() (was common, err error) {
 	return was, f.differs(was)
 }
 
-// differs returns an error if something belongs to another plan, version or number of parts.
+// ErrOther marks an error of parts that were begun with another plan, version or number of parts. The same command
+// always fails again.
+var ErrOther = errors.New("parts of another conversion")
 
+// other is an [ErrOther] with a text of its own.
+type other struct{ error }
+
+func (other) Is(target error) bool { return target == ErrOther }
+func (o other) Unwrap() error      { return o.error }
+
+// differs returns an [ErrOther] if something belongs to another plan, version or number of parts.
 func (f *partsFolder) differs(was common) error {
-	advice := "or move the folder away and run all parts again"
+	const advice = "or move the folder away and run all parts again"
 	switch {
 	case was.Version != partsVersion:
-		return fmt.Errorf("%s: parts of version %d, this program writes version %d: use the program that began them, %s", f.dir, was.Version, partsVersion, advice)
+		return otherf("%s: parts of version %d, this program writes version %d: use the program that began them, %s", f.dir, was.Version, partsVersion, advice)
 	case was.Tool != f.Tool:
-		return fmt.Errorf("%s: was begun by lowtoggle %s, this is %s: use one version for all parts, %s", f.dir, was.Tool, f.Tool, advice)
+		return otherf("%s: was begun by lowtoggle %s, this is %s: use one version for all parts, %s", f.dir, was.Tool, f.Tool, advice)
 	case was.Plan != f.Plan:
-		return fmt.Errorf("%s: was begun with another plan (SHA-256 %.12s…, this one has %.12s…): give the same plan, %s", f.dir, was.Plan, f.Plan, advice)
+		return otherf("%s: was begun with another plan (SHA-256 %.12s…, this one has %.12s…): give the same plan, %s", f.dir, was.Plan, f.Plan, advice)
 	case f.Parts != 0 && was.Parts != f.Parts:
-		return fmt.Errorf("%s: was begun in %d parts, not %d: give the same number of parts, %s", f.dir, was.Parts, f.Parts, advice)
+		return otherf("%s: was begun in %d parts, not %d: give the same number of parts, %s", f.dir, was.Parts, f.Parts, advice)
 	}
 	return nil
 }
+
+func otherf(format string, args ...any) error { return other{fmt.Errorf(format, args...)} }
 
 // partFolder is where a part writes shards that are not finished. Each call has its own folder, as some file systems have no
 // locks.
@@ -194,15 +225,15 @@ func (p *partFolder) close() error {
 
 // lockPart locks a part, and removes the unfinished shards of killed calls.
 func (f *partsFolder) lockPart(number int) (*partFolder, error) {
-	dir := filepath.Join(f.dir, fmt.Sprintf("%s%d", partPrefix, number))
+	dir := f.part(number)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	held, err := lock.Acquire(filepath.Join(dir, "lock"))
+	held, err := lock.Acquire(filepath.Join(dir, lockName))
 	switch {
 	case errors.Is(err, lock.ErrHeld):
 		return nil, retry{fmt.Errorf("%s: another process is writing this part: wait until it ends (%w)", dir, err)}
-	case err != nil && !noLocks(err):
+	case err != nil && !lock.None(err):
 		return nil, err
 	case err == nil:
 		entries, err := os.ReadDir(dir)
@@ -231,17 +262,22 @@ func (f *partsFolder) add(path string, s plan.Shard, part int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	file, err := os.Open(path) // it may take time until the new name is visible
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
 	if err := os.Rename(path, to); err != nil {
 		return 0, err
 	}
 	if err := atomicfile.SyncFolder(filepath.Dir(to)); err != nil {
 		return 0, err
 	}
-	info, err := os.Lstat(to)
+	info, err := file.Stat()
 	if err != nil {
 		return 0, err
 	}
-	r := record{common: f.common, Part: part, Shard: s, Bytes: info.Size(), Head: head, Modified: info.ModTime().UnixNano()}
+	r := record{common: f.common, Part: part, Shard: s, Bytes: info.Size(), Head: head, Modified: info.ModTime().UnixNano(), Changed: changed(info)}
 	js, err := json.Marshal(r)
 	if err != nil {
 		return 0, err
@@ -264,14 +300,37 @@ func digestOf(b []byte) []byte {
 	return sum[:]
 }
 
-// errNoRecord marks a shard without a record: its part has not written it yet.
+// errNoRecord marks a shard without a record.
 var errNoRecord = errors.New("is not written yet")
+
+// unwritten says why a shard has no record: an errNoRecord if its part has ended, and the record may only not be visible yet.
+func (f *partsFolder) unwritten(part int) error {
+	dir := f.part(part)
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("is not written: its part has not begun")
+	case err != nil:
+		return err
+	case errors.Is(lock.Check(filepath.Join(dir, lockName)), lock.ErrHeld):
+		return errors.New("is not written yet: its part is running")
+	case slices.ContainsFunc(entries, fs.DirEntry.IsDir):
+		return errors.New("is not written: its part was killed, or is running where there are no locks")
+	}
+	return errNoRecord
+}
+
+// refresh reads the lists of files again. NFS then forgets which names were absent a moment ago.
+func (f *partsFolder) refresh() {
+	os.ReadDir(filepath.Join(f.dir, resultName))
+	os.ReadDir(filepath.Join(f.dir, recordsName))
+}
 
 // errNotVisible marks a shard that has a record and is not there.
 var errNotVisible = errors.New("is recorded as written, but is not there")
 
 // check returns the record of a shard, if the record and the header and the size of the file fit each other, the plan and the
-// header that is expected. It reads data only if the file's time has changed: then the file may be a copy.
+// header that is expected. It reads data only if the file's times have changed: then the file may be a copy.
 func (f *partsFolder) check(ctx context.Context, name string, want *weights.File, part int) (*record, error) {
 	js, err := bounded.ReadFile(f.record(name), bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -302,7 +361,7 @@ func (f *partsFolder) check(ctx context.Context, name string, want *weights.File
 	if err := checkHead(path, &r, want); err != nil {
 		return nil, err
 	}
-	if info.ModTime().UnixNano() != r.Modified {
+	if info.ModTime().UnixNano() != r.Modified || changed(info) != r.Changed {
 		digest, err := digestFile(ctx, path, func(int) {})
 		if err != nil {
 			return nil, err

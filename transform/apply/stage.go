@@ -124,8 +124,12 @@ func (st *stage) claim(c *conversion) error {
 
 // lock locks the folder, and checks that no other process finished, removed or replaced it before.
 func (st *stage) lock() (err error) {
-	if st.folder, err = lock.Folder(st.dir); err != nil {
+	st.folder, err = lock.Folder(st.dir)
+	switch {
+	case errors.Is(err, lock.ErrHeld):
 		return weights.FileErrorf(st.dir, "another process is writing this folder: wait until it ends: %w", err)
+	case err != nil && !lock.None(err):
+		return weights.FileErrorf(st.dir, "locking this folder: %w", err)
 	}
 	return st.inPlace()
 }

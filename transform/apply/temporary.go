@@ -50,8 +50,3 @@ func Temporary(err error, dir string) error {
 	}
 	return err
 }
-
-// noLocks reports whether an error of a lock says that the file system has none.
-func noLocks(err error) bool {
-	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, errors.ErrUnsupported)
-}
