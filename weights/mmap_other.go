@@ -15,3 +15,6 @@ func mmap(f *os.File, size int) ([]byte, error) {
 }
 
 func unmap([]byte) error { return nil }
+
+// advise does nothing, because nothing is mapped.
+func advise([]byte, advice) {}

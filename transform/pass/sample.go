@@ -38,10 +38,13 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 // it is relative to random weights of the source's scale, so that before and after compare. Of a weight that is stored as
 // codes, it is the energy of what tensor cores see, and of four-bit codes in decode also that of reading them from memory.
 func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
-	return s.energyOf(ctx, p, func(program.Block) {})
+	return s.energyOf(ctx, p, nil)
 }
 
-// energyOf is Energy after a change of the operand.
+// OnlyRead says that no more of the layer than the sample is read until end is called; see [weights.Sampled].
+func (s *Sample) OnlyRead() (end func()) { return s.layer.Weight.Sampled(s.ranges) }
+
+// energyOf is Energy after a change of the operand; nil: none.
 func (s *Sample) energyOf(ctx context.Context, p *program.Program, change program.Op) (e cost.Estimate, err error) {
 	w := cost.Weights{DType: p.OperandDType(), OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
 	if p.Coded() {
@@ -55,9 +58,16 @@ func (s *Sample) energyOf(ctx context.Context, p *program.Program, change progra
 		}
 		n := (r[1] - r[0]) * p.OperandRowBytes()
 		p.RunOperand(rest[:n], r[0], r[1]-r[0])
-		change(program.Block{First: r[0], Rows: r[1] - r[0], Cols: p.Cols, Data: rest[:n], Format: f})
+		if change != nil {
+			change(program.Block{First: r[0], Rows: r[1] - r[0], Cols: p.Cols, Data: rest[:n], Format: f})
+		}
 		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: rest[:n]})
 		rest = rest[n:]
+	}
+	if p.Coded() && change == nil && p.IsIdentity() && s.scale == 0 { // these are the source's values
+		if s.scale, err = w.RMS(ctx); err != nil {
+			return e, err
+		}
 	}
 	if p.Scales() || p.Coded() {
 		if w.Scale, err = s.sourceScale(ctx, p); err != nil {

@@ -12,6 +12,12 @@ import (
 // sampleBytes of every tensor's start and end go into a model's fingerprint.
 const sampleBytes = 4096
 
+// sampledAhead is the number of tensors whose samples are read together.
+const sampledAhead = 1024
+
+func firstOf(data []byte) []byte { return data[:min(len(data), sampleBytes)] }
+func lastOf(data []byte) []byte  { return data[max(0, len(data)-sampleBytes):] }
+
 // Fingerprint tells a model from every other by its headers and samples of its data; it does not
 // read the whole model.
 func Fingerprint(m *weights.Model) (fp Model, err error) {
@@ -21,18 +27,33 @@ func Fingerprint(m *weights.Model) (fp Model, err error) {
 	h := sha256.New()
 	infos := m.Infos()
 	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
-	for _, info := range infos {
-		t, _ := m.Tensor(info.Name)
+	tensors := make([]weights.Tensor, len(infos))
+	for i, info := range infos {
+		tensors[i], _ = m.Tensor(info.Name)
+	}
+	for _, s := range m.Shards {
+		defer weights.Sampled(s.Data())()
+	}
+	for i, t := range tensors {
+		if i%sampledAhead == 0 {
+			for _, s := range m.Shards {
+				weights.Forget(s.Data())
+			}
+			for _, next := range tensors[i:min(i+sampledAhead, len(tensors))] {
+				weights.Prefetch(firstOf(next.Data))
+				weights.Prefetch(lastOf(next.Data))
+			}
+		}
 		err = weights.Guard(t.File, func() error {
 			fmt.Fprintf(h, "%q %s %v\n", t.Name, t.DType, t.Shape)
-			h.Write(t.Data[:min(len(t.Data), sampleBytes)])
-			h.Write(t.Data[max(0, len(t.Data)-sampleBytes):])
+			h.Write(firstOf(t.Data))
+			h.Write(lastOf(t.Data))
 			return nil
 		})
 		if err != nil {
 			return fp, err
 		}
-		fp.Bytes += info.Size()
+		fp.Bytes += t.Size()
 	}
 	fp.Tensors = len(infos)
 	fp.SHA256 = hex.EncodeToString(h.Sum(nil))

@@ -24,7 +24,7 @@ type coded struct {
 
 	mu    sync.Mutex
 	done  []*quant.Matrix // by expert; nil before Prepare
-	last  codedBlock      // the rows that were asked for last, of those that share scales with others
+	last  []*codedBlock   // the rows that were asked for last, of those that share scales with others
 	layer *Layer          // loaded in advance; nil: loaded when needed
 
 	experts struct { // what they share, until the last one is done
@@ -237,7 +237,7 @@ func (p *Program) prepareCoded(ctx context.Context, workers int) error {
 // release frees all matrices of the result, and the layer if not all experts are done.
 func (c *coded) release() {
 	c.mu.Lock()
-	c.done, c.last = nil, codedBlock{}
+	c.done, c.last = nil, nil
 	c.mu.Unlock()
 	c.experts.mu.Lock()
 	c.experts.layer = nil
@@ -280,27 +280,10 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	if b <= 1 {
 		return p.recodedRows(expert, row, n), 0
 	}
-	// Scales are chosen for all rows that share them, so the other rows are kept for the next call.
-	want := codedBlock{expert: expert, first: row / b * b}
-	n = min((row+n+b-1)/b*b, p.perExpert()) - want.first
-	c := p.coded
-	c.mu.Lock()
-	if l := c.last; l.m != nil && l.expert == expert && l.first <= want.first && want.first+n <= l.first+l.m.N {
-		c.mu.Unlock()
-		return l.m, row - l.first
-	}
-	c.mu.Unlock()
-	want.m = p.recodedRows(expert, want.first, n)
-	c.mu.Lock()
-	c.last = want
-	c.mu.Unlock()
-	return want.m, row - want.first
-}
-
-// codedBlock holds some rows of an expert's result.
-type codedBlock struct {
-	expert, first int
-	m             *quant.Matrix
+	// Scales are chosen for all rows that share them, so these rows are kept for the next call.
+	first := row / b * b
+	block := p.coded.block(p, expert, first, min((row+n+b-1)/b*b, p.perExpert())-first)
+	return block.matrix(row-block.first, row-block.first+n), row - block.first
 }
 
 // recodedRows chooses scales and codes of rows [first, first+n) of an expert, which share no scales with others.

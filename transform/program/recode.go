@@ -213,7 +213,9 @@ func (c *recoder) choose(ctx context.Context, f *rounding.Factor, workers int) e
 func (c *recoder) chooseAlone(ctx context.Context, from, end, workers int) error {
 	m := c.src
 	return c.eachBlock(ctx, workers, func(w *recodeWorker, first, last int) error {
-		first, last = max(first, from), min(last, end)
+		if first, last = max(first, from), min(last, end); first >= last {
+			return nil
+		}
 		if c.target == nil {
 			c.translate(w, first, last)
 			return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
@@ -57,6 +58,11 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		return nil, out, err
 	}
 	sample := l.Sample(programs...)
+	whole := func() {} // from here on, more than the sample is read
+	if l.Budget.MinSNR == nil && l.Hessians == nil {
+		whole = sync.OnceFunc(sample.OnlyRead())
+		defer whole()
+	}
 	before, err := sample.Energy(ctx, l.Base().Untouched())
 	if err != nil {
 		return nil, out, err
@@ -89,6 +95,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		}
 		list = append(list, c)
 	}
+	whole()
 	best, loss, joint, err := best(ctx, l, list, source)
 	if err != nil {
 		return nil, out, err

@@ -1,0 +1,64 @@
+package program
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// codedBlock is some rows of an expert's result, which share no scales with others. The scales are chosen, and the codes of those rows
+// that were asked for.
+type codedBlock struct {
+	expert, first int
+
+	mu       sync.Mutex
+	recoder  *recoder
+	from, to int // rows with codes
+}
+
+// mostLast is the number of codes in the blocks that are kept, unless one has more: those of a sample.
+const mostLast = 8 << 20
+
+// block returns the block of rows [first, first+n) of an expert, or a larger one that is kept.
+func (c *coded) block(p *Program, expert, first, n int) *codedBlock {
+	c.mu.Lock()
+	for _, b := range c.last {
+		if b.expert == expert && b.first <= first && first+n <= b.first+b.recoder.out.N {
+			c.mu.Unlock()
+			return b
+		}
+	}
+	c.mu.Unlock()
+	b := &codedBlock{expert: expert, first: first, recoder: p.rowsRecoder(expert, first, n)}
+	b.recoder.out.Codes = make([]byte, n*p.Cols)
+	c.mu.Lock()
+	c.last = append(c.last, b)
+	for len(c.last) > 1 && len(c.last)*n*p.Cols > mostLast {
+		c.last = c.last[1:]
+	}
+	c.mu.Unlock()
+	return b
+}
+
+// matrix is the block with the codes of rows [from, to).
+func (b *codedBlock) matrix(from, to int) *quant.Matrix {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.from == b.to {
+		b.from, b.to = from, from
+	}
+	b.choose(min(from, b.from), b.from)
+	b.choose(b.to, max(to, b.to))
+	b.from, b.to = min(from, b.from), max(to, b.to)
+	return b.recoder.out
+}
+
+// choose chooses the codes of rows [from, to).
+func (b *codedBlock) choose(from, to int) {
+	if from < to {
+		if err := b.recoder.chooseAlone(context.Background(), from, to, 1); err != nil {
+			panic(err)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package quant
+
+import "github.com/lowtoggle/lowtoggle/weights"
+
+// Sampled says that only some ranges [first, end) of the weight's rows are read until end is called; see [weights.Sampled]. It does nothing for a
+// weight whose rows lie in pieces.
+func (w *Weight) Sampled(ranges [][2]int) (end func()) {
+	t := w.Parts[0].Tensor
+	rows, _ := t.Matrix()
+	if rows != w.Rows || rows == 0 || len(t.Data)%rows != 0 {
+		return func() {}
+	}
+	size := len(t.Data) / rows
+	var parts [][]byte
+	for _, r := range ranges {
+		parts = append(parts, t.Data[r[0]*size:r[1]*size])
+	}
+	return weights.Sampled(t.Data, parts...)
+}

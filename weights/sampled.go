@@ -1,0 +1,82 @@
+package weights
+
+import (
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// Sampled says that little of data, which lies in a mapped file, is read until end is called, and which parts are. The system then
+// reads the parts in advance, and nothing beside them: an ordinary mapping reads megabytes around each place. What was read may leave the
+// process's memory afterwards. This is advice: other data, and other systems, ignore it.
+//
+// Calls for overlapping data at the same time weaken each other's advice, and change nothing else.
+func Sampled(data []byte, parts ...[]byte) (end func()) {
+	if !isMapped(data) {
+		return func() {}
+	}
+	advise(data, readsLittle)
+	for _, p := range parts {
+		Prefetch(p)
+	}
+	return func() {
+		Forget(data)
+		advise(data, readsAll)
+	}
+}
+
+// Prefetch says that data, which lies in a mapped file, is needed soon.
+func Prefetch(data []byte) {
+	if isMapped(data) {
+		advise(data, readsSoon)
+	}
+}
+
+// Forget takes data, which lies in a mapped file, out of the process's memory. It is read again when it is needed.
+func Forget(data []byte) {
+	if isMapped(data) {
+		advise(data, readNoMore)
+	}
+}
+
+// advice about memory of a mapped file.
+type advice int
+
+const (
+	readsAll advice = iota
+	readsLittle
+	readsSoon
+	readNoMore
+)
+
+// mappings are the mapped files, as first and last address.
+var mappings struct {
+	sync.RWMutex
+	list [][2]uintptr
+}
+
+func addressOf(data []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(data))) }
+
+func isMapped(data []byte) bool {
+	if len(data) == 0 {
+		return false
+	}
+	first := addressOf(data)
+	mappings.RLock()
+	defer mappings.RUnlock()
+	return slices.ContainsFunc(mappings.list, func(m [2]uintptr) bool { return m[0] <= first && first+uintptr(len(data)) <= m[1] })
+}
+
+// noteMapping records a mapping.
+func noteMapping(m []byte) {
+	mappings.Lock()
+	defer mappings.Unlock()
+	mappings.list = append(mappings.list, [2]uintptr{addressOf(m), addressOf(m) + uintptr(len(m))})
+}
+
+// dropMapping removes the record of a mapping that ends.
+func dropMapping(m []byte) {
+	mappings.Lock()
+	defer mappings.Unlock()
+	mappings.list = slices.DeleteFunc(mappings.list, func(e [2]uintptr) bool { return e[0] == addressOf(m) })
+}
