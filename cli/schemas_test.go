@@ -52,7 +52,11 @@ func documents(strict bool) map[string]map[string]any {
 		}
 	}
 	for name, f := range files {
-		all[name] = s.document(name, f.description, f.value)
+		types := []any{f.value}
+		if name == "plan" {
+			types = model.Documents[name]
+		}
+		all[name] = s.document(name, f.description, types...)
 	}
 	return all
 }

@@ -57,6 +57,7 @@ type Options struct {
 	Progress func(Event)      // nil: none; called from several goroutines
 
 	count *counters
+	part  planPart
 }
 
 // counters count work that a run should do once; nil counts nothing.

@@ -116,6 +116,9 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	if err := p.planLayers(ctx); err != nil {
 		return nil, err
 	}
+	if p.opt.part.made != nil {
+		return p.plan, ctx.Err()
+	}
 	if err := p.complete(p.plan); err != nil {
 		return nil, err
 	}
@@ -147,17 +150,21 @@ func useTokens(ctx context.Context, s *source, o *Options) (doubt string, err er
 
 // planModel runs the exact and compensated passes, which look at the whole model.
 func (p *planner) planModel(ctx context.Context) error {
+	notes := len(p.plan.Notes)
+	defer func() { p.keepWhole(notes) }()
 	for _, c := range p.opt.Passes {
 		if c.Pass.Plan == nil {
 			continue
 		}
-		var steps []*plan.Step
-		err := weights.Guard(p.Dir, func() (err error) {
-			steps, err = c.Pass.Plan(ctx, p.model, c.Args)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Pass.Name, err)
+		steps, known := p.wholeSteps(c.Pass.Name)
+		if !known {
+			err := weights.Guard(p.Dir, func() (err error) {
+				steps, err = c.Pass.Plan(ctx, p.model, c.Args)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.Pass.Name, err)
+			}
 		}
 		for _, s := range steps {
 			s.Pass = c.Pass.Name
@@ -194,27 +201,16 @@ func (p *planner) planLayers(ctx context.Context) error {
 	if p.opt.Budget.MaxLoss != nil {
 		return p.spend(ctx, layers, changed, lossy)
 	}
-	steps := make([][]*plan.Step, len(layers))
-	predictions := make([]plan.Prediction, len(layers))
-	err = p.model.Parallel(ctx, "plan", len(layers), len(layers), func(ctx context.Context, i int) (err error) {
-		passes := lossy
-		if p.stays(layers[i].Weight) {
-			passes = nil
-		}
-		steps[i], predictions[i], err = search.Choose(ctx, layers[i], passes)
-		if passes == nil {
-			predictions[i].Missed = ""
-		}
+	steps, predictions, err := p.decide(ctx, layers, lossy)
+	if err != nil || p.opt.part.made != nil {
 		return err
-	})
+	}
 	for i := range layers {
 		p.plan.Steps = append(p.plan.Steps, steps[i]...)
 		p.plan.Predictions = append(p.plan.Predictions, predictions[i])
 	}
-	if err == nil {
-		p.noteKept(layers, lossy, steps, predictions)
-	}
-	return err
+	p.noteKept(layers, lossy, steps, predictions)
+	return nil
 }
 
 // kernelsOf describes the kernels that the layers' predictions assume.

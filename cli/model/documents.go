@@ -11,7 +11,7 @@ var Documents = map[string][]any{
 	"families": {familiesJSON{}, familyJSON{}},
 	"inspect":  {inspectJSON{}},
 	"passes":   {passesJSON{}},
-	"plan":     {plan.Plan{}},
+	"plan":     {plan.Plan{}, planPartJSON{}},
 	"synth":    {synthJSON{}},
 	"verify":   {verifyJSON{}},
 }

@@ -30,10 +30,14 @@ Exit status 3: the plan was written, but one of these is true: the budget does n
 in every layer; the weights are quantised and nothing is left to do; the tensors do not fit
 config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
-		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
+		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		defer func() { err = withoutDevice(err) }()
 		args, err := flag.Arguments(c, "MODEL")
+		if err != nil {
+			return err
+		}
+		part, err := planPartFlags(c)
 		if err != nil {
 			return err
 		}
@@ -55,7 +59,11 @@ config.json.`,
 			return err
 		}
 		path := c.String("output")
-		if c.Bool("json") && !c.IsSet("output") {
+		if part.Of > 0 {
+			return writePlanPart(c, m, args[0], path, o, part)
+		}
+		merge := c.Bool("merge")
+		if c.Bool("json") && !c.IsSet("output") && !merge {
 			path = ""
 		}
 		if err := outfile.CheckPlan(path, args[0], m); err != nil {
@@ -67,7 +75,11 @@ config.json.`,
 		if err != nil {
 			return err
 		}
-		p, err := makePlan(c, m, o)
+		make := func() (*plan.Plan, error) { return makePlan(c, m, o) }
+		if merge {
+			make = func() (*plan.Plan, error) { return mergePlan(c, m, path, o) }
+		}
+		p, err := make()
 		if err != nil {
 			return err
 		}

@@ -37,9 +37,9 @@ func (p Part) Check() error {
 	return nil
 }
 
-// divide returns the part, from 1, that writes each of the files whose sizes in bytes are given. The largest file goes first,
-// always to the part with the fewest bytes so far.
-func divide(sizes []int64, parts int) []int {
+// Divide returns the part, from 1, that each of some pieces with the given sizes belongs to. The largest piece goes first, always to the
+// part of the smallest size so far.
+func Divide(sizes []int64, parts int) []int {
 	order := make([]int, len(sizes))
 	for i := range order {
 		order[i] = i
@@ -65,7 +65,7 @@ func (c *conversion) divide(parts int) []int {
 	for _, f := range c.result().Files() {
 		sizes = append(sizes, f.Size())
 	}
-	return divide(sizes, parts)
+	return Divide(sizes, parts)
 }
 
 // PartOptions of [RunPart] and [FinishParts].

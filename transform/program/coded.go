@@ -237,6 +237,9 @@ func (p *Program) prepareCoded(ctx context.Context, workers int) error {
 // release frees all matrices of the result, and the layer if not all experts are done.
 func (c *coded) release() {
 	c.mu.Lock()
+	for _, b := range c.last {
+		b.free()
+	}
 	c.done, c.last = nil, nil
 	c.mu.Unlock()
 	c.experts.mu.Lock()
@@ -338,7 +341,7 @@ func (p *Program) RunOperand(dst []byte, first, rows int) {
 	}
 	d, size := p.OperandDType(), p.OperandRowBytes()
 	p.eachMoved(first, rows, func(m *quant.Matrix, from, n, at int) {
-		copy(dst[(at-first)*size:], m.Operand(d, from, n))
+		m.PutOperand(dst[(at-first)*size:][:n*size], d, from, n)
 	})
 }
 

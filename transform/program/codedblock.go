@@ -31,7 +31,7 @@ func (c *coded) block(p *Program, expert, first, n int) *codedBlock {
 	}
 	c.mu.Unlock()
 	b := &codedBlock{expert: expert, first: first, recoder: p.rowsRecoder(expert, first, n)}
-	b.recoder.out.Codes = make([]byte, n*p.Cols)
+	b.recoder.out.Codes = takeCodes(n * p.Cols)
 	c.mu.Lock()
 	c.last = append(c.last, b)
 	for len(c.last) > 1 && len(c.last)*n*p.Cols > mostLast {
@@ -39,6 +39,22 @@ func (c *coded) block(p *Program, expert, first, n int) *codedBlock {
 	}
 	c.mu.Unlock()
 	return b
+}
+
+// freeCodes are memory of codes that nobody uses. A plan looks at some rows of very many weights, one after the other.
+var freeCodes sync.Pool // of *[]byte
+
+func takeCodes(n int) []byte {
+	if b, ok := freeCodes.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:n]
+	}
+	return make([]byte, n)
+}
+
+// free gives up the block, of which nobody has a matrix any more.
+func (b *codedBlock) free() {
+	codes := b.recoder.out.Codes
+	freeCodes.Put(&codes)
 }
 
 // matrix is the block with the codes of rows [from, to).

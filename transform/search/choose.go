@@ -60,8 +60,9 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	sample := l.Sample(programs...)
 	whole := func() {} // from here on, more than the sample is read
 	if l.Budget.MinSNR == nil && l.Hessians == nil {
-		whole = sync.OnceFunc(sample.OnlyRead())
-		defer whole()
+		end := sample.OnlyRead()
+		whole = sync.OnceFunc(end)
+		defer end() // again: what is left of the layer in memory goes
 	}
 	before, err := sample.Energy(ctx, l.Base().Untouched())
 	if err != nil {

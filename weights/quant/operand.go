@@ -25,9 +25,16 @@ func (w *Quantised) Operand() weights.DType {
 // Elements of BF16 are the rounded products of codes and BF16 scales, without the global scale, which kernels multiply the
 // products by. If the inputs name their groups, kernels order the inputs by group; see [Matrix.InputsByGroup].
 func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
-	order := m.InputsByGroup()
 	f, _ := d.Format()
 	data := make([]byte, n*m.K*f.Bits/8)
+	m.PutOperand(data, d, first, n)
+	return data
+}
+
+// PutOperand is Operand that writes to data.
+func (m *Matrix) PutOperand(data []byte, d weights.DType, first, n int) {
+	order := m.InputsByGroup()
+	f, _ := d.Format()
 	units := *m
 	if units.Global = 1; d == weights.BF16 {
 		units.Scales = make([]float32, len(m.Scales))
@@ -53,7 +60,6 @@ func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
 			copy(to, codes)
 		}
 	}
-	return data
 }
 
 // OperandRows returns n rows from first on, counted through all experts, as the tensor cores read them: see

@@ -1,0 +1,143 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+var (
+	planPartFlag = &cli.StringFlag{Name: "part", Usage: "decide about the part `K/N` of the layers, or auto; -o names the whole plan"}
+	mergeFlag    = &cli.BoolFlag{Name: "merge", Usage: "make the plan of all parts, with the options that they were made with", DisableDefaultText: true}
+)
+
+// planPartPath is the file of a part of the plan in path.
+func planPartPath(path string, p apply.Part) string {
+	return fmt.Sprintf("%s.part-%05d-of-%05d", path, p.Number, p.Of)
+}
+
+// planPartFlags reads --part of plan, and refuses what does not go with --part or --merge.
+func planPartFlags(c *cli.Context) (part apply.Part, err error) {
+	if !c.IsSet("part") && !c.Bool("merge") {
+		return part, nil
+	}
+	name := "--part"
+	if c.Bool("merge") {
+		name = "--merge"
+	}
+	if c.IsSet("part") && c.Bool("merge") {
+		return part, exit.Usagef("--part and --merge exclude each other: make every part, then --merge")
+	}
+	for _, f := range []string{"tokens", "max-loss"} {
+		if c.IsSet(f) {
+			return part, exit.Usagef("--%s and %s exclude each other: a search with tokens runs in one process", f, name)
+		}
+	}
+	if !c.IsSet("part") {
+		return part, nil
+	}
+	if part, err = parsePart(c.String("part"), os.Getenv); err != nil {
+		err = exit.Usage(fmt.Errorf("--part %s: %w", c.String("part"), err))
+	}
+	return part, err
+}
+
+// planPartJSON is what plan --part --json prints.
+type planPartJSON struct {
+	Output string `json:"output"` // file of the part
+	Part   int    `json:"part"`
+	Parts  int    `json:"parts"`
+	Layers int    `json:"layers"` // that the part decides about
+}
+
+// writePlanPart is plan --part.
+func writePlanPart(c *cli.Context, m *weights.Model, model, path string, o transform.Options, part apply.Part) error {
+	event, end := term.Progress(c)
+	o.Progress = event
+	made, err := transform.PlanPart(c.Context, m, o, part)
+	end()
+	if err != nil {
+		return fmt.Errorf("%w\nmake part %v again: %s", apply.Temporary(err, path), part, planCommand(c, model, path, "--part", part.String()))
+	}
+	js, err := made.Encode()
+	if err != nil {
+		return err
+	}
+	file := planPartPath(path, part)
+	if err := outfile.Write(file, js); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return term.JSON(c.App.Writer, planPartJSON{file, part.Number, part.Of, len(made.Layers)})
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "part %v: %s decided, written to %s\nwhen all parts are made: %s\n", part, term.Plural(len(made.Layers), "layer", "layers"),
+		printable.Quote(file), planCommand(c, model, path, "--merge"))
+	return err
+}
+
+// planCommand is the command line of another part, or of the merge, of the same plan.
+func planCommand(c *cli.Context, model, path string, words ...string) string {
+	line := []string{"plan", model, "-o", path}
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if _, isBool := f.(*cli.BoolFlag); !c.IsSet(name) || isBool || name == "output" || name == "part" {
+			continue
+		}
+		if _, isList := f.(*cli.StringSliceFlag); isList {
+			for _, v := range c.StringSlice(name) {
+				line = append(line, "--"+name, v)
+			}
+			continue
+		}
+		line = append(line, "--"+name, fmt.Sprint(c.Value(name)))
+	}
+	if c.Bool("trust-family") {
+		line = append(line, "--trust-family")
+	}
+	return term.CommandLine(append(line, words...)...)
+}
+
+// mergePlan is plan --merge.
+func mergePlan(c *cli.Context, m *weights.Model, path string, o transform.Options) (*plan.Plan, error) {
+	files, err := filepath.Glob(globQuote(path) + ".part-*-of-*")
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: there are no parts of this plan: make them with --part and the same -o", path)
+	}
+	var parts []*plan.Part
+	for _, file := range files {
+		part, err := plan.ReadPart(file)
+		if err != nil {
+			return nil, err
+		}
+		if want := planPartPath(path, apply.Part{Number: part.Number, Of: part.Of}); want != file {
+			return nil, weights.FileErrorf(file, "holds part %d/%d: remove it, or name it %s", part.Number, part.Of, want)
+		}
+		parts = append(parts, part)
+	}
+	p, err := transform.MergePlan(c.Context, m, o, parts)
+	if errors.Is(err, plan.ErrInvalid) {
+		err = fmt.Errorf("%s.part-*: %w", path, err)
+	}
+	return p, err
+}
+
+// globQuote quotes what filepath.Glob would take for a pattern.
+func globQuote(path string) string {
+	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(path)
+}

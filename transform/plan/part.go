@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// PartVersion is the version of the format of a [Part].
+const PartVersion = 1
+
+// Part is what one of several processes has decided about a model. All parts together make a [Plan].
+type Part struct {
+	Version int    `json:"plan_part_version"`
+	Tool    string `json:"lowtoggle"`
+	Number  int    `json:"part"` // from 1
+	Of      int    `json:"parts"`
+	Model   Model  `json:"model"`
+	// Options is the SHA-256 of everything that the plan was asked for. All parts must have the same one.
+	Options string `json:"options_sha256"`
+	// Whole are the steps of passes that look at the whole model, which every part plans. Notes are what they said.
+	Whole []*Step  `json:"whole,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+	// Layers are the decisions about the layers of this part.
+	Layers []Decision `json:"layers"`
+}
+
+// Decision is what was decided about one layer.
+type Decision struct {
+	Prediction Prediction `json:"outlook"`
+	Steps      []*Step    `json:"steps,omitempty"`
+}
+
+// Encode renders the part as JSON with one line for each layer.
+func (p *Part) Encode() ([]byte, error) {
+	head := *p
+	head.Layers = nil
+	js, err := json.MarshalIndent(head, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(bytes.TrimSuffix(js, []byte("\"layers\": null\n}")))
+	err = encodeLines(b, "layers", p.Layers)
+	b.WriteString("\n}\n")
+	return b.Bytes(), err
+}
+
+// ReadPart reads a part from a file.
+func ReadPart(path string) (*Part, error) {
+	js, err := bounded.ReadFile(path, bounded.Plan)
+	if err != nil {
+		return nil, err
+	}
+	p, err := decodePart(js)
+	if err != nil {
+		return nil, weights.FileErrorf(path, "%w: %w", ErrInvalid, err)
+	}
+	return p, nil
+}
+
+func decodePart(js []byte) (*Part, error) {
+	var p Part
+	if err := json.Unmarshal(js, &p); err != nil {
+		return nil, err
+	}
+	if p.Version != PartVersion {
+		return nil, fmt.Errorf("is no part of a plan, or one of version %d; this program reads version %d", p.Version, PartVersion)
+	}
+	for _, s := range p.Whole {
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range p.Layers {
+		for _, s := range d.Steps {
+			if err := s.check(); err != nil {
+				return nil, fmt.Errorf("layer %q: %w", d.Prediction.Tensor, err)
+			}
+		}
+	}
+	return &p, nil
+}

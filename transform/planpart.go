@@ -1,0 +1,206 @@
+package transform
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/search"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// planPart says which layers a planner decides about, and where the other decisions come from. The zero value is a whole plan.
+type planPart struct {
+	only apply.Part            // that the planner decides about; Of is 0: all layers
+	made *plan.Part            // what it decides
+	all  map[string]*plan.Part // decisions about every layer, by its name; nil: the planner decides
+	at   map[string]int        // the place of each in its part
+	head *plan.Part            // one of the parts
+}
+
+// ErrTokensInParts is the error for a plan in parts that weighs errors by tokens.
+var ErrTokensInParts = errors.New("a plan in parts is made without tokens")
+
+// PlanPart decides about one part of the layers. Parts need nothing from each other, and may be made on different machines, in any order;
+// [MergePlan] makes the plan of them. Passes that look at the whole model are planned in every part. Plans with tokens or with a budget of loss
+// are an [ErrTokensInParts].
+func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (*plan.Part, error) {
+	if err := part.Check(); err != nil {
+		return nil, err
+	}
+	if o.Tokens != nil || o.Hessians != nil || o.Budget.MaxLoss != nil {
+		return nil, ErrTokensInParts
+	}
+	o.part = planPart{only: part, made: &plan.Part{Version: plan.PartVersion, Tool: o.Version, Number: part.Number, Of: part.Of}}
+	p, err := Plan(ctx, m, o)
+	if err != nil {
+		return nil, fmt.Errorf("part %v: %w", part, err)
+	}
+	o.part.made.Model = p.Model
+	o.part.made.Options, err = optionsDigest(&o, p)
+	return o.part.made, err
+}
+
+// MergePlan makes the plan of all parts. The bytes are those of [Plan] with the same options. It reads no weights but samples of them, which identify
+// the model. Parts that are missing, or of another model or other options, are an error that names them.
+func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.Part) (*plan.Plan, error) {
+	if err := checkPlanParts(parts); err != nil {
+		return nil, err
+	}
+	o.part = planPart{head: parts[0], all: map[string]*plan.Part{}, at: map[string]int{}}
+	for _, part := range parts {
+		for i, d := range part.Layers {
+			if o.part.all[d.Prediction.Tensor] != nil {
+				return nil, fmt.Errorf("%w: part %d/%d decides about %q, and so does another part", plan.ErrInvalid, part.Number, part.Of, d.Prediction.Tensor)
+			}
+			o.part.all[d.Prediction.Tensor], o.part.at[d.Prediction.Tensor] = part, i
+		}
+	}
+	p, err := Plan(ctx, m, o)
+	if err != nil {
+		return nil, err
+	}
+	if p.Model != parts[0].Model {
+		return nil, fmt.Errorf("%w: the parts were made for another model than %s", plan.ErrInvalid, m.Dir)
+	}
+	digest, err := optionsDigest(&o, p)
+	if err == nil && digest != parts[0].Options {
+		err = fmt.Errorf("%w: the parts were made with other options: give the options of the parts, or make the parts again", plan.ErrInvalid)
+	}
+	return p, err
+}
+
+// checkPlanParts holds parts against each other.
+func checkPlanParts(parts []*plan.Part) error {
+	if len(parts) == 0 {
+		return fmt.Errorf("%w: there are no parts", plan.ErrInvalid)
+	}
+	head := parts[0]
+	if err := (apply.Part{Number: 1, Of: head.Of}).Check(); err != nil {
+		return fmt.Errorf("%w: %w", plan.ErrInvalid, err)
+	}
+	have := make([]bool, head.Of)
+	whole, err := json.Marshal(head.Whole)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		other := ""
+		steps, err := json.Marshal(p.Whole)
+		switch {
+		case err != nil:
+			return err
+		case p.Of != head.Of:
+			other = fmt.Sprintf("one of %d parts", p.Of)
+		case p.Number < 1 || p.Number > head.Of || have[p.Number-1]:
+			other = "given twice, or no such part"
+		case p.Tool != head.Tool:
+			other = "made by version " + p.Tool
+		case p.Model != head.Model:
+			other = "of another model"
+		case p.Options != head.Options:
+			other = "made with other options"
+		case !bytes.Equal(steps, whole) || !slices.Equal(p.Notes, head.Notes):
+			other = "of other steps for the whole model"
+		}
+		if other != "" {
+			return fmt.Errorf("%w: part %d/%d is %s, unlike part %d/%d: make it again", plan.ErrInvalid, p.Number, p.Of, other, head.Number, head.Of)
+		}
+		have[p.Number-1] = true
+	}
+	if i := slices.Index(have, false); i >= 0 {
+		return fmt.Errorf("%w: part %d/%d is missing: make it, then merge again", plan.ErrInvalid, i+1, head.Of)
+	}
+	return nil
+}
+
+// optionsDigest is the SHA-256 of what a plan was made with, beside the model.
+func optionsDigest(o *Options, p *plan.Plan) (string, error) {
+	js, err := json.Marshal([]any{p.Request, o.Budget, o.Cost, o.KeepRouters, p.Model.Family})
+	sum := sha256.Sum256(js)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// wholeSteps are the steps of a pass that looks at the whole model, if parts have them.
+func (p *planner) wholeSteps(name string) (steps []*plan.Step, known bool) {
+	if p.opt.part.head == nil {
+		return nil, false
+	}
+	for _, s := range p.opt.part.head.Whole {
+		if s.Pass == name {
+			steps = append(steps, s)
+		}
+	}
+	return steps, true
+}
+
+// keepWhole records what passes decided that look at the whole model, and takes their notes from parts.
+func (p *planner) keepWhole(notes int) {
+	if made := p.opt.part.made; made != nil {
+		made.Whole, made.Notes = slices.Clone(p.plan.Steps), slices.Clone(p.plan.Notes[notes:])
+	}
+	if head := p.opt.part.head; head != nil {
+		p.plan.Notes = append(p.plan.Notes, head.Notes...)
+	}
+}
+
+// ownLayers are the places of the layers that the planner decides about.
+func (p *planner) ownLayers(layers []*pass.Layer) (own []int) {
+	var sizes []int64
+	for i, l := range layers {
+		own = append(own, i)
+		sizes = append(sizes, int64(l.Rows())*int64(l.Cols()))
+	}
+	if p.opt.part.all != nil {
+		return nil
+	}
+	if only := p.opt.part.only; only.Of > 0 {
+		of := apply.Divide(sizes, only.Of)
+		own = slices.DeleteFunc(own, func(i int) bool { return of[i] != only.Number })
+	}
+	return own
+}
+
+// decide returns the steps and the prediction of every layer that the planner or the parts decide about.
+func (p *planner) decide(ctx context.Context, layers []*pass.Layer, lossy []pass.Choice) (steps [][]*plan.Step, predictions []plan.Prediction, err error) {
+	steps, predictions = make([][]*plan.Step, len(layers)), make([]plan.Prediction, len(layers))
+	own := p.ownLayers(layers)
+	err = p.model.Parallel(ctx, "plan", len(own), len(own), func(ctx context.Context, n int) (err error) {
+		i, passes := own[n], lossy
+		if p.stays(layers[i].Weight) {
+			passes = nil
+		}
+		steps[i], predictions[i], err = search.Choose(ctx, layers[i], passes)
+		if passes == nil {
+			predictions[i].Missed = ""
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if made := p.opt.part.made; made != nil {
+		for _, i := range own {
+			made.Layers = append(made.Layers, plan.Decision{Prediction: predictions[i], Steps: steps[i]})
+		}
+	}
+	if p.opt.part.all != nil {
+		for i, l := range layers {
+			part := p.opt.part.all[l.Weight.Name]
+			if part == nil {
+				return nil, nil, fmt.Errorf("%w: no part decides about %q: make the parts again, with the same options", plan.ErrInvalid, l.Weight.Name)
+			}
+			d := part.Layers[p.opt.part.at[l.Weight.Name]]
+			steps[i], predictions[i] = d.Steps, d.Prediction
+		}
+	}
+	return steps, predictions, nil
+}

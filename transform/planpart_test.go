@@ -1,0 +1,102 @@
+package transform_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// planInParts plans in parts, through files, from the last part to the first.
+func planInParts(t *testing.T, m *weights.Model, o transform.Options, of int) (parts []*plan.Part) {
+	t.Helper()
+	for n := of; n > 0; n-- {
+		made, err := transform.PlanPart(t.Context(), m, o, apply.Part{Number: n, Of: of})
+		ok(t, err)
+		js, err := made.Encode()
+		ok(t, err)
+		file := filepath.Join(t.TempDir(), "part")
+		ok(t, os.WriteFile(file, js, 0o666))
+		read, err := plan.ReadPart(file)
+		ok(t, err)
+		parts = append(parts, read)
+	}
+	return parts
+}
+
+// TestPlanInParts: a plan of parts has the bytes of a plan of one process.
+func TestPlanInParts(t *testing.T) {
+	for _, c := range []struct {
+		model, passes string
+		minSNR        float64
+	}{
+		{"llama-tiny", "grid=4,round=2", 0}, {"mixtral-tiny", "scale,reorder,signs,grid=4", 0}, {"gpt2-tiny", "shift,sparsify=0.1", 0},
+		{"qwen3_moe-tiny", "grid,round", 25}, {"llama-tiny", "trellis=0.01", 0},
+	} {
+		m := open(t, folder(t, config(t, c.model, ""), synth.Options{Seed: 1}))
+		o := options(t, c.passes, c.minSNR)
+		whole, err := transform.Plan(t.Context(), m, o)
+		ok(t, err)
+		want, err := whole.Plain()
+		ok(t, err)
+		for _, of := range []int{1, 3, 7, 100} {
+			merged, err := transform.MergePlan(t.Context(), m, o, planInParts(t, m, o, of))
+			ok(t, err)
+			have, err := merged.Plain()
+			ok(t, err)
+			if !bytes.Equal(want, have) {
+				t.Errorf("%s, %s: %d parts make another plan:\n%s\nwant\n%s", c.model, c.passes, of, have, want)
+			}
+		}
+	}
+}
+
+// TestMergeRefuses: parts that do not belong together, or to the request, are errors that say which.
+func TestMergeRefuses(t *testing.T) {
+	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{Seed: 1}))
+	o := options(t, "round=2", 0)
+	good := planInParts(t, m, o, 3)
+	changed := func(change func(p *plan.Part)) []*plan.Part {
+		parts := append([]*plan.Part{}, good...)
+		p := *parts[1] // number 2
+		change(&p)
+		parts[1] = &p
+		return parts
+	}
+	other := planInParts(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{Seed: 2})), o, 3)
+	for name, c := range map[string]struct {
+		parts []*plan.Part
+		want  string
+	}{
+		"none":          {nil, "no parts"},
+		"missing":       {good[1:], "part 3/3 is missing"},
+		"twice":         {append(append([]*plan.Part{}, good...), good[0]), "given twice"},
+		"of":            {changed(func(p *plan.Part) { p.Of = 4 }), "one of 4 parts"},
+		"version":       {changed(func(p *plan.Part) { p.Tool = "0.0" }), "made by version 0.0"},
+		"model":         {changed(func(p *plan.Part) { p.Model.SHA256 = "00" }), "of another model"},
+		"options":       {changed(func(p *plan.Part) { p.Options = "00" }), "with other options"},
+		"whole":         {changed(func(p *plan.Part) { p.Notes = []string{"x"} }), "other steps for the whole model"},
+		"layer missing": {changed(func(p *plan.Part) { p.Layers = p.Layers[1:] }), "no part decides about"},
+		"layer twice":   {changed(func(p *plan.Part) { p.Layers = good[0].Layers }), "so does another part"},
+		"other model":   {other, "for another model"},
+	} {
+		if _, err := transform.MergePlan(t.Context(), m, o, c.parts); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+	if _, err := transform.MergePlan(t.Context(), m, options(t, "round=3", 0), good); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "other options") {
+		t.Errorf("other options: error %v", err)
+	}
+	o.Budget.MaxLoss = new(float64)
+	if _, err := transform.PlanPart(t.Context(), m, o, apply.Part{Number: 1, Of: 2}); !errors.Is(err, transform.ErrTokensInParts) {
+		t.Errorf("a budget of loss: error %v", err)
+	}
+}
