@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ var Synth = &cli.Command{
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
 		&cli.StringFlag{Name: "format", Usage: "write a quantised checkpoint in the format `NAME`", DefaultText: "none"},
 		&cli.BoolFlag{Name: "sparse", Usage: "leave holes in the files: one row in 128 of a matrix has values"},
-		&cli.IntSliceFlag{Name: "filled", Usage: "with --sparse: `NUMBER` of a file without holes, from 1; may be repeated", DefaultText: "none"},
+		&cli.StringFlag{Name: "filled", Usage: "with --sparse: `NUMBERS` of files without holes, such as 1,7", DefaultText: "none"},
 		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
 		flag.Arch,
 	}, flag.Common),
@@ -41,9 +42,18 @@ var Synth = &cli.Command{
 		if err != nil {
 			return err
 		}
-		o := synth.Options{Seed: c.Uint64("seed"), Sparse: c.Bool("sparse"), Filled: c.IntSlice("filled")}
-		if len(o.Filled) > 0 && !o.Sparse {
-			return exit.Usagef("--filled needs --sparse")
+		o := synth.Options{Seed: c.Uint64("seed"), Sparse: c.Bool("sparse")}
+		if c.IsSet("filled") {
+			if !o.Sparse {
+				return exit.Usagef("--filled needs --sparse")
+			}
+			for text := range strings.SplitSeq(c.String("filled"), ",") {
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return exit.Usagef("--filled: %q is no number of a file: give numbers from 1, such as 1,7", text)
+				}
+				o.Filled = append(o.Filled, n)
+			}
 		}
 		if o.Workers, err = flag.ReadWorkers(c); err != nil {
 			return err
