@@ -32,7 +32,7 @@ var Synth = &cli.Command{
 		flag.Seed,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
 		&cli.StringFlag{Name: "format", Usage: "write a quantised checkpoint in the format `NAME`", DefaultText: "none"},
-		&cli.BoolFlag{Name: "sparse", Usage: "leave holes in the files: one row in 128 of a matrix has values"},
+		&cli.BoolFlag{Name: "sparse", Usage: "leave holes in the files: one row in 128 of a matrix has values", DisableDefaultText: true},
 		&cli.StringFlag{Name: "filled", Usage: "with --sparse: `NUMBERS` of files without holes, such as 1,7", DefaultText: "none"},
 		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
 		flag.Arch,
