@@ -64,6 +64,9 @@ func (s *State) at(i int) error {
 }
 
 func (d *Decoder) step(ctx context.Context, step decoder.Step, w Weights, s *State, o Observer) error {
+	if hasExperts(step) {
+		return d.expertStep(ctx, step, w, s, o)
+	}
 	rows := s.largestBatch()
 	branches := make([]branch, len(step))
 	for i, b := range step {

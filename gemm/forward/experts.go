@@ -7,20 +7,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// experts are feed-forward networks with their values. A router chooses a few of them for each token. All experts
-// of a layer are in memory together.
+// experts are feed-forward networks. A router chooses a few of them for each token. One expert is in memory at a time: see
+// [Decoder.expertStep].
 type experts struct {
 	router     linear
 	correction []float32 // nil: none
 	routing    decoder.Routing
-	each       []*ffn
+	each       []*decoder.FFN
+	neurons    // the experts take turns
 	logits     sgemm.Matrix
-	x, y       sgemm.Matrix // of the tokens of one expert
+	x, z       sgemm.Matrix // of the tokens of one expert: inputs and outputs
 }
 
-// loadExperts makes buffers for batches of so many rows.
+// loadExperts loads the router, and makes buffers for batches of so many rows.
 func loadExperts(ctx context.Context, w Weights, d *decoder.Experts, rows int) (*experts, error) {
-	e := &experts{routing: d.Routing}
+	e := &experts{routing: d.Routing, each: d.Each, neurons: newNeurons(d.Each[0], rows)}
 	var err error
 	if e.router, err = loadLinear(ctx, w, d.Router); err != nil {
 		return nil, err
@@ -28,47 +29,26 @@ func loadExperts(ctx context.Context, w Weights, d *decoder.Experts, rows int) (
 	if e.correction, err = optional(ctx, w, d.Correction, d.Router.Outputs); err != nil {
 		return nil, err
 	}
-	n := newNeurons(d.Each[0], rows) // the experts take turns
-	for _, one := range d.Each {
-		f, err := loadFFN(ctx, w, one, n)
-		if err != nil {
-			return nil, err
-		}
-		e.each = append(e.each, f)
-	}
 	e.logits = sgemm.Dense(rows, d.Router.Outputs, nil)
-	e.x, e.y = sgemm.Dense(rows, d.Router.Inputs, nil), sgemm.Dense(rows, d.Router.Inputs, nil)
+	e.x, e.z = sgemm.Dense(rows, d.Router.Inputs, nil), sgemm.Dense(rows, d.Router.Inputs, nil)
 	return e, nil
 }
 
-func (e *experts) apply(p *pass, y, x sgemm.Matrix) error {
+// route returns the tokens of a batch that each expert is given.
+func (e *experts) route(p *pass, x sgemm.Matrix) ([][]routed, error) {
 	logits := e.logits.Slice(0, x.Rows, 0, e.logits.Cols)
 	if err := e.router.apply(p, logits, x); err != nil {
-		return err
+		return nil, err
 	}
 	chosen := make([][]choice, x.Rows)
-	err := p.rows(x.Rows, func(i int) {
-		chosen[i] = choose(e.routing, logits.Row(i), e.correction)
-		clear(y.Row(i))
-	})
-	if err != nil {
-		return err
-	}
+	err := p.rows(x.Rows, func(i int) { chosen[i] = choose(e.routing, logits.Row(i), e.correction) })
 	tokens := make([][]routed, len(e.each))
 	for row, choices := range chosen {
 		for _, c := range choices {
 			tokens[c.expert] = append(tokens[c.expert], routed{row, float32(c.weight)})
 		}
 	}
-	for i, f := range e.each {
-		if len(tokens[i]) == 0 {
-			continue
-		}
-		if err := e.expert(p, f, tokens[i], y, x); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tokens, err
 }
 
 // routed is a token that an expert is given.
@@ -79,7 +59,7 @@ type routed struct {
 
 // expert adds the outputs of one expert for its tokens to y.
 func (e *experts) expert(p *pass, f *ffn, tokens []routed, y, x sgemm.Matrix) error {
-	in, out := e.x.Slice(0, len(tokens), 0, x.Cols), e.y.Slice(0, len(tokens), 0, x.Cols)
+	in, out := e.x.Slice(0, len(tokens), 0, x.Cols), e.z.Slice(0, len(tokens), 0, x.Cols)
 	for i, t := range tokens {
 		copy(in.Row(i), x.Row(t.row))
 	}

@@ -10,7 +10,8 @@ import (
 // part is a part of a block with its values. Its output is normalised and scaled before it is added to the
 // residual stream.
 type part struct {
-	inner interface { // attention, ffn or experts
+	experts *experts    // nil: inner
+	inner   interface { // attention or ffn
 		// apply computes y[tokens, hidden] from x[tokens, hidden]. The observer has already seen x as the
 		// input of the first layers.
 		apply(p *pass, y, x sgemm.Matrix) error
@@ -29,7 +30,7 @@ func loadPart(ctx context.Context, w Weights, d decoder.Part, rows int) (part, e
 	case d.FFN != nil:
 		l.inner, err = loadFFN(ctx, w, d.FFN, newNeurons(d.FFN, rows))
 	default:
-		l.inner, err = loadExperts(ctx, w, d.Experts, rows)
+		l.experts, err = loadExperts(ctx, w, d.Experts, rows)
 	}
 	if err != nil {
 		return l, err
@@ -39,8 +40,16 @@ func loadPart(ctx context.Context, w Weights, d decoder.Part, rows int) (part, e
 }
 
 func (l part) apply(p *pass, y, x sgemm.Matrix) error {
-	if err := l.inner.apply(p, y, x); err != nil || l.norm.Missing() && l.scale == 1 {
+	if err := l.inner.apply(p, y, x); err != nil {
 		return err
+	}
+	return l.complete(p, y)
+}
+
+// complete normalises and scales the output.
+func (l part) complete(p *pass, y sgemm.Matrix) error {
+	if l.norm.Missing() && l.scale == 1 {
+		return nil
 	}
 	return p.rows(y.Rows, func(i int) {
 		if !l.norm.Missing() {

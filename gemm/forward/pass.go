@@ -31,11 +31,15 @@ func (p *pass) observe(x sgemm.Matrix, layers ...decoder.Linear) error {
 	if p.observer == nil {
 		return nil
 	}
+	return p.observer.Input(namesOf(layers), x)
+}
+
+func namesOf(layers []decoder.Linear) []string {
 	names := make([]string, len(layers))
 	for i, l := range layers {
 		names[i] = l.Weight
 	}
-	return p.observer.Input(names, x)
+	return names
 }
 
 // rowRun is how many rows a worker takes at once.

@@ -65,6 +65,16 @@ func notFinite(layer string) error {
 	return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights before it", layer)
 }
 
+// Done writes the sum of an expert's input; see forward.ExpertObserver.
+func (o *observer) Done(names []string) error {
+	s := o.open[names[0]]
+	if s == nil {
+		return nil
+	}
+	delete(o.open, names[0])
+	return o.write(s)
+}
+
 // close writes the sums that are open at the end of a block: those of experts, which see only some tokens.
 func (o *observer) close() error {
 	for _, first := range slices.Sorted(maps.Keys(o.open)) {
