@@ -51,6 +51,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 		f.Decode(values, t.Data)
 		return nil
 	})
+	weights.Forget(t.Data) // or all that was read would stay in the process's memory
 	return values, err
 }
 
