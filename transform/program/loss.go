@@ -26,6 +26,8 @@ func (l Loss) Plus(o Loss) Loss {
 
 // add adds the loss of values.
 func (l *Loss) add(want, got []float32) {
+	got = got[:len(want)]
+	signal, noise := l.Signal, l.Noise // registers, not memory
 	for k, v := range want {
 		w := float64(v)
 		if w-w != 0 {
@@ -33,9 +35,10 @@ func (l *Loss) add(want, got []float32) {
 			continue
 		}
 		d := float64(got[k]) - w
-		l.Signal += float64(w * w) // explicit, so that no machine fuses it
-		l.Noise += float64(d * d)
+		signal += float64(w * w) // explicit, so that no machine fuses it
+		noise += float64(d * d)
 	}
+	l.Signal, l.Noise = signal, noise
 }
 
 // LossOfWhole reports whether Loss is the loss of the whole layer for any rows.
