@@ -215,8 +215,15 @@ func seriesRemain(t *testing.T, folder string) []remainder {
 		draws += r.Draws
 		seeds.minutes += r.Pace * float64(r.Draws) / 60
 	}
-	points.recorded, seeds.recorded = fmt.Sprintf("all but %d readings", left), fmt.Sprintf("all but %d readings", draws)
+	points.recorded, seeds.recorded = allBut(left), allBut(draws)
 	return []remainder{points, seeds}
+}
+
+func allBut(readings int) string {
+	if readings == 0 {
+		return "every reading"
+	}
+	return fmt.Sprintf("all but %d readings", readings)
 }
 
 // TestRemainingScript runs the script's quick parts on a simulated card, with this program as both programs.
