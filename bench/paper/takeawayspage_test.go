@@ -32,7 +32,7 @@ var firstRules = []struct{ id, result, now, why string }{
 	{"T10", "holds", "", ""},
 	{"T11", "holds; undecided in 1 of 12", "", ""},
 	{"T12", "holds", "", ""},
-	{"T13", "holds; undecided in 2 of 12", "holds; undecided in 4 of 12",
+	{"T13", "holds; undecided in 2 of 12", "holds; undecided in 4 of 15",
 		"The highest of five energies was tested as if it were the only one. Two small rises may be chance."},
 	{"T14", "holds", "", ""},
 	{"T15", "holds", "", ""},
