@@ -1,37 +1,16 @@
 package card
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
-	"strconv"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/gemm/serve"
 )
-
-var csvFlag = &cli.BoolFlag{Name: "csv", Usage: "print comma-separated values and nothing else", DisableDefaultText: true}
-
-// oneFormat refuses flags that each decide what is printed.
-func oneFormat(c *cli.Context) error {
-	var given string
-	for _, name := range []string{"json", "bench", "csv"} {
-		switch {
-		case !c.Bool(name):
-		case given != "":
-			return exit.Usagef("--%s and --%s exclude each other", given, name)
-		default:
-			given = name
-		}
-	}
-	return nil
-}
 
 // csvHead names the columns. An empty cell is unknown. Energy, interval and time are relative to what the command compares with,
 // joules and seconds those of one pass.
@@ -48,12 +27,11 @@ type csvRow struct {
 }
 
 func writeCSV(w io.Writer, rows []csvRow) error {
-	out := csv.NewWriter(w)
 	number := func(v float64) string {
 		if v == 0 {
 			return ""
 		}
-		return strconv.FormatFloat(v, 'g', 8, 64)
+		return term.Cell(v)
 	}
 	table := [][]string{csvHead}
 	for _, r := range rows {
@@ -66,10 +44,7 @@ func writeCSV(w io.Writer, rows []csvRow) error {
 		}
 		table = append(table, []string{r.name, r.typ, r.shape, r.role, number(r.relative), low, high, number(r.joules), number(r.seconds), number(r.watts), clock, r.origin})
 	}
-	if err := out.WriteAll(table); err != nil {
-		return fmt.Errorf("CSV: %w", err)
-	}
-	return nil
+	return term.CSV(w, table)
 }
 
 // product fills in type, shape and role.

@@ -90,13 +90,13 @@ asked; 4: no GPU.`,
 		againstFlag,
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "end the last block by `TIME`", DefaultText: "1m, servers 10m"},
-		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, csvFlag, benchFlag, flag.JSON, flag.Quiet, flag.Log,
+		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, flag.CSV, benchFlag, flag.JSON, flag.Quiet, flag.Log,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
 			return err
 		}
-		if err := oneFormat(c); err != nil {
+		if err := flag.OneFormat(c); err != nil {
 			return err
 		}
 		if err := outfile.CheckOutput(c.String("output"), nil, outfile.Pictures...); err != nil {

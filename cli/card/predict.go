@@ -38,10 +38,10 @@ samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, as arguments are"},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
 		&cli.BoolFlag{Name: "layers", Usage: "add a row for every layer", DisableDefaultText: true},
-		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, outfile.PictureFlag, csvFlag, flag.JSON, flag.Quiet, flag.Log,
+		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, outfile.PictureFlag, flag.CSV, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) (err error) {
-		if err := oneFormat(c); err != nil {
+		if err := flag.OneFormat(c); err != nil {
 			return err
 		}
 		f, err := readPredict(c)

@@ -33,6 +33,7 @@ and the first with steady power (SSP).
    lowtoggle profile --interleave 2048x2048x2048         # also each right after the other
    lowtoggle profile --copy 500MB                        # a copy, which multiplies nothing
    lowtoggle profile --collective allreduce,64MB --device 0,1
+   lowtoggle profile --csv > trace.csv                   # power over time
    lowtoggle profile --json --readings > FILE            # later, without a GPU:
    lowtoggle profile --from FILE --resolution 10ms
 
@@ -73,16 +74,22 @@ or the readings do not carry the --resolution; 4: no GPU.`,
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
 		&cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated; two as in 0,1 exchange data", DefaultText: "0"},
-		flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
+		flag.Seed, componentsFlag, flag.Arch, flag.CSV, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
+			return err
+		}
+		if err := flag.OneFormat(c); err != nil {
 			return err
 		}
 		if c.IsSet("from") {
 			return recomputeProfile(c)
 		}
 		if c.IsSet("collective") {
+			if c.Bool("csv") {
+				return exit.Usagef("--csv and --collective exclude each other: --json has the trace of every card")
+			}
 			return profileCollective(c)
 		}
 		q, err := readProfile(c)

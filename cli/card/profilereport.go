@@ -37,8 +37,11 @@ type profileDocument struct {
 }
 
 func (r profileReport) write(c *cli.Context) error {
-	if c.Bool("json") {
+	switch {
+	case c.Bool("json"):
 		return term.JSON(c.App.Writer, profileDocument{r.Result, r.signatures})
+	case c.Bool("csv"):
+		return term.CSV(c.App.Writer, traceTable(r.Result))
 	}
 	r.print(c.App.Writer)
 	return nil

@@ -36,6 +36,7 @@ if --caps names them.
    lowtoggle sweep --against zeros --clocks 1000..1800/200
    lowtoggle sweep MODEL OUT --workload decode -o sweep.svg
    lowtoggle sweep MODEL OUT --simulate -o report.html
+   lowtoggle sweep MODEL OUT --simulate --csv > sweep.csv
 
 --w and --against replace MODEL and OUT; see measure --help.
 
@@ -59,7 +60,7 @@ measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
 		outfile.PictureFlag,
 		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "`TIME` for a setting, such as 90s", DefaultText: "30s"},
-		precisionFlag, windowFlag, deviceFlag, flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet, flag.Log,
+		precisionFlag, windowFlag, deviceFlag, flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.CSV, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
 		q, err := readSweep(c)
@@ -87,6 +88,9 @@ type sweepRequest struct {
 }
 
 func readSweep(c *cli.Context) (*sweepRequest, error) {
+	if err := flag.OneFormat(c); err != nil {
+		return nil, err
+	}
 	q := &sweepRequest{workload: c.String("workload"), simulate: c.Bool("simulate"), picture: c.String("output")}
 	if err := outfile.CheckOutput(q.picture, nil, outfile.Pictures...); err != nil {
 		return nil, err

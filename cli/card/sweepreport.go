@@ -23,9 +23,12 @@ func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error 
 		return err
 	}
 	var failed error
-	if c.Bool("json") {
+	switch {
+	case c.Bool("json"):
 		failed = term.JSON(c.App.Writer, r)
-	} else {
+	case c.Bool("csv"):
+		failed = term.CSV(c.App.Writer, sweepTable(r))
+	default:
 		q.print(c.App.Writer, r)
 	}
 	switch picture := sweepChart(r); {
@@ -34,7 +37,7 @@ func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error 
 		failed = q.page(c, r).Write(c, q.picture)
 	case len(picture.Panels) > 0:
 		failed = outfile.WriteChart(c, q.picture, picture)
-	case !c.Bool("json"):
+	case !c.Bool("json") && !c.Bool("csv"):
 		term.Remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
 	}
 	switch {

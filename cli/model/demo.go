@@ -26,7 +26,11 @@ var Demo = &cli.Command{
 	Name:  "demo",
 	Usage: "convert and verify a small embedded model by every recipe",
 	Description: `Converts a small trained model by every recipe, verifies each result and shows the predicted
-energy. Takes a few seconds. The folders are temporary, unless --keep names one.`,
+energy. Takes a few seconds. The folders are temporary, unless --keep names one.
+
+   lowtoggle demo
+   lowtoggle demo --keep d            d/model is a model to try other commands with
+   lowtoggle demo --workload decode`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "keep", Usage: "keep the folders, in the new folder `DIR`"},
 		flag.Workload, flag.Role}, flag.Common),
 	Action: func(c *cli.Context) error {

@@ -41,12 +41,16 @@ computes the linear layers only, and the CPU does the rest.
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
    lowtoggle eval MODEL OUT --device 0
-   lowtoggle eval MODEL OUT -o report.html            also a report to look at`,
+   lowtoggle eval MODEL OUT -o report.html            also a report to look at
+   lowtoggle eval MODEL OUT --csv > loss.csv`,
 	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tokens,
 		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
 		&cli.StringFlag{Name: "device", Usage: "run on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
-		flag.Arch}, flag.Common),
+		flag.Arch, flag.CSV}, flag.Common),
 	Action: func(c *cli.Context) (err error) {
+		if err := flag.OneFormat(c); err != nil {
+			return err
+		}
 		q, err := readEval(c)
 		if err != nil {
 			return err
@@ -63,9 +67,12 @@ computes the linear layers only, and the CPU does the rest.
 		if err != nil {
 			return err
 		}
-		if c.Bool("json") {
+		switch {
+		case c.Bool("json"):
 			err = term.JSON(c.App.Writer, r.document())
-		} else {
+		case c.Bool("csv"):
+			err = term.CSV(c.App.Writer, r.table())
+		default:
 			r.print(c.App.Writer)
 		}
 		if err != nil || path == "" {

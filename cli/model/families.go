@@ -21,7 +21,11 @@ var Families = &cli.Command{
 	ArgsUsage: "[NAME]",
 	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted,
 negated and scaled together in a family, and what may not and why. --arch FILE checks your own
-family file and shows that family instead.`,
+family file and shows that family instead.
+
+   lowtoggle families
+   lowtoggle families llama --tensors
+   lowtoggle families --arch own.json`,
 	Flags: flag.Join(flag.Common, []cli.Flag{flag.Arch,
 		&cli.BoolFlag{Name: "tensors", Usage: "also list the tensors and what their axes count", DisableDefaultText: true}}),
 	Action: func(c *cli.Context) error {

@@ -13,10 +13,14 @@ import (
 )
 
 var Passes = &cli.Command{
-	Name:        "passes",
-	Usage:       "list the passes and recipes",
-	Description: "Lists the values for --passes and --recipe of plan and convert.",
-	Flags:       flag.Common,
+	Name:  "passes",
+	Usage: "list the passes and recipes",
+	Description: `Lists the values for --passes and --recipe of plan and convert.
+
+   lowtoggle passes
+   lowtoggle passes --json                          their arguments, classes and recipes
+   lowtoggle convert MODEL OUT --passes reorder,round=4`,
+	Flags: flag.Common,
 	Action: func(c *cli.Context) error {
 		if _, err := flag.Arguments(c); err != nil {
 			return err

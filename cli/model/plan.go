@@ -26,6 +26,12 @@ var Plan = &cli.Command{
 A plan of more than 4 MiB is packed: a summary of its steps, then everything, compressed.
 With --json it goes to standard output, never packed, and to a file only if -o names one.
 
+   lowtoggle plan MODEL                               the recipe near-lossless, into plan.json
+   lowtoggle plan MODEL -o p.json --passes round=4    exactly these passes
+   lowtoggle plan MODEL --tokens FILE --max-loss 0.1%
+   lowtoggle plan MODEL --json                        the plan on standard output
+   lowtoggle convert MODEL OUT --plan plan.json       carry it out
+
 Exit status 3: the plan was written, but one of these is true: the budget does not allow --passes
 in every layer; the weights are quantised and nothing is left to do; the tensors do not fit
 config.json.`,

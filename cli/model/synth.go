@@ -21,13 +21,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
+const synthExamples = `
+
+   lowtoggle synth llama-tiny m                        some hundred kilobytes, for tests
+   lowtoggle synth config.json m --shard-size 4GB      the architecture and size of any model
+   lowtoggle synth qwen3-tiny m --format int4 --seed 2
+
+`
+
 var Synth = &cli.Command{
 	Name:      "synth",
 	Usage:     "write a model with random weights, of any architecture and size",
 	ArgsUsage: "CONFIG OUT",
 	Description: strings.TrimSpace(term.Wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". As in trained "+
 		"models, the weights' scales differ between channels, and a few channels are outliers. OUT appears whole or "+
-		"not at all.", "", "", 90)) + "\n\n" + formatsHelp(),
+		"not at all.", "", "", 90)) + synthExamples + formatsHelp(),
 	Flags: flag.Join([]cli.Flag{
 		flag.Seed,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},

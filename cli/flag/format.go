@@ -1,0 +1,25 @@
+package flag
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+)
+
+// CSV is --csv of commands whose report is a table of numbers.
+var CSV = &cli.BoolFlag{Name: "csv", Usage: "print comma-separated values and nothing else", DisableDefaultText: true}
+
+// OneFormat refuses flags that each decide what is printed.
+func OneFormat(c *cli.Context) error {
+	var given string
+	for _, name := range []string{"json", "bench", "csv"} {
+		switch {
+		case !c.Bool(name):
+		case given != "":
+			return exit.Usagef("--%s and --%s exclude each other", given, name)
+		default:
+			given = name
+		}
+	}
+	return nil
+}
