@@ -180,6 +180,7 @@ func badFlag(c *cli.Context, err error, _ bool) error {
 			return exit.Usagef("--%s %s: give %s", name, value, wanted)
 		}
 	}
-	message := strings.Replace(err.Error(), "for flag -", "for --", 1)
+	message := strings.Replace(strings.Replace(err.Error(), "for flag -", "for --", 1), " for -", " for --", 1)
+	message = strings.Replace(message, " for ---", " for --", 1)
 	return exit.Usagef("%s; see lowtoggle %s --help", strings.TrimSuffix(message, ": parse error"), c.Command.Name)
 }

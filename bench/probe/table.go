@@ -35,11 +35,34 @@ var (
 	ignored = []string{"relative_energy", "interval_low", "interval_high", "origin"}
 )
 
+// measuredCopy ends the name of the baseline's copy, which measure measures to see how far equal weights differ.
+const measuredCopy = " (copy)"
+
 // decodeRows is the largest M whose weights come from memory, where a table has no column cold.
 const decodeRows = 64
 
-// ReadTable reads a table of measurements as CSV with a header. Errors name the file, the line and the column.
+// TableError is an error in a table of measurements. Its text names the file, and where one is to blame, the line.
+type TableError struct {
+	File string
+	Err  error
+}
+
+func (e *TableError) Error() string { return e.Err.Error() }
+func (e *TableError) Unwrap() error { return e.Err }
+
+// ReadTable reads a table of measurements as CSV with a header. Errors are a [*TableError], and name the file, the line and the column.
 func ReadTable(name string, r io.Reader) ([]Row, error) {
+	rows, err := readTable(name, r)
+	if err != nil {
+		return nil, &TableError{name, err}
+	}
+	return rows, nil
+}
+
+func readTable(name string, r io.Reader) ([]Row, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%s: nothing to read a table from", name)
+	}
 	c := csv.NewReader(r)
 	header, err := c.Read()
 	if err != nil {
@@ -73,6 +96,9 @@ func ReadTable(name string, r io.Reader) ([]Row, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err) // it names the line
+		}
+		if strings.HasSuffix(cells[at["pattern"]], measuredCopy) {
+			continue
 		}
 		line, _ := c.FieldPos(0)
 		row, column, err := readRow(cells, at)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
@@ -117,7 +118,7 @@ func classOf(err error) Class {
 		return ClassGPU
 	case is[serve.StallError](err), is[*serve.StatusError](err), is[net.Error](err):
 		return ClassServer
-	case isAny(err, inputErrors), is[*weights.FormatError](err), is[*weights.PlaceError](err), is[*pattern.SyntaxError](err),
+	case isAny(err, inputErrors), is[*weights.FormatError](err), is[*weights.PlaceError](err), is[*pattern.SyntaxError](err), is[*probe.TableError](err),
 		is[*operand.NotFoundError](err), is[*operand.ShapeError](err), is[*operand.TypeError](err), is[*operand.ProblemError](err),
 		is[*json.SyntaxError](err), is[*json.UnmarshalTypeError](err):
 		return ClassInput
@@ -150,6 +151,8 @@ func (p *Problem) place(err error, outer bool) {
 		file, tensor = e.File, e.Tensor
 	case *fs.PathError:
 		file = e.Path
+	case *probe.TableError:
+		file = e.File
 	}
 	if file != "" && (p.File == "" || !outer) {
 		p.File = file

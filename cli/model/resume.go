@@ -52,9 +52,20 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	}
 	p, err := transform.Passes.ReadPlan(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--plan %s: there is no such file: name one that lowtoggle plan has written, or a conversion's lowtoggle.json", path)
+		return nil, noPlan(path)
 	}
 	return p, err
+}
+
+// noPlan is the path of a plan that is not there.
+type noPlan string
+
+func (path noPlan) Error() string {
+	return fmt.Sprintf("--plan %s: there is no such file: name one that lowtoggle plan has written, or a conversion's lowtoggle.json", string(path))
+}
+
+func (path noPlan) Unwrap() error {
+	return &fs.PathError{Op: "open", Path: string(path), Err: fs.ErrNotExist}
 }
 
 // finished is the manifest of a conversion that had come to its end before it was to be resumed;
@@ -113,10 +124,10 @@ func spell(r plan.Request) string {
 		s = "--format " + r.Format + " " + s
 	}
 	if len(r.Ignore) > 0 {
-		s += " --ignore " + term.CommandLine(strings.Join(r.Ignore, ","))
+		s += " --ignore " + term.Words(strings.Join(r.Ignore, ","))
 	}
 	if len(r.Only) > 0 {
-		s += " --only " + term.CommandLine(strings.Join(r.Only, ","))
+		s += " --only " + term.Words(strings.Join(r.Only, ","))
 	}
 	if r.MinSNR != nil {
 		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)

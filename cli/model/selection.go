@@ -20,6 +20,11 @@ var (
 
 // readSelection reads which weights are left alone. --ignore adds to a recipe's patterns, --only replaces them.
 func readSelection(c *cli.Context, o *transform.Options) error {
+	for _, name := range []string{"ignore", "only"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return exit.Usagef("--%s is empty: give names of modules or patterns, such as lm_head,*.v_proj", name)
+		}
+	}
 	o.Selection.Ignore = slices.Concat(o.Selection.Ignore, splitPatterns(c.String("ignore")))
 	if c.IsSet("only") {
 		o.Selection.Only = splitPatterns(c.String("only"))

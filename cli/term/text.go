@@ -95,7 +95,10 @@ func Interval(interval []float64) string {
 }
 
 // CommandLine formats a lowtoggle command that can be pasted into a shell.
-func CommandLine(words ...string) string {
+func CommandLine(words ...string) string { return "lowtoggle " + Words(words...) }
+
+// Words formats words of a command line that can be pasted into a shell.
+func Words(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = w
@@ -105,7 +108,7 @@ func CommandLine(words ...string) string {
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}
-	return "lowtoggle " + strings.Join(quoted, " ")
+	return strings.Join(quoted, " ")
 }
 
 // printfOf writes a word with characters that are not printable as a shell's command substitution, which loses line
