@@ -31,7 +31,7 @@ func orderingClaims(e *evidence) []claim {
 		says("| `reorder,signs,round=5` | – | {} |", at(second, "round5-order")),
 		says("| nothing lossy | {} (a copy) | {} |", at(decoded, "copy"), at(decoded, "order-d")),
 		says("| `grid=2` | {} | {} |\n\nThe", at(decoded, "grid"), at(decoded, "grid-order-d")),
-		says("resolve differences below {}.", printed(1, math.Abs(change(e.of(first, "copy").RelativeEnergy))+100*halfWidth(e.of(first, "copy")))+" %"),
+		says("resolve differences below {}. A third", printed(1, math.Abs(change(e.of(first, "copy").RelativeEnergy))+100*halfWidth(e.of(first, "copy")))+" %"),
 		says("layers' own inputs, reads {} for `reorder`", e.measured("layers-stationary", "reorder", 1)),
 		says("4 5 6 7 12 13 … | {} |", fmt.Sprintf("%.2f", share.Streaming)),
 		says("elements {} bytes apart in a row of the file | {} (weights) |", fmt.Sprint(lag.Line), fmt.Sprint(share.Line)),

@@ -48,7 +48,7 @@ constant clock %s.
 const componentsElsewhere = `
 ## Other cards
 
-The components above belong to one card. The recorded GEMMs of other cards
+The built-in components belong to one card. The recorded GEMMs of other cards
 ([bench/results/h200](../bench/results/h200)) test these components there, with operands from zeros to random ones.
 Nothing is fitted to these readings. Below the cap there are %d readings on %d cards, from %.0f to %.0f W. The model's
 mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which is not

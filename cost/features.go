@@ -76,7 +76,7 @@ func (f *Facts) Features() [featureCount]Feature {
 		weightSector:      weights(m.Sector),
 		weightOnes:        {"weights_ones", "memory_ones of the weights alone"},
 		weightAny:         {"weights_any", "memory_any of the weights alone"},
-		bitAlignment:      {"alignment", "bits that are alike in elements that are multiplied (the first paper's measure; no part of the model)"},
+		bitAlignment:      {"alignment", "equal bits of the two factors of a product (the first paper's measure; no part of the model)"},
 		streamingToggles:  {"streaming_toggles", "bits of the streaming operand that toggle from row to row (no part of the model)"},
 		stationaryToggles: {"stationary_toggles", "bits of the stationary operand that toggle from row to row (no part of the model)"},
 		weightNonzero:     {"weights_nonzero", "bytes of the weights that are not zero"},

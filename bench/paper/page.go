@@ -150,7 +150,7 @@ bold where the takeaway does not hold. T1 is the largest difference between two 
 
 // points prints every measured point, a table for every setup.
 func (p *page) points() {
-	p.print("\n## Points\n\nEach point is its place on the axis and its relative energy.\n")
+	p.print("\n## Points\n\nEach entry gives the place of a point on the axis, and its relative energy.\n")
 	for _, s := range p.all {
 		p.print("\n### %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	ignoreFlag      = &cli.StringFlag{Name: "ignore", Usage: "leave alone what matches `PATTERNS`, such as lm_head,*.v_proj,re:.*gate$"}
-	onlyFlag        = &cli.StringFlag{Name: "only", Usage: "leave alone all but what matches `PATTERNS`"}
+	ignoreFlag      = &cli.StringFlag{Name: "ignore", Usage: "do not change `PATTERNS`, such as lm_head,*.v_proj,re:.*gate$"}
+	onlyFlag        = &cli.StringFlag{Name: "only", Usage: "change weights of these `PATTERNS` only"}
 	trustFamilyFlag = &cli.BoolFlag{Name: "trust-family", Usage: "the model's own code (auto_map) computes its family's function",
 		DisableDefaultText: true}
 )

@@ -101,7 +101,7 @@ func (p *profiler) profile(ctx context.Context, s *sequence, card int) (Profile,
 	}
 	one.countBursts(s, card)
 	if one.Golden = len(golden); len(golden) == 0 {
-		return one, fmt.Errorf("no run, no trace: %w", stitch.ErrTooFew)
+		return one, fmt.Errorf("there are no runs to compute a trace from: %w", stitch.ErrTooFew)
 	}
 	timelines := map[int]Timeline{}
 	for _, r := range golden {

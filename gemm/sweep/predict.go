@@ -29,7 +29,7 @@ type PredictOptions struct {
 }
 
 // ErrNoLimit means that a calibration does not contain the power limit that it was measured at.
-var ErrNoLimit = errors.New("the calibration does not say what power limit it was measured at: fit a new one with lowtoggle calibrate")
+var ErrNoLimit = errors.New("the calibration does not name the power limit of its measurements: fit a new one with lowtoggle calibrate")
 
 // Predict makes the result of a sweep by a calibration, without a card: of the original weights, and of the converted
 // ones unless after names nothing. All is relative to the original at the calibration's power limit. Errors:
