@@ -97,12 +97,15 @@ func openMachines(text string, seed uint64) (machines, error) {
 	return all, nil
 }
 
+// simulatedCard is the simulated card before a command's own changes. Tests give it faults.
+var simulatedCard = power.DefaultSim
+
 func (d device) open(seed uint64) (measure.Machine, error) {
 	if d.index >= 0 {
 		m, err := measure.Open(d.index)
 		return m, simulatedInstead(err)
 	}
-	o := power.DefaultSim()
+	o := simulatedCard()
 	o.Seed, o.State = seed+1, d.state
 	return measure.OpenSimulated(o)
 }

@@ -28,6 +28,12 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	}
 	r.summarise(loads, m.opt)
 	r.validate()
+	if spoils(err) {
+		r.Invalidate("%v", err)
+	}
+	for _, why := range m.again {
+		r.Warn("waited, and measured again: %s", why)
+	}
 	if n := r.arrangements(); n > 0 && n < loads.Arrangements {
 		r.Warn("blocks were measured in %d of %d arrangements of the memory, so the ratios include effects of addresses: allow more time", n, loads.Arrangements)
 	}
@@ -63,11 +69,15 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 // selfTest returns the self-test of the options, or runs a new one.
 func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	if known := m.opt.SelfTest; known != nil {
-		m.tick = seconds(known.Tick)
+		m.learn(*known)
 		return known, nil
 	}
 	m.beginStage(stageSelfTest)
-	test, err := m.SelfTest(ctx, load)
+	var test SelfTest
+	err := Undisturbed(ctx, m.clock, func(bool) (err error) {
+		test, err = m.SelfTest(ctx, load)
+		return err
+	}, func(err error) { m.again = append(m.again, err.Error()) })
 	if err != nil {
 		return nil, err
 	}

@@ -95,13 +95,16 @@ func (o Options) Validate() error {
 
 // Meter measures loads on one card. It is not for concurrent use.
 type Meter struct {
-	card  Card
-	clock Clock
-	opt   Options
-	start time.Duration
-	tick  time.Duration // of the energy counter; from the self-test
-	gap   time.Duration // shortest time between two readings of the counter
-	idle  float64       // watts of the gaps between bursts; 0: there are none
+	card    Card
+	clock   Clock
+	opt     Options
+	start   time.Duration
+	tick    time.Duration // of the energy counter; from the self-test
+	gap     time.Duration // shortest time between two readings of the counter
+	idle    float64       // watts of the gaps between bursts; 0: there are none
+	quick   bool          // the instant power sensor shows the power of one window
+	monitor *Monitor
+	again   []string // what was waited out
 	// latest window of each load, and of any.
 	seen   map[string]Window
 	last   Window
@@ -115,7 +118,7 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 		return nil, err
 	}
 	opt = opt.withDefaults()
-	m := &Meter{card: card, clock: opt.Clock, opt: opt, start: opt.Clock.Now(), tick: usualTick, seen: map[string]Window{}}
+	m := &Meter{card: card, clock: opt.Clock, opt: opt, start: opt.Clock.Now(), tick: usualTick, seen: map[string]Window{}, monitor: NewMonitor(card, ownPID(opt))}
 	return m, nil
 }
 

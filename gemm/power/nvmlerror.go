@@ -3,7 +3,6 @@
 package power
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -20,7 +19,7 @@ func queryError(what string, ret nvml.Return) error {
 	case nvml.ERROR_NO_PERMISSION:
 		return fmt.Errorf("%s: no permission: run as a user who may read the card's sensors", what)
 	case nvml.ERROR_GPU_IS_LOST:
-		return errors.New(what + ": the driver has lost the card: see the kernel's log")
+		return fmt.Errorf("%s: %w", what, ErrLost)
 	}
 	return fmt.Errorf("%s: NVML: %s", what, returnName(ret))
 }

@@ -133,8 +133,8 @@ var heldDown = (ApplicationClocks | HardwareSlowdown | SyncBoost | HardwarePower
 func (r *Result) validate() {
 	for _, b := range r.Blocks {
 		for _, w := range b.Windows {
-			if w.heat {
-				r.Warn("the card reduced its clock because of its temperature: let it cool, or check its airflow")
+			for _, odd := range w.odd {
+				r.Warn("%s: such readings are left out", odd)
 			}
 			for _, reason := range w.Throttle {
 				if slices.Contains(heldDown, reason) {

@@ -75,8 +75,14 @@ func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 		Average:   idle.average.response(step.average, r.begin),
 	}
 	t.Tick, t.TickJitter = stat.MeanStdDev(ticks, nil)
-	m.tick = seconds(t.Tick)
+	m.learn(t)
 	return t, nil
+}
+
+// learn keeps what windows need of a self-test.
+func (m *Meter) learn(t SelfTest) {
+	m.tick = seconds(t.Tick)
+	m.quick = t.Instant != nil && t.Instant.Window <= quickWindow
 }
 
 // trace is a sensor's readings, one for each change.
@@ -98,6 +104,9 @@ func (m *Meter) record(ctx context.Context, d time.Duration) (traces, error) {
 		e, err := m.card.Energy()
 		if err != nil {
 			return t, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
+		}
+		if n := len(t.energy); n > 0 && float64(e) < t.energy[n-1].value {
+			return t, m.wentBack(uint64(t.energy[n-1].value), e)
 		}
 		t.energy.add(m.clock.Now(), float64(e), nil)
 		instant, err := m.card.Power(Instant, GPU)

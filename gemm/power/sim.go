@@ -67,6 +67,8 @@ type SimOptions struct {
 	// Other is the power in watts of another process, from OtherFrom on; 0: there is none.
 	Other     float64
 	OtherFrom time.Duration
+	// Faults of the card and its sensors. Default: none.
+	Faults []SimFault
 	// State is a file that keeps power limit and locked clock after the process ends; empty: they are lost.
 	State string
 	// Unprivileged forbids changes of settings.
@@ -105,7 +107,8 @@ type Sim struct {
 	settings simSettings
 	simState
 	simSensors
-	hooks []simHook
+	faults simFaults
+	hooks  []simHook
 }
 
 // simState is constant between two events.
@@ -259,6 +262,10 @@ func (s *Sim) settle() {
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
 		still += s.opt.Other
 	}
+	if s.failing(FaultProcess) {
+		still += simOtherWatts
+	}
+	s.spoilSettings()
 	share := 1.0 // of the maximal clock
 	before := s.reasons
 	s.reasons = 0
@@ -298,7 +305,7 @@ func (s *Sim) settle() {
 		share = max(s.opt.MinClock/s.opt.MaxClock, min(share, math.Pow(max(0, limit-still)/demand, 1/s.opt.ClockExponent)))
 		s.reasons |= SoftwarePowerCap
 	}
-	if s.opt.Hot > 0 && s.tempC > s.opt.Hot {
+	if s.opt.Hot > 0 && s.tempC > s.opt.Hot || s.failing(FaultHeat) {
 		share *= 0.8
 		s.reasons |= SoftwareThermal
 	}

@@ -53,6 +53,9 @@ func (s *Sim) Samples(after time.Time) ([]Sample, error) {
 	if s.buffer.size == 0 {
 		return nil, ErrAbsent
 	}
+	if err := s.lost(); err != nil {
+		return nil, err
+	}
 	var kept []Sample
 	for _, k := range s.buffer.kept {
 		if k.At.After(after) {

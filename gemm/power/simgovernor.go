@@ -62,6 +62,9 @@ func (s *Sim) lockable(mhz float64) error {
 // change changes settings.
 func (s *Sim) change(how func(*simSettings)) error {
 	s.query()
+	if err := s.lost(); err != nil {
+		return err
+	}
 	if s.opt.Unprivileged {
 		return fmt.Errorf("simulated card: %w", ErrNotPermitted)
 	}
@@ -99,7 +102,7 @@ func (s *Sim) PowerLimit() (float64, error) {
 		return 0, err
 	}
 	s.settle()
-	return s.settings.Limit, nil
+	return s.settings.Limit, s.lost()
 }
 
 // PowerLimits returns CapMin, Cap, and Cap as the default.

@@ -42,6 +42,9 @@ func (l *SimLoad) Name() string { return l.name }
 
 // Start queues n executions.
 func (l *SimLoad) Start(n int) error {
+	if err := l.sim.lost(); err != nil {
+		return err
+	}
 	if l.every > 0 {
 		return l.startPaced(n, true)
 	}
@@ -78,6 +81,10 @@ func (s *Sim) queueWork(w *simWork) *simWork {
 func (s *Sim) drain(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.lost(); err != nil {
+			s.queue = nil
 			return err
 		}
 		s.advance(s.nextEvent())

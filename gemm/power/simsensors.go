@@ -31,7 +31,8 @@ const (
 
 // tick updates the energy counter.
 func (s *Sim) tick() {
-	s.counter = uint64(s.joule * 1000)
+	s.spoilTick()
+	s.counter = uint64(max(0, s.joule+s.faults.wrong) * 1000)
 	jitter := s.opt.TickJitter.Seconds() * max(-3, min(3, s.rng.NormFloat64()))
 	s.nextTick += s.opt.Tick + seconds(jitter)
 }
@@ -75,7 +76,7 @@ func (s *Sim) query() {
 // Energy returns the counter, which changes once per Tick.
 func (s *Sim) Energy() (uint64, error) {
 	s.query()
-	return s.counter, nil
+	return s.shownCounter(), s.lost()
 }
 
 // Power reads both sensors of the whole card, and the average sensor of the memory.
@@ -87,7 +88,12 @@ func (s *Sim) Power(sensor Sensor, scope Scope) (float64, error) {
 // Sample reads a power sensor, with the end of its averaging window as the time.
 func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	s.query()
+	if err := s.lost(); err != nil {
+		return Sample{}, err
+	}
 	switch {
+	case scope == GPU && s.failing(FaultPowerAbsurd):
+		return Sample{s.average, 1e9}, nil
 	case scope == Memory && sensor == Average:
 		return Sample{s.average, milliwatts(s.running(&s.memMarks))}, nil
 	case scope != GPU:
@@ -101,13 +107,19 @@ func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 // Temperature returns the simulated die's temperature in whole °C.
 func (s *Sim) Temperature() (float64, error) {
 	s.query()
-	return float64(int(s.tempC)), nil
+	if s.failing(FaultTemperatureAbsurd) {
+		return 3000, nil
+	}
+	return float64(int(s.tempC)), s.lost()
 }
 
 // SMClock returns the clock in whole MHz.
 func (s *Sim) SMClock() (float64, error) {
 	s.query()
-	return float64(int(s.clock)), nil
+	if s.failing(FaultClockAbsurd) {
+		return 60e3, nil
+	}
+	return float64(int(s.clock)), s.lost()
 }
 
 // MemClock is not simulated.
@@ -116,11 +128,14 @@ func (s *Sim) MemClock() (float64, error) { return 0, ErrAbsent }
 // Throttle returns those reasons that are simulated: idle, a locked clock, the cap and temperature.
 func (s *Sim) Throttle() (Throttle, error) {
 	s.query()
-	return s.reasons, nil
+	return s.reasons, s.lost()
 }
 
 // simOther is the number of the other process, higher than any real one.
 const simOther = 1 << 22
+
+// simOtherWatts is the power of the process of [FaultProcess].
+const simOtherWatts = 120
 
 // Processes lists this process, and the other one once it runs.
 func (s *Sim) Processes() ([]Process, error) {
@@ -128,7 +143,10 @@ func (s *Sim) Processes() ([]Process, error) {
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
 		all = append(all, Process{PID: simOther})
 	}
-	return all, nil
+	if s.failing(FaultProcess) {
+		all = append(all, Process{PID: simOther + 1})
+	}
+	return all, s.lost()
 }
 
 // Close does nothing.

@@ -46,6 +46,9 @@ func (s *Sim) NewSequence(kernels []SimKernel) *SimSequence {
 
 // Start queues the segments. It fails if the card is busy.
 func (t *SimSequence) Start(segments []SimSegment) error {
+	if err := t.sim.lost(); err != nil {
+		return err
+	}
 	if len(t.sim.queue) > 0 {
 		return errors.New("the card is busy: wait for it first")
 	}

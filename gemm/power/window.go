@@ -36,7 +36,8 @@ type Window struct {
 	CappedShare *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
 	Throttle    []string `json:"throttle,omitempty"`      // every reason seen
 	heat        bool
-	each        float64 // seconds per execution, gaps included
+	odd         []string // readings that cannot be right, and are left out
+	each        float64  // seconds per execution, gaps included
 }
 
 // window lets a load settle and measures it from one step of the counter to another. about is an estimate of the
@@ -46,8 +47,19 @@ func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, e
 	return m.windowAfter(ctx, load, about, m.settle(load))
 }
 
-// windowAfter is window with a given time to settle.
-func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settle time.Duration) (Window, error) {
+// windowAfter is window with a given time to settle. A window that was disturbed is measured again, once the card has rested.
+func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settle time.Duration) (w Window, err error) {
+	err = Undisturbed(ctx, m.clock, func(again bool) error {
+		if again {
+			settle = max(settle, m.opt.CapSettle)
+		}
+		w, err = m.oneWindow(ctx, load, about, settle)
+		return err
+	}, func(err error) { m.again = append(m.again, err.Error()) })
+	return w, err
+}
+
+func (m *Meter) oneWindow(ctx context.Context, load Load, about float64, settle time.Duration) (Window, error) {
 	const tries = 5
 	settled, err := m.burst(ctx, load, executions(settle, about))
 	if err != nil {
@@ -119,7 +131,7 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 	if err != nil {
 		return err
 	}
-	s, err := m.sample(ctx, t0+length-m.tick/2)
+	s, err := m.sample(ctx, e0, t0+length-m.tick/2)
 	if err != nil {
 		return err
 	}
@@ -127,14 +139,18 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 	if err != nil {
 		return err
 	}
-	if e1 <= e0 {
-		return fmt.Errorf("%s: the energy counter went from %d to %d mJ, perhaps because the driver was reloaded: measure again", m.card.Info().Name, e0, e1)
+	if e1 <= s.counter {
+		return m.wentBack(s.counter, e1)
 	}
 	w.Begin, w.Length, w.Joules = (t0 - m.start).Seconds(), (t1 - t0).Seconds(), float64(e1-e0)/1000
 	w.Watts = w.Joules / w.Length
 	s.into(w)
 	w.Temperature, w.MemoryWatts = optional(m.card.Temperature()), optional(m.card.Power(Average, Memory))
-	return nil
+	return m.inspect(w)
+}
+
+func (m *Meter) wentBack(from, to uint64) error {
+	return Disturbed("%s: the energy counter went from %d to %d mJ, perhaps because the driver was reloaded: measure again", m.card.Info().Name, from, to)
 }
 
 // edge polls until the counter steps, and returns its new value and the time. A step that was seen late, because
@@ -157,6 +173,8 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 		}
 		switch {
 		case err != nil:
+		case e < last:
+			return 0, 0, m.wentBack(last, e)
 		case e != last && (gap+previous <= 4*m.gap+time.Millisecond || now-begin > patience/3):
 			return e, now, nil
 		case now-begin > patience && e == last:
@@ -167,12 +185,17 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
 }
 
-// sample reads the other sensors until a time.
-func (m *Meter) sample(ctx context.Context, until time.Duration) (samples, error) {
+// sample reads the other sensors until a time, and the energy counter from its value before.
+func (m *Meter) sample(ctx context.Context, before uint64, until time.Duration) (samples, error) {
 	const every = 40 * time.Millisecond
-	var s samples
+	s := samples{counter: before}
 	for {
 		s.take(m.card)
+		if e, err := m.card.Energy(); err == nil && e < s.counter {
+			return s, m.wentBack(s.counter, e)
+		} else if err == nil {
+			s.counter = e
+		}
 		left := until - m.clock.Now()
 		if left <= 0 {
 			return s, nil
@@ -185,6 +208,7 @@ func (m *Meter) sample(ctx context.Context, until time.Duration) (samples, error
 
 // samples are the readings inside a window.
 type samples struct {
+	counter                  uint64 // millijoules
 	instant, sm, mem, capped mean
 	reasons                  Throttle
 }

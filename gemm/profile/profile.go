@@ -1,11 +1,13 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -40,7 +42,7 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, tr
 func newProfiler(machines []measure.Machine, clock power.Clock, o Options) *profiler {
 	p := &profiler{clock: clock, opt: o.withDefaults(), began: clock.Now(), rng: rand.New(rand.NewPCG(o.Seed, 3))}
 	for _, m := range machines {
-		p.cards = append(p.cards, &subject{Machine: m, sampler: newSampler(m.Card(), clock), result: newResult(m, p.opt)})
+		p.cards = append(p.cards, &subject{Machine: m, sampler: newSampler(m.Card(), clock), monitor: power.NewMonitor(m.Card(), cmp.Or(o.Self, os.Getpid())), result: newResult(m, p.opt)})
 	}
 	p.subject, p.phase = p.cards[0], p.rng.Float64()
 	return p
@@ -99,6 +101,7 @@ type profiler struct {
 type subject struct {
 	measure.Machine
 	sampler *sampler
+	monitor *power.Monitor
 	groups  [][]cuda.ClockReading
 	noClock error
 	result  *Result
@@ -393,7 +396,7 @@ func (p *profiler) runs(ctx context.Context) error {
 			return nil
 		}
 		for _, i := range p.rng.Perm(len(p.sequences)) {
-			r, err := p.run(ctx, p.sequences[i], n+1)
+			r, err := p.undisturbed(ctx, p.sequences[i], n+1)
 			if err != nil {
 				return err
 			}
@@ -416,7 +419,7 @@ func (p *profiler) burst(ctx context.Context, s *sequence, number int) error {
 		return nil
 	}
 	b := s.bursts[number%lengths]
-	r, err := p.run(ctx, b, number+1)
+	r, err := p.undisturbed(ctx, b, number+1)
 	if err == nil {
 		b.runs = append(b.runs, r)
 	}

@@ -5,8 +5,28 @@ import (
 	"math"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
+
+// undisturbed is run. A run that was disturbed is left out and made again, once the card has rested.
+func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (all []*run, err error) {
+	err = power.Undisturbed(ctx, p.clock, func(bool) error {
+		if all, err = p.run(ctx, s, number); err != nil {
+			return err
+		}
+		for i, c := range p.cards {
+			if err := all[i].wrong; err != nil {
+				return err
+			}
+			if err := c.monitor.Check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(err error) { p.result.warn("waited, and ran again: %v", err) })
+	return all, err
+}
 
 // run is one run of a launch sequence, from an idle card to an idle card.
 type run struct {

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -20,6 +21,7 @@ type sampler struct {
 	kept    float64   // its watts
 	absent  map[string]bool
 	failed  map[string]error // the first error of each sensor that is present
+	still   time.Duration    // for which the energy counter was read without a step
 }
 
 func newSampler(card power.Card, clock power.Clock) *sampler {
@@ -33,7 +35,8 @@ type recording struct {
 	begun    time.Duration
 	readings []stitch.Reading
 	states   []state
-	late     int // readings that were seen too late to be dated, and left out
+	late     int   // readings that were seen too late to be dated, and left out
+	wrong    error // a reading that makes the run worthless; nil: none
 
 	energy  uint64        // of the counter, in millijoules, at the last step that was seen in time
 	step    time.Duration // that step's moment; 0: none yet
@@ -73,6 +76,8 @@ const (
 	pause = 500 * time.Microsecond
 	// late is the longest time between two readings of a sensor in which a change can be dated.
 	late = 10 * time.Millisecond
+	// patience is how long the energy counter may stand still, in all recordings together: ten usual steps.
+	patience = time.Second
 	// stateEvery is the period of queries for the state of the card.
 	stateEvery = 50 * time.Millisecond
 )
@@ -90,14 +95,23 @@ func (s *sampler) record(run int) *recording {
 		{name: stitch.Average, every: late / 2, query: func() error { return r.power(stitch.Average, power.Average) }},
 		{name: "clock", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.SMClock()
+			if most := r.card.Info().MaxSMClock; err == nil && most != nil && v > 1.5**most {
+				err = fmt.Errorf("%.4g MHz cannot be right", v)
+			}
 			return r.state(state{clock: &v}, err)
 		}},
 		{name: "throttle reasons", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.Throttle()
+			if err == nil && v.Heat() {
+				r.spoil("the card lowered its clock for heat: let it cool down, or improve its airflow")
+			}
 			return r.state(state{throttle: &v}, err)
 		}},
 		{name: "temperature", every: 4 * stateEvery, next: first, query: func() error {
 			v, err := r.card.Temperature()
+			if err == nil && (v < -60 || v > 150) {
+				err = fmt.Errorf("%.4g °C cannot be right", v)
+			}
 			return r.state(state{temperature: &v}, err)
 		}},
 		// Readings are fetched before the buffer drops them; it was seen to hold 2.4 s.
@@ -167,14 +181,26 @@ func (r *recording) count() error {
 		if r.gap == 0 || gap < r.gap {
 			r.gap = gap
 		}
+		if e == c.value {
+			r.still += gap
+		} else {
+			r.still = 0
+		}
 		switch {
+		case e < c.value:
+			r.spoil("the energy counter went from %d to %d mJ", c.value, e)
+		case e == c.value && r.still > patience:
+			r.spoil("the energy counter does not move")
 		case e == c.value:
-		case max(gap, c.gap) > 3*r.gap+time.Millisecond || e < c.value:
+		case max(gap, c.gap) > 3*r.gap+time.Millisecond:
 			r.late++
 		default:
 			at := now - gap/2
 			if r.step > 0 && e > r.energy {
 				watts := float64(e-r.energy) / 1000 / (at - r.step).Seconds()
+				if watts > power.MostWatts(r.card.Info()) {
+					r.spoil("by its energy counter the card drew %.4g W", watts)
+				}
 				r.add(stitch.Reading{Sensor: stitch.Counter, At: Seconds(at), Since: Seconds(r.step), Watts: watts})
 			}
 			r.energy, r.step = e, at
@@ -189,6 +215,10 @@ func (r *recording) power(name string, which power.Sensor) error {
 	s, err := r.card.Sample(which, power.GPU)
 	if err != nil {
 		return err
+	}
+	if !(s.Watts >= 0 && s.Watts <= power.MostWatts(r.card.Info())) {
+		r.spoil("the power sensor (%s) shows %.4g W", name, s.Watts)
+		return nil
 	}
 	now := r.clock.Now()
 	before, known := r.shown[name]
@@ -231,6 +261,13 @@ func (r *recording) fetch() error {
 		}
 	}
 	return nil
+}
+
+// spoil notes why the run is worthless. The first reason counts.
+func (r *recording) spoil(format string, args ...any) {
+	if r.wrong == nil {
+		r.wrong = power.Disturbed(format, args...)
+	}
 }
 
 func (r *recording) state(s state, err error) error {

@@ -1,0 +1,168 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"time"
+)
+
+// ErrDisturbed marks a measurement that a fault of a sensor, or something else on the card, has made worthless. The error says what.
+var ErrDisturbed = errors.New("the measurement was disturbed")
+
+// ErrLost marks a card that the driver has lost: it has fallen off the bus.
+var ErrLost = errors.New("the driver has lost the card: see the kernel's log")
+
+// Disturbed is an [ErrDisturbed] with a text of its own.
+func Disturbed(format string, args ...any) error { return disturbance{fmt.Errorf(format, args...)} }
+
+type disturbance struct{ error }
+
+func (d disturbance) Is(target error) bool { return target == ErrDisturbed }
+func (d disturbance) Unwrap() error        { return d.error }
+
+// spoils reports whether an error leaves no valid figures, not even of the time before.
+func spoils(err error) bool {
+	return errors.Is(err, ErrDisturbed) || errors.Is(err, ErrLost) || errors.Is(err, ErrCounterStill)
+}
+
+// rests are the times to wait before a disturbed window is measured again.
+var rests = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}
+
+// Undisturbed calls do, and while its error is an [ErrDisturbed], waits and calls it again, a few times. told hears each error that is
+// waited out; nil: nobody does.
+func Undisturbed(ctx context.Context, clock Clock, do func(again bool) error, told func(error)) error {
+	for try := 0; ; try++ {
+		err := do(try > 0)
+		if !errors.Is(err, ErrDisturbed) || try == len(rests) {
+			return err
+		}
+		if told != nil {
+			told(err)
+		}
+		if err := clock.Sleep(ctx, rests[try]); err != nil {
+			return err
+		}
+	}
+}
+
+// Monitor notices when something else changes a card: processes that come or go, and the power limit.
+type Monitor struct {
+	card   Card
+	self   int
+	others []int    // numbers of the other processes at the beginning, sorted
+	asked  bool     // the card lists processes
+	limit  *float64 // in watts, at the beginning; nil: unknown
+}
+
+// NewMonitor begins to monitor a card. self is this process's number; 0: unknown.
+func NewMonitor(card Card, self int) *Monitor {
+	w := &Monitor{card: card, self: self, limit: limitNow(card)}
+	w.others, w.asked = w.processes()
+	return w
+}
+
+func (w *Monitor) processes() (pids []int, asked bool) {
+	all, err := w.card.Processes()
+	for _, p := range Others(all, w.self) {
+		pids = append(pids, p.PID)
+	}
+	slices.Sort(pids)
+	return pids, err == nil
+}
+
+// limitNow is the power limit that is set now; nil if unknown.
+func limitNow(card Card) *float64 {
+	for {
+		if g, ok := card.(interface{ PowerLimit() (float64, error) }); ok {
+			return optional(g.PowerLimit())
+		}
+		wrapper, wraps := card.(interface{ Unwrap() Card })
+		if !wraps {
+			return nil
+		}
+		card = wrapper.Unwrap()
+	}
+}
+
+// Check returns an [ErrDisturbed] if the card is no longer as it was at the beginning.
+func (w *Monitor) Check() error {
+	if now := limitNow(w.card); now != nil && w.limit != nil && math.Abs(*now-*w.limit) > 0.5 {
+		return Disturbed("the card's power limit changed from %.0f to %.0f W: set it back, and keep it for the whole measurement", *w.limit, *now)
+	}
+	now, asked := w.processes()
+	if !asked || !w.asked {
+		return nil
+	}
+	for _, pid := range now {
+		if !slices.Contains(w.others, pid) {
+			return Disturbed("another process came to the card (%d): end it, or choose another card", pid)
+		}
+	}
+	for _, pid := range w.others {
+		if !slices.Contains(now, pid) {
+			w.others = now // it cannot come back under the same number
+			return Disturbed("another process left the card (%d) during the measurement", pid)
+		}
+	}
+	return nil
+}
+
+// MostWatts is more than any power that the card can draw, even for a moment. A sensor that shows more is wrong.
+func MostWatts(info Info) float64 {
+	if most := info.PowerLimitMax; most != nil && *most > 0 {
+		return 3 * *most
+	}
+	return 20e3
+}
+
+// plausible returns nil in place of a reading outside a range, and notes it.
+func (w *Window) plausible(name string, v *float64, low, high float64) *float64 {
+	if v == nil || *v >= low && *v <= high {
+		return v
+	}
+	w.odd = append(w.odd, fmt.Sprintf("the %s shows %.4g", name, *v))
+	return nil
+}
+
+// inspect returns an [ErrDisturbed] if a window cannot be right.
+func (m *Meter) inspect(w *Window) error {
+	info, most := m.card.Info(), MostWatts(m.card.Info())
+	if !(w.Watts > 0 && w.Watts <= most) {
+		return Disturbed("%s: by its energy counter the card drew %.4g W: the counter is wrong, perhaps because the driver was reloaded", info.Name, w.Watts)
+	}
+	clock := math.Inf(1)
+	if info.MaxSMClock != nil {
+		clock = 1.5 * *info.MaxSMClock
+	}
+	w.SMClock = w.plausible("clock, in MHz,", w.SMClock, 0, clock)
+	w.Temperature = w.plausible("temperature, in °C,", w.Temperature, -60, 150)
+	w.MemoryWatts = w.plausible("memory's power sensor, in W,", w.MemoryWatts, 0, most)
+	w.InstantWatts = w.plausible("power sensor, in W,", w.InstantWatts, 0, most)
+	if w.InstantWatts != nil && m.quick && m.opt.Duty == 0 && math.Abs(*w.InstantWatts/w.Watts-1) > sensorsDiffer {
+		return Disturbed("%s: the energy counter shows %.0f W and the power sensor %.0f W: one of them is wrong", info.Name, w.Watts, *w.InstantWatts)
+	}
+	if w.heat {
+		return Disturbed("%s reduced its clock because of its temperature: let it cool, or check its airflow", info.Name)
+	}
+	return m.monitor.Check()
+}
+
+const (
+	// sensorsDiffer is the share by which the mean of a quick power sensor and the energy counter may differ in a window: a window of a
+	// second holds ten readings of 25 ms.
+	sensorsDiffer = 0.35
+	// quickWindow is the longest window of a power sensor, in seconds, that shows the power of one window of the meter.
+	quickWindow = 0.3
+)
+
+// ownPID is this process's number for monitors, where the options name none.
+func ownPID(o Options) int {
+	if o.Self != 0 {
+		return o.Self
+	}
+	return os.Getpid()
+}
