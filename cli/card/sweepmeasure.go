@@ -78,6 +78,13 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 		if lock != nil {
 			defer exit.CloseAll(&err, lock.Close)
 		}
+		left, err := sweep.RestoreLeft(name, machine.Card())
+		if err != nil {
+			return explain(err, info)
+		}
+		if left != nil {
+			term.Remark(c.App.ErrWriter, "note", fmt.Sprintf("an earlier sweep of this card was killed together with its watchdog; %v", left))
+		}
 		o.Watch = func(original sweep.Original) (sweep.Watchdog, error) { return startWatchdog(name, lock, original) }
 	}
 	plan, err := sweep.Prepare(machine, q.settings, q.seed)

@@ -62,6 +62,9 @@ func ServeWatchdog(in io.Reader, out io.Writer, open func(card string) (power.Ca
 	if err := order.Original.Restore(governor); err != nil {
 		return fmt.Errorf("the watchdog of a sweep could not restore the card's power limit of %g W: %w: restore it by %s", order.Original.Cap, err, order.Original.Command(card.Info().UUID))
 	}
+	if err := forget(order.Card); err != nil {
+		return err
+	}
 	if told == watchRestore+"\n" {
 		return nil
 	}
@@ -82,6 +85,7 @@ func openGovernor(name string, open func(string) (power.Card, error)) (power.Car
 
 // watchdog is the sweep's side.
 type watchdog struct {
+	card    string
 	process *exec.Cmd
 	to      io.WriteCloser
 	ended   chan error // how the process ended; the value stays in the channel
@@ -93,10 +97,23 @@ const watchPatience = 20 * time.Second
 // StartWatchdog starts a command that must call [ServeWatchdog], and waits until it is ready. The card's name is passed to
 // its open function. The process inherits the card's lock, unless that is nil, so that no other sweep starts before it
 // has ended.
+//
+// The settings are also kept in a file, for [RestoreLeft], until they are restored.
 func StartWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (Watchdog, error) {
 	if p == nil {
 		return nil, errors.New("no process was given for the watchdog")
 	}
+	if err := remember(card, original); err != nil {
+		return nil, err
+	}
+	w, err := startWatchdog(p, card, lock, original)
+	if err != nil {
+		return nil, errors.Join(err, forget(card)) // nothing was changed yet
+	}
+	return w, nil
+}
+
+func startWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (*watchdog, error) {
 	if lock != nil {
 		p.ExtraFiles = []*os.File{lock}
 	}
@@ -112,7 +129,7 @@ func StartWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
-	w := &watchdog{p, to, make(chan error, 1)}
+	w := &watchdog{card, p, to, make(chan error, 1)}
 	said := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(from).ReadString('\n')
@@ -134,7 +151,7 @@ func StartWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (
 		}
 	}
 	if err != nil {
-		_ = p.Process.Kill() // nothing was changed yet
+		_ = p.Process.Kill()
 		return nil, err
 	}
 	return w, nil
@@ -152,7 +169,7 @@ func (w *watchdog) Alive() error {
 }
 
 // Done tells the process that the settings are restored.
-func (w *watchdog) Done() error { return w.tell(watchDone) }
+func (w *watchdog) Done() error { return errors.Join(forget(w.card), w.tell(watchDone)) }
 
 // Restore tells the process to restore the settings.
 func (w *watchdog) Restore() error { return w.tell(watchRestore) }
