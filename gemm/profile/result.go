@@ -186,8 +186,11 @@ func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
 }
 
 // SecondHalf returns the mean power over the second half of the first segment, with the ends of its 95 % interval, and the mean
-// clock; nil where it is unknown.
+// clock; nil where it is unknown. Without a segment there is no power.
 func (p *Profile) SecondHalf() (watts, low, high float64, clock *float64) {
+	if len(p.Segments) == 0 {
+		return 0, 0, 0, nil
+	}
 	end := p.Segments[0].End
 	watts, low, high = p.Trace.Mean(end/2, end)
 	var sum mean

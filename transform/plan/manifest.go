@@ -67,7 +67,7 @@ func (f Folder) recorded() *Folder {
 
 // NewManifest returns the manifest of a plan that is about to be carried out; its files are added later.
 func NewManifest(p *Plan, f Folder) *Manifest {
-	return &Manifest{Version: ManifestVersion, DropIn: p.DropIn, Folder: f.recorded(), Plan: p}
+	return &Manifest{Version: ManifestVersion, DropIn: p != nil && p.DropIn, Folder: f.recorded(), Plan: p}
 }
 
 // Asked is what was asked for beside the plan.
