@@ -35,7 +35,7 @@ func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, erro
 	var first, last uint64
 	err = weights.Guard(t.File, func() error {
 		edge := min(rowBytes, len(t.Data))
-		first, last = l.zerosIn(t.Data[:edge]), l.zerosIn(t.Data[len(t.Data)-edge:])
+		first, last = l.zerosIn(weights.Need(t.Data[:edge])), l.zerosIn(weights.Need(t.Data[len(t.Data)-edge:]))
 		return nil
 	})
 	if err != nil {
@@ -54,6 +54,7 @@ func tallyParallel(ctx context.Context, l *lanes, w weights.Tensor, rowBytes, wo
 	err := parallel.Run(ctx, (len(data)+pieceBytes-1)/pieceBytes, workers, func(_ context.Context, i int) error {
 		var t tally
 		err := weights.Guard(w.File, func() error {
+			weights.Need(data[max(0, i*pieceBytes-rowBytes):min((i+1)*pieceBytes, len(data))])
 			t.addSpan(l, data, rowBytes, i*pieceBytes, min((i+1)*pieceBytes, len(data)))
 			return nil
 		})

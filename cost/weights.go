@@ -83,7 +83,7 @@ func SampleOf(t weights.Tensor, outAxis int) Weights {
 	w.Rows, w.Cols = t.Matrix()
 	size := w.Cols * t.DType.Bits() / 8
 	for _, r := range SampleRows(w.Rows, w.Cols, 1) {
-		w.Bands = append(w.Bands, Band{r[0], t.Data[r[0]*size : r[1]*size]})
+		w.Bands = append(w.Bands, Band{r[0], weights.Need(t.Data[r[0]*size : r[1]*size])})
 	}
 	return w
 }

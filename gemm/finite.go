@@ -20,6 +20,7 @@ func (m Matrix) Finite() error {
 	parts := make([]specials, (n+finitePart-1)/finitePart)
 	err := parallel.Run(context.Background(), len(parts), 0, func(_ context.Context, p int) error {
 		return weights.Guard("a matrix", func() error { // a caller's guard does not reach other goroutines
+			weights.Need(m.Data)
 			for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
 				if b := f.Elem(m.Data, i); !f.Finite(b) {
 					parts[p].add(float64(f.Value(b)), i)

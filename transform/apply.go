@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -29,6 +30,8 @@ type ApplyOptions struct {
 	Workers   int         // goroutines; default: all processors
 	Resume    bool        // continue an interrupted call
 	Replace   *apply.Made // folder out that the result replaces; nil: out must be new or empty
+	Store     apply.Store // where out lies; nil: on a disk
+	Version   string      // of the program. All parts must have the same one; needed for parts and with Store
 	Progress  func(Event) // nil: none; called from several goroutines
 	Folder    FolderOptions
 }
@@ -101,7 +104,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 		}
 	}
 	return apply.Run(ctx, src, p, out, apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Replace: o.Replace, Progress: o.Progress,
-		Folder: o.Folder, Card: o.card(s, p, compare)})
+		Store: o.Store, Version: o.Version, Folder: o.Folder, Card: o.card(s, p, compare)})
 }
 
 // card makes the result's model card of the source's.
@@ -206,14 +209,23 @@ func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*ver
 
 // ReadPlan reads a plan from a file, or the one that a manifest holds, and checks that its steps are of a table's
 // passes.
-func (t Table) ReadPlan(path string) (p *plan.Plan, err error) {
+func (t Table) ReadPlan(path string) (*plan.Plan, error) {
+	js, err := bounded.ReadFile(path, bounded.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return t.DecodePlan(path, js)
+}
+
+// DecodePlan is [Table.ReadPlan] for the bytes of a file. Its path or URL tells a manifest by its name.
+func (t Table) DecodePlan(path string, js []byte) (p *plan.Plan, err error) {
 	if filepath.Base(path) == plan.ManifestName {
 		var man *plan.Manifest
-		if man, err = plan.ReadManifest(filepath.Dir(path)); err == nil {
+		if man, err = plan.DecodeManifest(path, js); err == nil {
 			p = man.Plan
 		}
-	} else {
-		p, err = plan.Read(path)
+	} else if p, err = plan.Decode(js); err != nil {
+		err = weights.FileErrorf(path, "%w", err)
 	}
 	if err != nil {
 		return nil, err

@@ -27,14 +27,16 @@ func BaseModel(m *weights.Model) (name, from string) {
 		return "", ""
 	}
 	if slices.Contains(m.Others, plan.ManifestName) && slices.Contains(m.Others, card.Name) {
-		text, err := bounded.ReadFile(filepath.Join(m.Dir, card.Name), bounded.Config)
+		text, err := m.ReadFile(card.Name, bounded.Config)
 		if base := card.BaseOf(text); err == nil && base != "" {
 			return base, "the card of the earlier conversion"
 		}
 	}
-	dir, err := filepath.Abs(m.Dir)
-	if err != nil {
-		dir = m.Dir
+	dir := m.Dir
+	if m.OnDisk() {
+		if full, err := filepath.Abs(dir); err == nil {
+			dir = full
+		}
 	}
 	if snapshots := filepath.Dir(dir); filepath.Base(snapshots) == "snapshots" {
 		if cached, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--"); ok {

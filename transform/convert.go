@@ -19,6 +19,8 @@ type ConvertOptions struct {
 	Folder  FolderOptions
 	// Replace is the folder out that the result replaces, from [apply.OpenMade]; nil: out must be new or empty.
 	Replace *apply.Made
+	Store   apply.Store // where out lies; nil: on a disk
+	Version string      // of the program, needed with Store
 }
 
 // Conversion is what Convert did.
@@ -67,22 +69,25 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	c := &Conversion{Plan: p}
 	var notCompared error
 	comparing := func(ctx context.Context, dir string) *evaluate.Comparison {
-		if o.Tokens != nil {
-			c.Loss, notCompared = compare(ctx, dir, o)
+		if o.Tokens != nil && o.Store == nil {
+			c.Loss, notCompared = compare(ctx, func() (*weights.Model, error) { return weights.Open(dir) }, o)
 		}
 		return c.Loss
 	}
 	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: h, Tokens: o.Tokens,
-		Workers: o.Workers, Resume: o.Resume, Replace: o.Replace, Progress: o.Progress, Folder: o.Folder}, comparing)
+		Workers: o.Workers, Resume: o.Resume, Replace: o.Replace, Progress: o.Progress, Folder: o.Folder, Store: o.Store, Version: o.Version}, comparing)
 	if err != nil {
 		return c, err
+	}
+	if o.Tokens != nil && o.Store != nil { // what is not whole cannot be opened there
+		c.Loss, notCompared = compare(ctx, func() (*weights.Model, error) { return weights.OpenStore(ctx, o.Store, "") }, o)
 	}
 	return c, notCompared
 }
 
-// compare compares the result in a folder with the source on the evaluation tokens.
-func compare(ctx context.Context, dir string, o ConvertOptions) (*evaluate.Comparison, error) {
-	result, err := weights.Open(dir)
+// compare compares the result with the source on the evaluation tokens.
+func compare(ctx context.Context, open func() (*weights.Model, error), o ConvertOptions) (*evaluate.Comparison, error) {
+	result, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -14,12 +14,11 @@ import (
 // PartOptions are what a part of a plan is applied with. Resume does not apply: a part keeps what is written.
 type PartOptions struct {
 	ApplyOptions
-	Version  string // of the program; all parts must have the same one
-	Patience int    // of [FinishParts]; see [apply.PartOptions]
+	Patience int // of [FinishParts]; see [apply.PartOptions]
 }
 
 func (o *PartOptions) of() apply.PartOptions {
-	return apply.PartOptions{Workers: parallel.Workers(o.Workers), Version: o.Version, Patience: o.Patience, Progress: o.Progress}
+	return apply.PartOptions{Workers: parallel.Workers(o.Workers), Version: o.Version, Patience: o.Patience, Progress: o.Progress, Store: o.Store}
 }
 
 // ApplyPart writes one part of the shards that [Apply] writes; see [apply.RunPart]. Parts need nothing from each other and may

@@ -23,7 +23,9 @@ import (
 )
 
 // inParts are options of parts of one version.
-func inParts() transform.PartOptions { return transform.PartOptions{Version: "1"} }
+func inParts() transform.PartOptions {
+	return transform.PartOptions{ApplyOptions: transform.ApplyOptions{Version: "1"}}
+}
 
 // partly is a model in shards, a plan for it, and the files of a single run.
 type partly struct {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -104,7 +102,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	if err := errors.Join(p.useFamily(), p.leaveAlone(), p.compile()); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(s.Dir, plan.ManifestName)); err == nil && !s.Single {
+	if _, err := s.FileSize(plan.ManifestName); err == nil && !s.Single {
 		p.note("the source has been converted before: what was lost then is not counted here")
 	}
 	if doubt != "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
@@ -24,10 +23,12 @@ func (m *Model) openAdapter(files []string) (err error) {
 	if !slices.Contains(files, AdapterName) {
 		return nil
 	}
-	if m.Adapter, err = OpenFile(filepath.Join(m.Dir, AdapterName)); err != nil {
+	opened, err := m.place.open([]string{AdapterName})
+	if err != nil {
 		return err
 	}
-	m.AdapterConfig, err = bounded.ReadFile(filepath.Join(m.Dir, AdapterConfigName), bounded.Config)
+	m.Adapter = opened[0]
+	m.AdapterConfig, err = m.ReadFile(AdapterConfigName, bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -54,15 +55,15 @@ func (m *Model) StrayAdapters() (stray []string) {
 }
 
 // adapterAlone is the error for a folder that has an adapter and no model.
-func adapterAlone(dir string) error {
+func (m *Model) adapterAlone() error {
 	var config struct {
 		Base string `json:"base_model_name_or_path"`
 	}
 	base := "its base model"
-	js, err := bounded.ReadFile(filepath.Join(dir, AdapterConfigName), bounded.Config)
+	js, err := m.ReadFile(AdapterConfigName, bounded.Config)
 	if err == nil && json.Unmarshal(js, &config) == nil && config.Base != "" {
 		base += " " + config.Base
 	}
 	return fmt.Errorf("%s: holds an adapter and no base model: put %s and %s into a copy of the folder of %s (links will do), and name that folder",
-		dir, AdapterName, AdapterConfigName, base)
+		m.Dir, AdapterName, AdapterConfigName, base)
 }

@@ -59,17 +59,25 @@ var ErrNoModel = errors.New("no model was given")
 // ErrFault marks an error of mapped memory that could not be read.
 var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
 
+// ErrUnreachable marks an error of an object store or of the network after which the same request may succeed.
+var ErrUnreachable = errors.New("the store cannot be reached for now")
+
 // Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
 // disk causes there into an error that begins with what. Without it the process would die.
 func Guard(what string, f func() error) (err error) {
 	if f == nil {
 		return nil
 	}
+	if remotes.Load() > 0 {
+		defer pages.enter()()
+	}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
 		switch r := recover().(type) {
 		case nil:
+		case needFailed:
+			err = r.err
 		case interface{ Addr() uintptr }: // the runtime's memory fault
 			err = &PlaceError{File: what, Err: ErrFault}
 		default:

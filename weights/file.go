@@ -16,6 +16,7 @@ type File struct {
 	stamp    Stamp // when the file was opened
 	head     int   // length of the head: length field and JSON
 	byName   map[string]int
+	remote   *remote  // of a file in an object store
 	arranged bool     // not on a disk
 	parts    [][]byte // the tensors' data, if arranged
 }
@@ -28,22 +29,31 @@ func OpenFile(path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{Path: path, mapped: mapped, stamp: stamp}
-	if err := Guard(path, f.readHeader); err != nil {
-		f.Close()
-		var format *FormatError
-		if errors.As(err, &format) {
-			format.File = path
-		}
+	if err := f.checked(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// checked reads the header, and closes the file if the header is wrong.
+func (f *File) checked() error {
+	err := Guard(f.Path, f.readHeader)
+	if err == nil {
+		return nil
+	}
+	f.Close()
+	var format *FormatError
+	if errors.As(err, &format) {
+		format.File = f.Path
+	}
+	return err
 }
 
 func (f *File) readHeader() error {
 	if len(f.mapped) < 8 {
 		return &FormatError{Offset: int64(len(f.mapped)), Msg: "the file is truncated: no room for a header"}
 	}
-	n := binary.LittleEndian.Uint64(f.mapped)
+	n := binary.LittleEndian.Uint64(Need(f.mapped[:8]))
 	switch {
 	case n > MaxHeader:
 		return &FormatError{Offset: 0, Msg: fmt.Sprintf("a header of %d bytes is more than the format's %d: is this a safetensors file?", n, MaxHeader)}
@@ -51,7 +61,7 @@ func (f *File) readHeader() error {
 		return &FormatError{Offset: 0, Msg: fmt.Sprintf("the header's %d bytes reach beyond the end of the file (%d bytes): the file is truncated", n, len(f.mapped))}
 	}
 	f.head = 8 + int(n)
-	h, err := parseHeader(f.mapped[8:f.head], int64(len(f.mapped)-f.head))
+	h, err := parseHeader(Need(f.mapped[8:f.head]), int64(len(f.mapped)-f.head))
 	if err != nil {
 		return err
 	}
@@ -67,8 +77,16 @@ func (f *File) readHeader() error {
 func (f *File) Close() error {
 	m := f.mapped
 	f.mapped, f.parts = nil, nil
-	if f.arranged {
+	switch {
+	case f.arranged:
 		return nil
+	case f.remote != nil:
+		r := f.remote
+		f.remote = nil
+		if r.memory == nil {
+			return nil
+		}
+		return r.close()
 	}
 	return unmap(m)
 }
@@ -84,10 +102,10 @@ func (f *File) DataSize() int64 {
 	return 0
 }
 
-// Head is the file up to its data: length field and JSON, as they stand.
-func (f *File) Head() []byte { return f.mapped[:f.head] }
+// Head is the file up to its data: length field and JSON, as they stand. Read it under [Guard].
+func (f *File) Head() []byte { return Need(f.mapped[:f.head]) }
 
-// Data is everything after the head. It stays the file's memory: read only.
+// Data is everything after the head. It stays the file's memory: read only, and read after [Need].
 func (f *File) Data() []byte { return f.mapped[f.head:] }
 
 // Tensor finds a tensor by name.

@@ -15,16 +15,16 @@ import (
 // IndexName is the file that says which shard of a folder holds which tensor.
 const IndexName = "model.safetensors.index.json"
 
-// readIndex returns the weight_map of an index file, from tensor to shard. Names of shards are
+// readIndex returns the weight_map of the model's index file, from tensor to shard. Names of shards are
 // plain file names of the same folder.
-func readIndex(path string) (map[string]string, error) {
-	js, err := bounded.ReadFile(path, bounded.Index)
+func (m *Model) readIndex() (map[string]string, error) {
+	js, err := m.ReadFile(IndexName, bounded.Index)
 	if err != nil {
 		return nil, err
 	}
 	weightMap, err := parseIndex(js)
 	if format, ok := errors.AsType[*FormatError](err); ok {
-		format.File = path
+		format.File = m.Path(IndexName)
 	}
 	return weightMap, err
 }

@@ -3,7 +3,6 @@ package weights
 import (
 	"encoding/json"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -98,17 +97,18 @@ func (m *Model) servesOther(file string) bool {
 	if !strings.HasSuffix(base, ".safetensors") || base == AdapterName {
 		return false
 	}
-	f, err := OpenFile(filepath.Join(m.Dir, filepath.FromSlash(file)))
+	opened, err := m.place.open([]string{file})
 	if err != nil {
 		return false
 	}
+	f := opened[0]
 	defer f.Close()
 	return slices.ContainsFunc(f.Tensors, func(t Info) bool { _, ok := m.Tensor(t.Name); return ok })
 }
 
 // indexesAny reports whether an index names one of the files.
 func (m *Model) indexesAny(index string, files map[string]bool) bool {
-	js, err := bounded.ReadFile(filepath.Join(m.Dir, filepath.FromSlash(index)), bounded.Index)
+	js, err := m.ReadFile(index, bounded.Index)
 	var content struct {
 		Map map[string]string `json:"weight_map"`
 	}

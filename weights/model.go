@@ -41,6 +41,7 @@ type Model struct {
 	Single bool
 	// PartOf is the path of the index that lists a single file as one shard of several, "" where none does.
 	PartOf string
+	place  place // Dir
 }
 
 // Open opens a model folder or a single safetensors file: headers are read and checked, data is
@@ -56,17 +57,14 @@ func Open(path string) (*Model, error) {
 	m := &Model{Dir: path, Single: !st.IsDir()}
 	if m.Single {
 		m.Dir = filepath.Dir(path)
-		f, err := OpenFile(path)
-		if err != nil {
-			return nil, foreign(path, err)
-		}
-		m.Shards = []*File{f}
-		if err := m.configsBeside(); err != nil {
+		m.place = disk(m.Dir)
+		if err := m.openSingle(filepath.Base(path)); err != nil {
 			m.Close()
-			return nil, err
+			return nil, foreign(path, err)
 		}
 		return m, nil
 	}
+	m.place = disk(path)
 	if err := m.openFolder(); err != nil {
 		m.Close()
 		return nil, foreign(path, err)
@@ -74,11 +72,19 @@ func Open(path string) (*Model, error) {
 	return m, nil
 }
 
+// openSingle opens a model that is a single file, with the configs beside it.
+func (m *Model) openSingle(name string) (err error) {
+	if m.Shards, err = m.place.open([]string{name}); err != nil {
+		return err
+	}
+	return m.configsBeside()
+}
+
 // configsBeside reads the config.json beside a single file, and lists the configs, unless an index says that the
 // file is one of several shards, or belongs to another model.
 func (m *Model) configsBeside() (err error) {
-	index := filepath.Join(m.Dir, IndexName)
-	if weightMap, err := readIndex(index); !errors.Is(err, fs.ErrNotExist) {
+	index := m.Path(IndexName)
+	if weightMap, err := m.readIndex(); !errors.Is(err, fs.ErrNotExist) {
 		names, file := shardsIn(weightMap), filepath.Base(m.Shards[0].Path)
 		if !slices.Contains(names, file) {
 			return nil
@@ -89,11 +95,11 @@ func (m *Model) configsBeside() (err error) {
 		}
 	}
 	for _, name := range []string{ConfigName, ModelOptConfigName, GPTQConfigName} {
-		if st, err := os.Stat(filepath.Join(m.Dir, name)); err == nil && st.Mode().IsRegular() {
+		if _, err := m.FileSize(name); err == nil {
 			m.Others = append(m.Others, name)
 		}
 	}
-	m.Config, err = bounded.ReadFile(filepath.Join(m.Dir, ConfigName), bounded.Config)
+	m.Config, err = m.ReadFile(ConfigName, bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -101,7 +107,7 @@ func (m *Model) configsBeside() (err error) {
 }
 
 func (m *Model) openFolder() error {
-	files, err := listFiles(m.Dir)
+	files, err := m.place.list()
 	if err != nil {
 		return err
 	}
@@ -109,15 +115,11 @@ func (m *Model) openFolder() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		f, err := OpenFile(filepath.Join(m.Dir, name))
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) && m.Index != "" {
-				err = fmt.Errorf("%s names the shard %s: %w", m.Index, name, err)
-			}
-			return err
+	if m.Shards, err = m.place.open(names); err != nil {
+		if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && m.Index != "" {
+			err = fmt.Errorf("%s names the shard %s: %w", m.Index, filepath.Base(missing.Path), err)
 		}
-		m.Shards = append(m.Shards, f)
+		return err
 	}
 	if m.Index != "" {
 		if err := checkIndex(m.Index, weightMap, m.Shards); err != nil {
@@ -128,7 +130,7 @@ func (m *Model) openFolder() error {
 	if err := m.openAdapter(files); err != nil {
 		return err
 	}
-	m.Config, err = bounded.ReadFile(filepath.Join(m.Dir, ConfigName), bounded.Config)
+	m.Config, err = m.ReadFile(ConfigName, bounded.Config)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -139,10 +141,9 @@ func (m *Model) openFolder() error {
 // shardNames finds the weight files among the folder's files, and the index's map where there is
 // an index.
 func (m *Model) shardNames(files []string) ([]string, map[string]string, error) {
-	index := filepath.Join(m.Dir, IndexName)
-	weightMap, err := readIndex(index)
+	weightMap, err := m.readIndex()
 	if err == nil {
-		m.Index = index
+		m.Index = m.Path(IndexName)
 		return shardsIn(weightMap), weightMap, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +161,7 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	case len(found) == 1:
 		return found, nil, nil
 	case len(found) == 0 && (slices.Contains(files, AdapterName) || slices.Contains(files, AdapterConfigName)):
-		return nil, nil, adapterAlone(m.Dir)
+		return nil, nil, m.adapterAlone()
 	case len(found) == 0:
 		return nil, nil, FileErrorf(m.Dir, "no safetensors file and no %s in this folder", IndexName)
 	}

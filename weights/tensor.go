@@ -51,7 +51,7 @@ func (t Info) Matrix() (rows, cols int) {
 // Tensor is a tensor of an open file.
 type Tensor struct {
 	Info
-	// Data is the mapped file's memory: read only, valid until the file is closed.
+	// Data is the mapped file's memory: read only, valid until the file is closed. Read it under [Guard], and after [Need].
 	Data []byte
 	// File is the file's path, for messages.
 	File string

@@ -181,7 +181,7 @@ func TestIndexRoundTrip(t *testing.T) {
 		if err := os.WriteFile(path, EncodeIndex(want, 123), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readIndex(path)
+		got, err := (&Model{place: disk(filepath.Dir(path))}).readIndex()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 	defer end()
 	o := *q.whole
 	for _, dir := range also(c) {
-		m, err := flag.OpenModel(dir)
+		m, err := flag.OpenModel(c.Context, dir)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package flag
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,8 +11,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// OpenModel opens the model that the command line names. One shard of several is an error.
-func OpenModel(path string) (*weights.Model, error) {
+// OpenModel opens the model that the command line names, on a disk or in a bucket. ctx ends reading from a bucket. One shard of several is an error.
+func OpenModel(ctx context.Context, path string) (*weights.Model, error) {
+	path, folder, err := Place(path)
+	if err != nil {
+		return nil, err
+	}
+	if folder != nil {
+		m, err := openStored(ctx, folder)
+		return whole(path, m, err)
+	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		next := "name a model's folder, or a safetensors file"
 		if hub := weights.FromHub(path); hub != "" {
@@ -20,6 +29,11 @@ func OpenModel(path string) (*weights.Model, error) {
 		return nil, weights.FileErrorf(path, "there is no such file or folder: %s", next)
 	}
 	m, err := weights.Open(path)
+	return whole(path, m, err)
+}
+
+// whole closes an opened model that is one shard of several, and returns an error.
+func whole(path string, m *weights.Model, err error) (*weights.Model, error) {
 	if err == nil && m.PartOf != "" {
 		return nil, errors.Join(fmt.Errorf("%s is one shard of several (%s): give the folder %s", path, m.PartOf, m.Dir), m.Close())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -88,6 +89,12 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
+		if args[0], _, err = flag.Place(args[0]); err != nil {
+			return err
+		}
+		if args[1], _, err = flag.Place(args[1]); err != nil {
+			return err
+		}
 		if inParts(c) {
 			return convertInParts(c, args)
 		}
@@ -99,7 +106,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
-		m, err := flag.OpenModel(args[0])
+		m, err := flag.OpenModel(c.Context, args[0])
 		if err != nil {
 			return err
 		}
@@ -259,7 +266,8 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	if err != nil {
 		return nil, "", err
 	}
-	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Replace: old, Folder: folder})
+	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Replace: old, Folder: folder,
+		Store: storeOf(out), Version: c.App.Version})
 	if errors.Is(err, plan.ErrInvalid) && c.IsSet("plan") {
 		err = fmt.Errorf("%s: %w", c.String("plan"), err)
 	}
@@ -276,12 +284,20 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))
 }
 
+// storeOf returns the bucket's folder that a checked argument names; nil for a path.
+func storeOf(out string) apply.Store {
+	if _, folder, err := flag.Place(out); err == nil && folder != nil {
+		return folder
+	}
+	return nil
+}
+
 // compare adds the losses to a conversion that was finished before.
 func compare(c *cli.Context, r *transform.Conversion, args []string, o transform.Options) error {
 	if o.Tokens == nil {
 		return nil
 	}
-	out, err := flag.OpenModel(args[1])
+	out, err := flag.OpenModel(c.Context, args[1])
 	if err != nil {
 		return err
 	}

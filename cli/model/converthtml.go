@@ -23,7 +23,7 @@ import (
 
 // writeConvertPage writes the report of a conversion. It samples source and result.
 func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transform.Conversion, args []string, o transform.Options, took time.Duration) (err error) {
-	out, err := flag.OpenModel(args[1])
+	out, err := flag.OpenModel(c.Context, args[1])
 	if err != nil {
 		return err
 	}

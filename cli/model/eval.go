@@ -60,7 +60,7 @@ computes the linear layers only, and the CPU does the rest.
 			return err
 		}
 		defer exit.CloseAll(&err, q.Close)
-		if err := q.open(); err != nil {
+		if err := q.open(c.Context); err != nil {
 			return err
 		}
 		r, err := q.run(c)
@@ -136,9 +136,9 @@ func deviceNumber(c *cli.Context) (*int, error) {
 }
 
 // open opens all models before the first is run, so that errors show early. The caller closes q, also after an error.
-func (q *evaluation) open() error {
+func (q *evaluation) open(ctx context.Context) error {
 	for _, path := range q.paths {
-		m, err := flag.OpenModel(path)
+		m, err := flag.OpenModel(ctx, path)
 		if err != nil {
 			return err
 		}

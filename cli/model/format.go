@@ -2,8 +2,7 @@ package model
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -44,9 +43,9 @@ func sizeOf(m *weights.Model, out string, man *plan.Manifest) int64 {
 		return m.Size()
 	}
 	var n int64
-	for _, s := range man.Shards {
-		if st, err := os.Stat(filepath.Join(out, s.File)); err == nil {
-			n += st.Size()
+	for _, f := range man.Files {
+		if slices.ContainsFunc(man.Shards, func(s plan.Shard) bool { return s.File == f.Path }) {
+			n += f.Size
 		}
 	}
 	return n

@@ -34,7 +34,7 @@ var Inspect = &cli.Command{
 		if err := outfile.CheckOutput(path, args, outfile.HTML); err != nil {
 			return err
 		}
-		m, err := flag.OpenModel(args[0])
+		m, err := flag.OpenModel(c.Context, args[0])
 		if err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func TestScoreEnds(t *testing.T) {
 	}
 	q := &evaluation{paths: []string{dir}, purpose: tokens.Calibration}
 	defer q.Close()
-	if err := q.open(); err != nil {
+	if err := q.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

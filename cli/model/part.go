@@ -48,13 +48,13 @@ func convertInParts(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := flag.OpenModel(args[0])
+	m, err := flag.OpenModel(c.Context, args[0])
 	if err != nil {
 		return sourceFailed(c, args, part, err)
 	}
 	defer m.Close()
-	po := transform.PartOptions{Version: c.App.Version, Patience: patience,
-		ApplyOptions: transform.ApplyOptions{Family: o.Family, Workers: o.Workers}}
+	po := transform.PartOptions{Patience: patience,
+		ApplyOptions: transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Store: storeOf(args[1]), Version: c.App.Version}}
 	if c.Bool("finish") {
 		if po.Folder, err = folderOptions(c, m); err != nil {
 			return err

@@ -51,7 +51,7 @@ config.json.`,
 		if err != nil {
 			return err
 		}
-		m, err := flag.OpenModel(args[0])
+		m, err := flag.OpenModel(c.Context, args[0])
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func openReference(c *cli.Context, o *transform.Options) (close func() error, er
 	if o.Budget.MaxLoss != nil {
 		return close, exit.Usagef("--reference does not go with a budget of loss, because loss is relative to the quantised model: give --min-snr, or --passes with arguments")
 	}
-	m, err := flag.OpenModel(path)
+	m, err := flag.OpenModel(c.Context, path)
 	if err != nil {
 		return close, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -25,6 +26,10 @@ var forceFlag = &cli.BoolFlag{Name: "force", Usage: "replace OUT if lowtoggle ma
 // standing looks at what stands at OUT before a conversion. It returns the manifest of a conversion that is finished and is
 // the one that was asked for; or with --force, the folder to replace; or neither where OUT is free. Everything else is an error.
 func standing(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, *apply.Made, error) {
+	if weights.IsURL(out) {
+		man, err := standingInStore(c, m, out, o)
+		return man, nil, err
+	}
 	if c.Bool("force") {
 		if err := apply.FinishReplacing(out); err != nil {
 			return nil, nil, err
@@ -76,6 +81,26 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		return nil, nil, c.Context.Err()
 	}
 	return nil, made, nil
+}
+
+// standingInStore is standing for a bucket, where nothing is replaced.
+func standingInStore(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
+	if c.Bool("force") {
+		return nil, exit.Usagef("--force replaces folders of a disk alone: remove %s with the store's own tools, or name a new folder", out)
+	}
+	_, folder, err := flag.Place(out)
+	if err != nil {
+		return nil, err
+	}
+	man, err := apply.Finished(c.Context, folder, m)
+	if err != nil || man == nil {
+		return nil, err
+	}
+	different, err := differs(c, m, out, man, o)
+	if err == nil && different != "" {
+		err = exit.OutputExists(weights.FileErrorf(out, "exists already, and %s: choose a new folder", different))
+	}
+	return man, err
 }
 
 // differs says how the finished conversion to out differs from the one that is asked for; empty where it does not.

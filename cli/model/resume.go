@@ -13,8 +13,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -28,7 +31,7 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		return givenPlan(c, path)
 	}
 	if c.Bool("resume") {
-		p, err := transform.Unfinished(out)
+		p, err := unfinished(c, out)
 		if err != nil {
 			return nil, err
 		}
@@ -43,6 +46,15 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	return nil, nil
 }
 
+// unfinished returns the plan of an interrupted conversion; nil if there is none.
+func unfinished(c *cli.Context, out string) (*plan.Plan, error) {
+	_, folder, err := flag.Place(out)
+	if err != nil || folder == nil {
+		return transform.Unfinished(out)
+	}
+	return apply.UnfinishedIn(c.Context, folder)
+}
+
 // givenPlan reads the plan that --plan names; flags that would ask for another are refused.
 func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	for _, f := range requestFlags {
@@ -50,7 +62,11 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 			return nil, exit.Usagef("--plan and --%s exclude each other: the plan says what to do", f)
 		}
 	}
-	p, err := transform.Passes.ReadPlan(path)
+	var p *plan.Plan
+	js, err := flag.ReadPlace(c.Context, path, bounded.Plan)
+	if err == nil {
+		p, err = transform.Passes.DecodePlan(path, js)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noPlan(path)
 	}

@@ -1,17 +1,27 @@
 package model
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// besideOut is where a search keeps what it finds for an output.
-func besideOut(out string) string { return filepath.Clean(out) + ".search" }
+// besideOut is where a search keeps what it finds for an output: beside it, or for a bucket among temporary files.
+func besideOut(out string) string {
+	if weights.IsURL(out) { // a search writes many small files
+		sum := sha256.Sum256([]byte(strings.TrimRight(out, "/")))
+		return filepath.Join(os.TempDir(), fmt.Sprintf("lowtoggle-%x.search", sum[:8]))
+	}
+	return filepath.Clean(out) + ".search"
+}
 
 // searchDir is where a search keeps what it finds, and whether that stays there: the folder that --search-dir
 // names; else one beside the output or, where that is a pipe or none, among temporary files. The

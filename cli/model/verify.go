@@ -80,19 +80,19 @@ config.json, or a measurement is invalid, or less precise than --precision asked
 		if cards != nil {
 			defer exit.CloseAll(&err, q.Close, cards.Close)
 		}
-		src, err := flag.OpenModel(args[0])
+		src, err := flag.OpenModel(c.Context, args[0])
 		if err != nil {
 			return err
 		}
 		defer src.Close()
-		out, err := flag.OpenModel(args[1])
+		out, err := flag.OpenModel(c.Context, args[1])
 		if err != nil {
 			return err
 		}
 		defer out.Close()
 		var reference *weights.Model
 		if path := c.String("reference"); path != "" {
-			if reference, err = flag.OpenModel(path); err != nil {
+			if reference, err = flag.OpenModel(c.Context, path); err != nil {
 				return err
 			}
 			defer reference.Close()

@@ -98,7 +98,7 @@ func (r *verifyJSON) problems() []string {
 // hint tells what is likely to be wrong with the command line.
 func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
 	if r.Plan == nil {
-		if _, err := plan.ReadManifest(src.Dir); err == nil {
+		if _, err := plan.ManifestOf(src); err == nil {
 			term.Remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
 				args[0], args[1], term.CommandLine("verify", args[1], args[0])))
 		}

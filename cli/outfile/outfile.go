@@ -50,8 +50,11 @@ func CheckPlan(path, model string, m *weights.Model) error {
 }
 
 // Inside says whether a folder is the model's or lies within it. A model that is a single file has
-// no folder of its own.
+// no folder of its own, and a folder of a bucket holds none of a disk.
 func Inside(dir, model string) (bool, error) {
+	if weights.IsURL(model) {
+		return false, nil
+	}
 	if st, err := os.Stat(model); err != nil || !st.IsDir() {
 		return false, err
 	}
@@ -98,6 +101,9 @@ func Check(path string) error {
 
 // CheckParent refuses a file or folder in a folder that is not there.
 func CheckParent(path string) error {
+	if weights.IsURL(path) {
+		return nil
+	}
 	parent := filepath.Dir(filepath.Clean(path))
 	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
 		return exit.OutputError(weights.FileErrorf(path, "the folder %s does not exist: create it first", parent))

@@ -87,7 +87,7 @@ const (
 func copied(to, from []byte) error {
 	return parallel.Run(context.Background(), (len(to)+copyBytes-1)/copyBytes, copyWorkers, func(_ context.Context, i int) error {
 		end := min((i+1)*copyBytes, len(to))
-		return weights.Guard("an operand", func() error { copy(to[i*copyBytes:end], from[i*copyBytes:end]); return nil })
+		return weights.Guard("an operand", func() error { copy(to[i*copyBytes:end], weights.Need(from[i*copyBytes:end])); return nil })
 	})
 }
 

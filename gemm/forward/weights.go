@@ -48,7 +48,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 	}
 	values := make([]float32, t.Len())
 	err = weights.Guard(t.File, func() error {
-		f.Decode(values, t.Data)
+		f.Decode(values, weights.Need(t.Data))
 		return nil
 	})
 	weights.Forget(t.Data) // or all that was read would stay in the process's memory

@@ -125,7 +125,7 @@ func (m *Matrix) SameBytes(other *Matrix) bool {
 	a, ok := m.values.(*stored)
 	b, okB := other.values.(*stored)
 	return ok && okB && a.transposed == b.transposed && a.m.DType == b.m.DType && a.m.Rows == b.m.Rows && a.m.Cols == b.m.Cols &&
-		bytes.Equal(a.m.Data, b.m.Data)
+		bytes.Equal(weights.Need(a.m.Data), weights.Need(b.m.Data))
 }
 
 // fit returns m in type d, multiplied by the power of two that brings the matrix scale into d's range. Operands that are

@@ -46,7 +46,7 @@ func (s *stored) cut(ctx context.Context, row, rows, col, cols int) ([]byte, err
 	err := weights.Guard(s.file, func() error {
 		for r := row; r < row+rows; r++ {
 			from := (r*s.m.Cols + col) * size
-			data = append(data, s.m.Data[from:from+cols*size]...)
+			data = append(data, weights.Need(s.m.Data[from:from+cols*size])...)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // check hashes the shards that an earlier call finished, and their sources. It removes shards whose digest is not the
@@ -43,7 +44,7 @@ func (c *conversion) check(ctx context.Context, st *stage) error {
 	err := parallel.Run(ctx, len(all), c.opt.Workers, func(ctx context.Context, i int) error {
 		f := all[i]
 		was, src := st.finished[f.name], f.shard.src
-		source, err := digestFile(ctx, src.Path, advance)
+		source, err := c.digestSource(ctx, src, advance)
 		if err != nil {
 			return err
 		}
@@ -79,6 +80,20 @@ func digestFile(ctx context.Context, path string, advance func(n int)) (string, 
 		return "", err
 	}
 	defer f.Close()
+	return digestOfReader(ctx, f, advance)
+}
+
+// digestSource is [digestFile] for a file of the source.
+func (c *conversion) digestSource(ctx context.Context, src *weights.File, advance func(n int)) (string, error) {
+	f, err := c.Model.Reader(filepath.Base(src.Path))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return digestOfReader(ctx, f, advance)
+}
+
+func digestOfReader(ctx context.Context, f io.Reader, advance func(n int)) (string, error) {
 	sum, buf := sha256.New(), make([]byte, chunkBytes)
 	for {
 		if err := ctx.Err(); err != nil {

@@ -59,8 +59,10 @@ type Options struct {
 	Resume   bool                 // continue an interrupted call
 	Replace  *Made                // folder out that the result replaces; nil: out must be free
 	Progress func(progress.Event) // nil: none; called from several goroutines
+	Store    Store                // where out lies; nil: on a disk
+	Version  string               // of the program, for a Store
 	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied. dir holds all
-	// other files of the result, before it gets its name.
+	// other files of the result, before it gets its name; empty: they are in an object store.
 	Card   func(ctx context.Context, dir string, source []byte) ([]byte, error)
 	Folder plan.Folder
 }
@@ -78,6 +80,9 @@ type Options struct {
 func Run(ctx context.Context, src Source, p *plan.Plan, out string, o Options) (*plan.Manifest, error) {
 	if o.Progress == nil {
 		o.Progress = func(progress.Event) {}
+	}
+	if o.Store != nil {
+		return runStored(ctx, src, p, out, o)
 	}
 	c := &conversion{Source: src, plan: p, opt: o}
 	if err := src.check(p); err != nil {
@@ -218,8 +223,8 @@ func (c *conversion) size() int64 {
 		if c.leavesOut(name) {
 			continue
 		}
-		if st, err := os.Stat(filepath.Join(c.Model.Dir, name)); err == nil {
-			n += st.Size()
+		if size, err := c.Model.FileSize(name); err == nil {
+			n += size
 		}
 	}
 	return n
@@ -271,7 +276,7 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 			c.advance(w.result.DataSize())
 			continue
 		}
-		out, err := w.write(ctx, st.path(name))
+		out, err := w.write(ctx, st.createShard)
 		w.programs = nil // with the values that they have computed
 		if err = errors.Join(closing.Wait(), err); err != nil {
 			if out.file != nil {
@@ -298,6 +303,9 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	if m == nil {
 		return weights.ErrNoModel
+	}
+	if weights.IsURL(out) {
+		return CheckPlace(m, out)
 	}
 	partial := filepath.Clean(out) + partialSuffix
 	if _, err := os.Lstat(partial); err == nil {
@@ -327,6 +335,18 @@ func CheckPlace(m *weights.Model, out string) error {
 	if m == nil {
 		return weights.ErrNoModel
 	}
+	if slices.Contains(m.Others, journalName) {
+		return weights.FileErrorf(m.Dir, "this model is an unfinished conversion: finish that conversion first")
+	}
+	if err := checkNames(m); err != nil {
+		return err
+	}
+	if weights.IsURL(out) || !m.OnDisk() {
+		if !m.Single && strings.HasPrefix(strings.TrimRight(out, "/")+"/", m.Dir+"/") {
+			return inModel(out, m)
+		}
+		return nil
+	}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(out)))
 	if err != nil {
 		return err
@@ -341,23 +361,21 @@ func CheckPlace(m *weights.Model, out string) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	if slices.Contains(m.Others, journalName) {
-		return weights.FileErrorf(m.Dir, "this model is an unfinished conversion: finish that conversion first")
-	}
-	if err := checkNames(m); err != nil {
-		return err
-	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	if inside && !m.Single { // a model given as a single file has no folder of its own
-		return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside the model's folder %s: choose a folder outside it", m.Dir), nil})
+		return inModel(out, m)
 	}
 	return nil
+}
+
+func inModel(out string, m *weights.Model) error {
+	return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside the model's folder %s: choose a folder outside it", m.Dir), nil})
 }
 
 // checkNames returns an error if a shard or a folder of the model has the name of a file that a conversion writes.
 func checkNames(m *weights.Model) error {
 	for _, name := range []string{plan.ManifestName, journalName} {
-		path := filepath.Join(m.Dir, name)
+		path := m.Path(name)
 		info, err := os.Lstat(path)
 		folder := err == nil && info.IsDir() && !m.Single
 		if folder || slices.ContainsFunc(m.Files(), func(f *weights.File) bool { return filepath.Base(f.Path) == name }) {

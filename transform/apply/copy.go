@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,23 +21,27 @@ import (
 // copyOthers copies the other files of the model's folder but leftovers, with permissions and owners. For a single file it copies its configs.
 // The manifest of an earlier conversion is not copied, because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
-	if !c.Model.Single {
+	if !c.Model.Single && c.Model.OnDisk() {
 		if err := c.makeSubfolders(c.Model.Dir, st.dir); err != nil {
 			return err
 		}
 	}
-	for _, name := range c.Model.Others {
+	for _, name := range c.others() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if name == plan.ManifestName || name == card.Name && c.opt.Card != nil || c.leavesOut(name) {
-			continue
-		}
-		if err := c.copyOther(st, filepath.FromSlash(name)); err != nil {
+		if err := c.copyOther(st, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// others lists the files that are copied.
+func (c *conversion) others() []string {
+	return slices.DeleteFunc(slices.Clone(c.Model.Others), func(name string) bool {
+		return name == plan.ManifestName || name == card.Name && c.opt.Card != nil || c.leavesOut(name)
+	})
 }
 
 // leavesOut reports whether a file is not copied.
@@ -51,33 +56,34 @@ func (c *conversion) holdsLeftoversOnly(folder string) bool {
 		!slices.ContainsFunc(c.Model.Others, func(file string) bool { return inside(file) && !c.leavesOut(file) })
 }
 
-// writeCard writes the result's model card, with the permissions of the source's.
-func (c *conversion) writeCard(ctx context.Context, st *stage) error {
+// card returns the result's model card; nil: the source's is copied. dir is that of [Options.Card].
+func (c *conversion) card(ctx context.Context, dir string) (text []byte, err error) {
 	if c.opt.Card == nil {
-		return nil
+		return nil, nil
 	}
 	var source []byte
-	path := filepath.Join(c.Model.Dir, card.Name)
-	from := c.Model.Shards[0].Path // whose permissions a new card has
 	if slices.Contains(c.Model.Others, card.Name) {
-		from = path
-		var err error
-		if source, err = bounded.ReadFile(path, bounded.Config); err != nil {
-			return err
+		if source, err = c.Model.ReadFile(card.Name, bounded.Config); err != nil {
+			return nil, err
 		}
 	}
-	text, err := c.opt.Card(ctx, st.dir, source)
-	if err != nil {
+	return c.opt.Card(ctx, dir, source)
+}
+
+// writeCard writes the result's model card, with the permissions of the source's.
+func (c *conversion) writeCard(ctx context.Context, st *stage) error {
+	text, err := c.card(ctx, st.dir)
+	if err != nil || text == nil {
 		return err
 	}
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
+	from := c.Model.Shards[0].Path // whose permissions a new card has
+	if slices.Contains(c.Model.Others, card.Name) {
+		from = c.Model.Path(card.Name)
 	}
 	to := st.path(card.Name)
 	err = durably(to, func(f *os.File) error {
 		_, err := f.Write(text)
-		return errors.Join(err, like(to, info))
+		return errors.Join(err, likeFile(to, from))
 	})
 	return errors.Join(err, atomicfile.SyncFolder(st.dir), st.complete(card.Name))
 }
@@ -107,30 +113,48 @@ func (c *conversion) makeSubfolders(from, to string) error {
 	})
 }
 
+// other returns the contents of one of the other files, and their length in bytes.
+func (c *conversion) other(name string) (io.ReadCloser, int64, error) {
+	switch {
+	case c.index != nil && name == weights.IndexName:
+		return io.NopCloser(bytes.NewReader(c.index)), int64(len(c.index)), nil
+	case c.Target != nil && name == weights.ConfigName:
+		return io.NopCloser(bytes.NewReader(c.Target.Config)), int64(len(c.Target.Config)), nil
+	}
+	size, err := c.Model.FileSize(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := c.Model.Reader(name)
+	return r, size, err
+}
+
 func (c *conversion) copyOther(st *stage, name string) error {
-	path := filepath.Join(c.Model.Dir, name)
-	src, err := os.Open(path)
+	src, _, err := c.other(name)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	info, err := src.Stat()
-	if err != nil {
-		return err
-	}
-	to := st.path(name)
-	err = durably(to, func(f *os.File) error {
-		switch {
-		case c.index != nil && path == c.Model.Index:
-			_, err = f.Write(c.index)
-		case c.Target != nil && name == weights.ConfigName:
-			_, err = f.Write(c.Target.Config)
-		default:
-			_, err = io.Copy(f, src)
+	to := st.path(filepath.FromSlash(name))
+	if !c.Model.OnDisk() {
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			return err
 		}
-		return errors.Join(err, like(to, info))
+	}
+	err = durably(to, func(f *os.File) error {
+		_, err := io.Copy(f, src)
+		return errors.Join(err, likeFile(to, c.Model.Path(name)))
 	})
-	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)), st.complete(name))
+	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)), st.complete(filepath.FromSlash(name)))
+}
+
+// holds reports whether the model's folder holds a file or folder of this name.
+func (c *conversion) holds(name string) bool {
+	if c.Model.OnDisk() {
+		_, err := os.Lstat(c.Model.Path(name))
+		return err == nil
+	}
+	return c.hasShard(name) || slices.ContainsFunc(c.Model.Others, func(file string) bool { return file == name || strings.HasPrefix(file, name+"/") })
 }
 
 // durably creates or replaces a file, lets fill write it, and flushes it to the disk.

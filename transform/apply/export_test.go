@@ -50,4 +50,4 @@ func Finish(dir string, journal *os.File, r plan.Shard) error {
 }
 
 // MayBegin checks the entries of a folder that is about to become that of parts.
-func MayBegin(entries []fs.DirEntry) error { return (&partsFolder{}).mayBegin(entries) }
+func MayBegin(entries []fs.DirEntry) error { return diskPlace{}.mayBegin(entries) }

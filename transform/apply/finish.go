@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
-	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/transform/card"
@@ -82,24 +79,21 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 	if err := src.check(p); err != nil {
 		return nil, false, err
 	}
-	f, err := newPartsFolder(out, p, 0, o.Version)
+	f, err := newPartsFolder(out, o.Store, src.Model, p, 0, o.Version)
 	if err != nil {
 		return nil, false, err
 	}
-	if man, err := f.finishedBefore(); err != nil || man != nil {
-		if err == nil && begunInParts(f.dir) { // killed after the renaming
-			err = f.remove()
+	if man, err := f.finishedBefore(ctx); err != nil || man != nil {
+		if err == nil { // the last call may have been killed before this
+			err = f.remove(ctx)
 		}
 		return man, true, err
 	}
-	if err := f.readParts(); err != nil {
+	if err := f.readParts(ctx); err != nil {
 		return nil, false, err
 	}
-	held, err := lock.Acquire(filepath.Join(f.dir, "finish"))
-	if errors.Is(err, lock.ErrHeld) {
-		return nil, false, retry{fmt.Errorf("%s: another process is finishing this conversion: wait until it ends (%w)", f.dir, err)}
-	}
-	if err != nil && !lock.None(err) {
+	held, err := f.lockFinish()
+	if err != nil {
 		return nil, false, err
 	}
 	defer held.Close()
@@ -112,14 +106,20 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 	if man.Shards, err = c.await(ctx, f, o.Patience); err != nil {
 		return nil, false, err
 	}
-	return man, false, c.publish(ctx, f, man)
+	if err := c.indexOf(ctx, f); err != nil {
+		return nil, false, err
+	}
+	if err := f.publish(ctx, c, man); err != nil {
+		return nil, false, err
+	}
+	return man, false, f.remove(ctx)
 }
 
 // readParts reads the number of parts.
-func (f *partsFolder) readParts() error {
-	was, err := f.begun()
+func (f *partsFolder) readParts(ctx context.Context) error {
+	was, err := f.was(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no part has been started there: run the parts first, with --part", f.dir)
+		return fmt.Errorf("%s: no part has been begun there: run the parts first, with --part", f.dir)
 	}
 	f.Parts = was.Parts
 	return errors.Join(err, Part{1, f.Parts}.Check())
@@ -150,7 +150,7 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 		r, err := f.check(ctx, filepath.Base(files[i].Path), c.result().Files()[i], of[i])
 		if err == nil && files[i] == c.Model.Adapter { // the plan does not identify it
 			var now string
-			if now, err = digestFile(ctx, files[i].Path, func(int) {}); err == nil && now != r.Source {
+			if now, err = c.digestSource(ctx, files[i], func(int) {}); err == nil && now != r.Source {
 				err = errors.New("was made of another adapter than the model has now")
 			}
 		}
@@ -174,90 +174,37 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 		wrong.again = wrong.again && err == errNotVisible
 		wrong.late = wrong.late && (err == errNotVisible || err == errNoRecord)
 		if len(wrong.Reasons) < mostReasons {
-			wrong.Reasons = append(wrong.Reasons, fmt.Errorf("part %v: %s: %w", Part{of[i], f.Parts}, f.result(filepath.Base(files[i].Path)), err))
+			wrong.Reasons = append(wrong.Reasons, fmt.Errorf("part %v: %s: %w", Part{of[i], f.Parts}, f.path(filepath.Base(files[i].Path)), err))
 		}
 	}
 	if wrong.Parts == nil {
-		return shards, f.onlyKnown(c.Model)
+		return shards, f.onlyKnown(ctx, c.Model)
 	}
 	slices.Sort(wrong.Parts)
 	wrong.Parts = slices.Compact(wrong.Parts)
 	return nil, wrong
 }
 
-// onlyKnown returns an error if the folder of results holds a file that no part and no earlier Finish can have written.
-func (f *partsFolder) onlyKnown(m *weights.Model) error {
-	dir := filepath.Join(f.dir, resultName)
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name := filepath.ToSlash(rel)
-		if of, ok := atomicfile.IsPartial(name); ok && of == plan.ManifestName { // of a killed call
-			return os.Remove(path)
-		}
-		shard := slices.ContainsFunc(m.Files(), func(file *weights.File) bool { return filepath.Base(file.Path) == name })
-		if shard || name == plan.ManifestName || name == card.Name || slices.Contains(m.Others, name) {
-			return nil
-		}
-		return fmt.Errorf("%s: is not a file of this conversion: move it away and finish again", path)
-	})
-}
-
-// publish adds everything but the shards to the folder of results, and renames it.
-func (c *conversion) publish(ctx context.Context, f *partsFolder, man *plan.Manifest) error {
-	st := &stage{dir: filepath.Join(f.dir, resultName), out: f.out, sizes: map[string]int64{}}
-	if !c.Model.Single {
-		if err := likeFolder(st.dir, c.Model.Dir); err != nil {
-			return err
-		}
-	}
-	for _, s := range man.Shards {
-		if err := st.complete(s.File); err != nil {
-			return err
-		}
-	}
-	if err := c.indexOf(st); err != nil {
-		return err
-	}
-	if err := c.copyOthers(ctx, st); err != nil {
-		return err
-	}
-	if err := c.writeCard(ctx, st); err != nil {
-		return err
-	}
-	var err error
-	if man.Files, err = st.record(ctx, man.Shards); err != nil {
-		return err
-	}
-	js, err := man.Encode()
+// onlyKnown returns an error if the result has a file that no part and no earlier Finish can have written.
+func (f *partsFolder) onlyKnown(ctx context.Context, m *weights.Model) error {
+	names, err := f.results(ctx)
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(st.path(plan.ManifestName), js); err != nil {
-		return err
+	for _, name := range names {
+		shard := slices.ContainsFunc(m.Files(), func(file *weights.File) bool { return filepath.Base(file.Path) == name })
+		if !shard && name != plan.ManifestName && name != card.Name && !slices.Contains(m.Others, name) {
+			return fmt.Errorf("%s: is no file of this conversion: move it away and finish again", f.path(name))
+		}
 	}
-	if err := errors.Join(st.whole(), atomicfile.SyncFolder(st.dir)); err != nil {
-		return err
-	}
-	if err := atomicfile.RenameNew(st.dir, st.out); err != nil {
-		return err
-	}
-	if err := atomicfile.SyncFolder(filepath.Dir(st.out)); err != nil {
-		return err
-	}
-	return f.remove()
+	return nil
 }
 
 // indexOf makes an index of the shards' headers, if the result has other tensors than the model.
-func (c *conversion) indexOf(st *stage) error {
-	for i, f := range c.Model.Files() {
-		w := &shardWriter{src: f, result: c.result().Files()[i]}
-		s, err := weights.OpenFile(st.path(filepath.Base(f.Path)))
+func (c *conversion) indexOf(ctx context.Context, f *partsFolder) error {
+	for i, src := range c.Model.Files() {
+		w := &shardWriter{src: src, result: c.result().Files()[i]}
+		s, err := f.header(ctx, filepath.Base(src.Path))
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ type begun struct {
 
 // recorded reads the plan and the finished shards from the journal. A folder that only had to be renamed has no journal;
 // then recorded reads the manifest, and every other file must be one of the model's.
-func (st *stage) recorded(source string) (b begun, err error) {
+func (st *stage) recorded(c *conversion) (b begun, err error) {
 	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
 	if err == nil {
 		st.journal = journal
@@ -108,7 +108,7 @@ func (st *stage) recorded(source string) (b begun, err error) {
 		return b, err
 	}
 	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != plan.ManifestName && e.Name() != card.Name {
+		if !c.holds(e.Name()) && e.Name() != plan.ManifestName && e.Name() != card.Name {
 			return b, noConversion(st.dir)
 		}
 	}

@@ -185,13 +185,18 @@ func (m *Made) SameSource(ctx context.Context, src *weights.Model, workers int, 
 	names := slices.Sorted(maps.Keys(recorded))
 	var total, read atomic.Int64
 	return parallel.Run(ctx, len(names), parallel.Workers(workers), func(ctx context.Context, i int) error {
-		path := filepath.Join(src.Dir, filepath.FromSlash(names[i]))
-		info, err := os.Stat(path)
+		path := src.Path(names[i])
+		size, err := src.FileSize(names[i])
 		if err != nil {
 			return err
 		}
-		total.Add(info.Size())
-		sum, err := digestFile(ctx, path, func(n int) {
+		total.Add(size)
+		f, err := src.Reader(names[i])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		sum, err := digestOfReader(ctx, f, func(n int) {
 			if event != nil {
 				event(progress.Event{Stage: "check source", Done: read.Add(int64(n)), Total: total.Load()})
 			}

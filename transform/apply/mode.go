@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // like gives a new file or folder the owner and the permissions of its source, if the operating system and the file system
@@ -19,6 +21,39 @@ func likeFolder(path, source string) error {
 		return err
 	}
 	return errors.Join(ignored(own(path, info)), ignored(os.Chmod(path, info.Mode().Perm()|0o700)))
+}
+
+// likeFile gives a file the owner and the permissions of one of the source's, if that is on a disk.
+func likeFile(path, source string) error {
+	if weights.IsURL(source) {
+		return nil
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	return like(path, info)
+}
+
+// likeSource makes a folder like the model's, if that is on a disk.
+func (c *conversion) likeSource(path string) error {
+	if !c.Model.OnDisk() {
+		return nil
+	}
+	return likeFolder(path, c.Model.Dir)
+}
+
+// createLike begins a shard with the owner and the permissions of one of the source's.
+func createLike(path string, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
+	f, err := weights.Create(path, head, dataLen)
+	if err != nil {
+		return nil, err
+	}
+	if err := likeFile(path, src.Path); err != nil {
+		f.Abort()
+		return nil, err
+	}
+	return f, nil
 }
 
 func ignored(err error) error {

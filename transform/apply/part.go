@@ -73,6 +73,7 @@ type PartOptions struct {
 	Workers  int                  // goroutines; required
 	Version  string               // of the program; all parts must have the same one
 	Progress func(progress.Event) // nil: none; called from several goroutines
+	Store    Store                // where out lies; nil: on a disk
 	// Patience is how often Finish looks again for a file that a part has written and that is not visible yet, as on some
 	// shared file systems. It waits 0.1 s before the first time, and then always twice as long.
 	Patience int
@@ -104,6 +105,14 @@ func RunPart(ctx context.Context, src Source, p *plan.Plan, out string, part Par
 	return done, nil
 }
 
+// room returns an error if a disk has too little room for n bytes.
+func (f *partsFolder) room(n int64) error {
+	if _, ok := f.place.(diskPlace); !ok {
+		return nil
+	}
+	return checkRoom(f.dir, n)
+}
+
 func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (*PartDone, error) {
 	if err := part.Check(); err != nil {
 		return nil, err
@@ -112,29 +121,29 @@ func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Par
 	if o.Progress == nil {
 		c.opt.Progress = func(progress.Event) {}
 	}
-	f, err := newPartsFolder(out, p, part.Of, o.Version)
+	f, err := newPartsFolder(out, o.Store, src.Model, p, part.Of, o.Version)
 	if err != nil {
 		return nil, err
 	}
-	if whole, err := f.finishedBefore(); err != nil || whole != nil {
+	if whole, err := f.finishedBefore(ctx); err != nil || whole != nil {
 		return &PartDone{Whole: true}, err
 	}
-	if err := f.open(); err != nil {
+	if err := f.open(ctx); err != nil {
 		return nil, err
 	}
-	work, err := f.lockPart(part.Number)
+	work, err := f.work(part.Number)
 	if err != nil {
 		return nil, err
 	}
-	defer work.close()
-	if whole, err := f.finishedBefore(); err != nil || whole != nil { // while this call made the folder anew
-		return &PartDone{Whole: true}, errors.Join(err, f.remove())
+	defer work.Close()
+	if whole, err := f.finishedBefore(ctx); err != nil || whole != nil { // while this call made the folder anew
+		return &PartDone{Whole: true}, errors.Join(err, f.remove(ctx))
 	}
 	return c.writePart(ctx, f, work, part)
 }
 
 // writePart writes those shards of a part that have no valid record.
-func (c *conversion) writePart(ctx context.Context, f *partsFolder, work *partFolder, part Part) (*PartDone, error) {
+func (c *conversion) writePart(ctx context.Context, f *partsFolder, work work, part Part) (*PartDone, error) {
 	done := &PartDone{Partial: f.dir}
 	steps := plan.ByTensor(c.plan.Steps)
 	var need int64
@@ -162,13 +171,12 @@ func (c *conversion) writePart(ctx context.Context, f *partsFolder, work *partFo
 		c.shards = append(c.shards, w)
 		need += result.Size()
 	}
-	if err := checkRoom(f.dir, need); err != nil {
+	if err := f.room(need); err != nil {
 		return nil, retry{err}
 	}
 	var closing errgroup.Group
 	for _, w := range c.shards {
-		name := filepath.Base(w.src.Path)
-		out, err := w.write(ctx, work.path(name))
+		out, err := w.write(ctx, work.create)
 		if err = errors.Join(closing.Wait(), err); err != nil {
 			if out.file != nil {
 				out.file.Abort()
@@ -181,7 +189,7 @@ func (c *conversion) writePart(ctx context.Context, f *partsFolder, work *partFo
 			if err := out.file.Close(); err != nil {
 				return err
 			}
-			size, err := f.add(work.path(name), out.record, part.Number)
+			size, err := f.add(ctx, work, out.record, out.head, part.Number)
 			done.Bytes += size
 			return err
 		})

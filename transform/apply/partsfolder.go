@@ -11,11 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
-	"github.com/lowtoggle/lowtoggle/internal/bounded"
-	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -39,6 +35,7 @@ type common struct {
 	Tool    string `json:"lowtoggle"`
 	Parts   int    `json:"parts"`
 	Plan    string `json:"plan_sha256"`
+	Last    string `json:"last,omitempty"` // in an object store: the file whose appearance makes the output whole
 }
 
 // record says that a part has written a shard, which has these properties.
@@ -46,48 +43,47 @@ type record struct {
 	common
 	Part int `json:"part"`
 	plan.Shard
-	Bytes    int64  `json:"bytes"`
-	Head     string `json:"head_sha256"`
-	Modified int64  `json:"modified_ns"` // the file's time, since 1970
-	Changed  int64  `json:"changed_ns"`  // when the file's data, time or name last changed, which no program can set; 0: unknown
+	Bytes   int64  `json:"bytes"`
+	Head    string `json:"head_sha256"`
+	Written string `json:"written"` // the version of the file: on a disk its times in nanoseconds since 1970
 }
 
-// partsFolder is the folder out+".partial" of a conversion in parts.
+// partsFolder is a conversion in parts. On a disk its folder is out+".partial".
 type partsFolder struct {
+	place
 	dir, out string
 	plan     *plan.Plan
 	common
 }
 
-func newPartsFolder(out string, p *plan.Plan, parts int, version string) (*partsFolder, error) {
+// newPartsFolder returns the parts of a conversion to a folder of a disk, or of store if that is not nil.
+func newPartsFolder(out string, store Store, m *weights.Model, p *plan.Plan, parts int, version string) (*partsFolder, error) {
 	js, err := p.Plain()
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(js)
-	out = filepath.Clean(out)
-	return &partsFolder{dir: out + partialSuffix, out: out, plan: p, common: common{partsVersion, version, parts, hex.EncodeToString(sum[:])}}, nil
+	f := &partsFolder{plan: p, common: common{Version: partsVersion, Tool: version, Parts: parts, Plan: hex.EncodeToString(sum[:])}}
+	if store != nil {
+		f.out, f.dir, f.Last = store.URL(), store.URL()+"/"+weights.PartsFolder, lastOf(m)
+		f.place = &storePlace{store, f.Last}
+		return f, nil
+	}
+	f.out = filepath.Clean(out)
+	f.dir = f.out + partialSuffix
+	f.place = diskPlace{f.dir, f.out}
+	return f, nil
 }
 
-func (f *partsFolder) result(name string) string { return filepath.Join(f.dir, resultName, name) }
-func (f *partsFolder) part(number int) string {
-	return filepath.Join(f.dir, fmt.Sprint(partPrefix, number))
-}
-func (f *partsFolder) record(name string) string {
-	return filepath.Join(f.dir, recordsName, name+".json")
-}
+// recordName is the name of a shard's record.
+func recordName(shard string) string { return recordsName + "/" + shard + ".json" }
 
 // finishedBefore returns the manifest of an output that was finished with the same plan; nil if there is none. Another output
 // is an error.
-func (f *partsFolder) finishedBefore() (*plan.Manifest, error) {
-	if _, err := os.Lstat(f.out); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+func (f *partsFolder) finishedBefore(ctx context.Context) (*plan.Manifest, error) {
+	man, err := f.finished(ctx)
+	if err != nil || man == nil {
 		return nil, err
-	}
-	man, err := plan.ReadManifest(f.out)
-	if err != nil {
-		return nil, fmt.Errorf("%w (%w)", taken(f.out), err)
 	}
 	js, err := man.Plan.Plain()
 	if err != nil {
@@ -100,79 +96,36 @@ func (f *partsFolder) finishedBefore() (*plan.Manifest, error) {
 }
 
 // open makes the folder, or checks that the folder belongs to the same plan, number of parts and version.
-func (f *partsFolder) open() error {
-	if err := os.Mkdir(f.dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	_, err := f.begun()
+func (f *partsFolder) open(ctx context.Context) error {
+	_, err := f.was(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = f.begin(); errors.Is(err, fs.ErrExist) { // another part may have been quicker
-			if _, now := f.begun(); !errors.Is(now, fs.ErrNotExist) {
+		if err = f.begin(ctx); errors.Is(err, fs.ErrExist) { // another part may have been quicker
+			if _, now := f.was(ctx); !errors.Is(now, fs.ErrNotExist) {
 				err = now
 			}
 		}
 	}
-	for _, name := range []string{resultName, recordsName} {
-		if err == nil {
-			err = os.MkdirAll(filepath.Join(f.dir, name), 0o777)
-		}
+	if err == nil {
+		err = f.begun()
 	}
 	return err
 }
 
 // begin writes partsName into a folder that holds nothing yet.
-func (f *partsFolder) begin() error {
-	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		return err
-	}
-	if err := f.mayBegin(entries); err != nil {
+func (f *partsFolder) begin(ctx context.Context) error {
+	if err := f.checkFree(ctx); err != nil {
 		return err
 	}
 	js, err := json.Marshal(f.common)
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(f.dir, "."+partsName)
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(append(js, '\n'))
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err == nil {
-		err = atomicfile.RenameNew(tmp.Name(), filepath.Join(f.dir, partsName))
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-		return err
-	}
-	return atomicfile.SyncFolder(f.dir)
+	return f.create(ctx, partsName, append(js, '\n'))
 }
 
-// mayBegin returns an error if a folder with these entries is not empty. Another part may have begun the folder meanwhile:
-// then the error is fs.ErrExist. If the other machine's parts.json is not visible yet, the error is temporary.
-func (f *partsFolder) mayBegin(entries []fs.DirEntry) error {
-	var err error
-	for _, e := range entries {
-		switch name := e.Name(); {
-		case name == partsName:
-			return fs.ErrExist
-		case name == journalName || name == plan.ManifestName:
-			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: resume it, or move the folder away", f.dir)}
-		case strings.HasPrefix(name, "."+partsName): // of a killed call
-		case strings.HasPrefix(name, partPrefix) || name == resultName || name == recordsName:
-			if err == nil {
-				err = retry{fmt.Errorf("%s: %s is not visible yet: wait, or move the folder away and run all parts again", f.dir, partsName)}
-			}
-		default:
-			err = noConversion(f.dir)
-		}
-	}
-	return err
-}
-
-// begun reads what all parts share. The error is fs.ErrNotExist if no part has been begun. Other parts than these are an error.
-func (f *partsFolder) begun() (was common, err error) {
-	js, err := bounded.ReadFile(filepath.Join(f.dir, partsName), bounded.Config)
+// was reads what all parts share. The error is fs.ErrNotExist if no part has been begun. Other parts than these are an error.
+func (f *partsFolder) was(ctx context.Context) (was common, err error) {
+	js, err := f.read(ctx, partsName)
 	if err != nil {
 		return was, err
 	}
@@ -192,6 +145,8 @@ type other struct{ error }
 func (other) Is(target error) bool { return target == ErrOther }
 func (o other) Unwrap() error      { return o.error }
 
+func otherf(format string, args ...any) error { return other{fmt.Errorf(format, args...)} }
+
 // differs returns an [ErrOther] if something belongs to another plan, version or number of parts.
 func (f *partsFolder) differs(was common) error {
 	const advice = "or move the folder away and run all parts again"
@@ -208,91 +163,17 @@ func (f *partsFolder) differs(was common) error {
 	return nil
 }
 
-func otherf(format string, args ...any) error { return other{fmt.Errorf(format, args...)} }
-
-// partFolder is where a part writes shards that are not finished. Each call has its own folder, as some file systems have no
-// locks.
-type partFolder struct {
-	dir  string
-	lock *os.File // nil where there are no locks
-}
-
-func (p *partFolder) path(name string) string { return filepath.Join(p.dir, name) }
-
-func (p *partFolder) close() error {
-	return errors.Join(os.RemoveAll(p.dir), p.lock.Close())
-}
-
-// lockPart locks a part, and removes the unfinished shards of killed calls.
-func (f *partsFolder) lockPart(number int) (*partFolder, error) {
-	dir := f.part(number)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
-	held, err := lock.Acquire(filepath.Join(dir, lockName))
-	switch {
-	case errors.Is(err, lock.ErrHeld):
-		return nil, retry{fmt.Errorf("%s: another process is writing this part: wait until it ends (%w)", dir, err)}
-	case err != nil && !lock.None(err):
-		return nil, err
-	case err == nil:
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return nil, errors.Join(err, held.Close())
-		}
-		for _, e := range entries {
-			if e.IsDir() {
-				if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-					return nil, errors.Join(err, held.Close())
-				}
-			}
-		}
-	}
-	own, err := os.MkdirTemp(dir, "call-")
-	if err != nil {
-		return nil, errors.Join(err, held.Close())
-	}
-	return &partFolder{own, held}, nil
-}
-
-// add gives a shard that is on the disk its place, and records it. It returns the shard's size in bytes.
-func (f *partsFolder) add(path string, s plan.Shard, part int) (int64, error) {
-	to := f.result(s.File)
-	head, err := headDigest(path)
+// add gives a shard that is durable its place, and records it. It returns the shard's size in bytes.
+func (f *partsFolder) add(ctx context.Context, w work, s plan.Shard, head string, part int) (int64, error) {
+	size, version, err := w.add(ctx, s.File)
 	if err != nil {
 		return 0, err
 	}
-	file, err := os.Open(path) // it may take time until the new name is visible
+	js, err := json.Marshal(record{common: f.common, Part: part, Shard: s, Bytes: size, Head: head, Written: version})
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close()
-	if err := os.Rename(path, to); err != nil {
-		return 0, err
-	}
-	if err := atomicfile.SyncFolder(filepath.Dir(to)); err != nil {
-		return 0, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	r := record{common: f.common, Part: part, Shard: s, Bytes: info.Size(), Head: head, Modified: info.ModTime().UnixNano(), Changed: changed(info)}
-	js, err := json.Marshal(r)
-	if err != nil {
-		return 0, err
-	}
-	return r.Bytes, atomicfile.Write(f.record(s.File), append(js, '\n'))
-}
-
-// headDigest returns the SHA-256 of a safetensors file's head.
-func headDigest(path string) (string, error) {
-	s, err := weights.OpenFile(path)
-	if err != nil {
-		return "", err
-	}
-	defer s.Close()
-	return hex.EncodeToString(digestOf(s.Head())), nil
+	return size, f.write(ctx, recordName(s.File), append(js, '\n'))
 }
 
 func digestOf(b []byte) []byte {
@@ -300,39 +181,16 @@ func digestOf(b []byte) []byte {
 	return sum[:]
 }
 
-// errNoRecord marks a shard without a record.
+// errNoRecord marks a shard without a record, whose part has ended: the record may only not be visible yet.
 var errNoRecord = errors.New("is not written yet")
-
-// unwritten says why a shard has no record: an errNoRecord if its part has ended, and the record may only not be visible yet.
-func (f *partsFolder) unwritten(part int) error {
-	dir := f.part(part)
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("is not written: its part has not begun")
-	case err != nil:
-		return err
-	case errors.Is(lock.Check(filepath.Join(dir, lockName)), lock.ErrHeld):
-		return errors.New("is not written yet: its part is running")
-	case slices.ContainsFunc(entries, fs.DirEntry.IsDir):
-		return errors.New("is not written: its part was killed, or is running where there are no locks")
-	}
-	return errNoRecord
-}
-
-// refresh reads the lists of files again. NFS then forgets which names were absent a moment ago.
-func (f *partsFolder) refresh() {
-	os.ReadDir(filepath.Join(f.dir, resultName))
-	os.ReadDir(filepath.Join(f.dir, recordsName))
-}
 
 // errNotVisible marks a shard that has a record and is not there.
 var errNotVisible = errors.New("is recorded as written, but is not there")
 
 // check returns the record of a shard, if the record and the header and the size of the file fit each other, the plan and the
-// header that is expected. It reads data only if the file's times have changed: then the file may be a copy.
+// header that is expected. It reads data only if the file's version has changed: then the file may be a copy.
 func (f *partsFolder) check(ctx context.Context, name string, want *weights.File, part int) (*record, error) {
-	js, err := bounded.ReadFile(f.record(name), bounded.Config)
+	js, err := f.read(ctx, recordName(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoRecord
 	}
@@ -346,23 +204,20 @@ func (f *partsFolder) check(ctx context.Context, name string, want *weights.File
 	if err := f.differs(r.common); err != nil || r.File != name || r.Part != part {
 		return nil, errors.Join(errors.New("its record belongs to another conversion"), err)
 	}
-	path := f.result(name)
-	info, err := os.Lstat(path)
+	size, version, err := f.stat(ctx, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNotVisible
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("is not a file")
-	case info.Size() != r.Bytes:
-		return nil, fmt.Errorf("has %d bytes, not the %d that were written", info.Size(), r.Bytes)
+	case size != r.Bytes:
+		return nil, fmt.Errorf("has %d bytes, not the %d that were written", size, r.Bytes)
 	}
-	if err := checkHead(path, &r, want); err != nil {
+	if err := f.checkHead(ctx, name, &r, want); err != nil {
 		return nil, err
 	}
-	if info.ModTime().UnixNano() != r.Modified || changed(info) != r.Changed {
-		digest, err := digestFile(ctx, path, func(int) {})
+	if version != r.Written {
+		digest, err := f.digest(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -374,14 +229,22 @@ func (f *partsFolder) check(ctx context.Context, name string, want *weights.File
 }
 
 // checkHead compares the header of a shard with the record, and with the tensors that the plan gives it. Steps may add tensors.
-func checkHead(path string, r *record, want *weights.File) error {
-	s, err := weights.OpenFile(path)
+func (f *partsFolder) checkHead(ctx context.Context, name string, r *record, want *weights.File) error {
+	s, err := f.header(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if hex.EncodeToString(digestOf(s.Head())) != r.Head {
-		return errors.New("has another header than was written")
+	head := ""
+	err = weights.Guard(s.Path, func() error {
+		head = hex.EncodeToString(digestOf(s.Head()))
+		return nil
+	})
+	if err == nil && head != r.Head {
+		err = errors.New("has another header than was written")
+	}
+	if err != nil {
+		return err
 	}
 	for i, t := range want.Tensors {
 		if i >= len(s.Tensors) || s.Tensors[i].Name != t.Name || s.Tensors[i].DType != t.DType || !slices.Equal(s.Tensors[i].Shape, t.Shape) {
@@ -389,26 +252,6 @@ func checkHead(path string, r *record, want *weights.File) error {
 		}
 	}
 	return nil
-}
-
-// remove removes the folder with everything in it. parts.json is removed last: without it, the next call would not know the
-// folder as one of its own, and would leave the rest.
-func (f *partsFolder) remove() error {
-	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() != partsName {
-			if err := os.RemoveAll(filepath.Join(f.dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	if err := atomicfile.SyncFolder(f.dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(f.dir)
 }
 
 // begunInParts reports whether a folder is that of a conversion in parts.

@@ -8,8 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash"
+	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -50,6 +50,7 @@ type shardWriter struct {
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
+	pace     *pace
 	small    map[quant.Place][]byte       // tensors that are written after their codes
 	rows     map[*quant.Weight]*codedRows // one tensor is sent, the other one follows
 	kept     int                          // approximate bytes of small and rows
@@ -94,18 +95,19 @@ func (w *shardWriter) head() ([]byte, int64, error) {
 
 // output is a written shard that is perhaps not flushed to the disk yet.
 type output struct {
-	file   *weights.Writer
+	file   weights.Output
 	record plan.Shard
+	head   string // SHA-256 of the header
 }
 
-// write writes the shard to path. Workers compute rows, one goroutine writes them in order, and two others hash source
+// write writes the shard into a file that create makes. Workers compute rows, one goroutine writes them in order, and two others hash source
 // and result. The caller closes the file.
-func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
+func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error)) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
-		return out, weights.FileErrorf(path, "%w", err)
+		return out, weights.FileErrorf(w.src.Path, "%w", err)
 	}
-	f, err := weights.Create(path, head, size)
+	f, err := create(ctx, w.src, head, size)
 	if err != nil {
 		return out, err
 	}
@@ -114,16 +116,10 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 			f.Abort()
 		}
 	}()
-	info, err := os.Stat(w.src.Path)
-	if err != nil {
-		return out, err
-	}
-	if err := like(path, info); err != nil {
-		return out, err
-	}
 	source, result := sha256.New(), sha256.New()
 	result.Write(head)
 
+	w.pace = newPace(w.src, size)
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
 	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
@@ -167,7 +163,7 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 		}
 	}
 	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-	return output{f, plan.Shard{File: filepath.Base(path), Source: sum(source), Output: sum(result)}}, nil
+	return output{f, plan.Shard{File: filepath.Base(w.src.Path), Source: sum(source), Output: sum(result)}, hex.EncodeToString(digestOf(head))}, nil
 }
 
 // release gives the buffer back once its last reader is done.
@@ -403,7 +399,7 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 
 // copied returns a chunk of unchanged bytes. They are copied, so that a read fault of the mapped source is an error here.
 func copied(raw []byte) *chunk {
-	return newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, raw)], nil })
+	return newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, weights.Need(raw))], nil })
 }
 
 // computed returns a chunk with rows [first, first+rows) of a program's result, as one part of its weight stores them.
@@ -422,7 +418,7 @@ func computed(p *program.Program, part, first, rows int) *chunk {
 }
 
 // drain writes finished chunks in order and sends them to the digest.
-func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers *buffers, f *weights.Writer) error {
+func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers *buffers, f io.Writer) error {
 	for c := range ordered {
 		select {
 		case <-c.done:
@@ -438,22 +434,32 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 			return err
 		}
 		w.done(int64(len(c.out)))
+		w.pace.wrote(int64(len(c.out)))
 		c.release(buffers)
 	}
 	return ctx.Err()
 }
 
 func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
-	sum.Write(w.src.Head())
-	return weights.Guard(w.src.Path, func() error {
-		for data := w.src.Data(); len(data) > 0; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			n := min(len(data), chunkBytes)
-			sum.Write(data[:n])
-			data = data[n:]
+	data := w.src.Data()
+	for at := -1; at < len(data); { // each piece has its own guard, so that memory of a store's file is not held for long
+		if err := w.pace.wait(ctx, int64(at)); err != nil {
+			return err
 		}
-		return nil
-	})
+		err := weights.Guard(w.src.Path, func() error {
+			if at < 0 {
+				sum.Write(w.src.Head())
+				at = 0
+				return nil
+			}
+			n := min(len(data)-at, chunkBytes)
+			sum.Write(weights.Need(data[at : at+n]))
+			at += n
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -96,7 +96,7 @@ func (st *stage) create(c *conversion) error {
 		return err
 	}
 	if !c.Model.Single {
-		if err := likeFolder(st.dir, c.Model.Dir); err != nil {
+		if err := c.likeSource(st.dir); err != nil {
 			return errors.Join(err, os.Remove(st.dir))
 		}
 	}
@@ -167,7 +167,7 @@ func (st *stage) reopen(c *conversion) error {
 		os.Remove(st.dir) // fails if the folder is not empty; then it must stay
 		return err
 	}
-	b, err := st.recorded(c.Model.Dir)
+	b, err := st.recorded(c)
 	if err != nil {
 		return err
 	}
@@ -244,6 +244,11 @@ func (st *stage) removeUnfinished() error {
 }
 
 func (st *stage) path(name string) string { return filepath.Join(st.dir, name) }
+
+// createShard begins a shard like one of the source's.
+func (st *stage) createShard(_ context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
+	return createLike(st.path(filepath.Base(src.Path)), src, head, dataLen)
+}
 
 // finish records in the journal that a shard is on the disk.
 func (st *stage) finish(r plan.Shard) error {

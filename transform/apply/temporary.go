@@ -39,6 +39,8 @@ func Temporary(err error, dir string) error {
 	switch {
 	case err == nil || is(ErrTemporary):
 		return err
+	case is(weights.ErrUnreachable):
+		return retry{err}
 	case is(context.Canceled) || is(context.DeadlineExceeded) || is(weights.ErrFault):
 		return retry{err}
 	case slices.ContainsFunc(temporaryErrors, func(e syscall.Errno) bool { return is(e) }):

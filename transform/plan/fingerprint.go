@@ -46,8 +46,8 @@ func Fingerprint(m *weights.Model) (fp Model, err error) {
 		}
 		err = weights.Guard(t.File, func() error {
 			fmt.Fprintf(h, "%q %s %v\n", t.Name, t.DType, t.Shape)
-			h.Write(firstOf(t.Data))
-			h.Write(lastOf(t.Data))
+			h.Write(weights.Need(firstOf(t.Data)))
+			h.Write(weights.Need(lastOf(t.Data)))
 			return nil
 		})
 		if err != nil {

@@ -126,6 +126,20 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DecodeManifest(path, js)
+}
+
+// ManifestOf is [ReadManifest] for the folder of a model.
+func ManifestOf(m *weights.Model) (*Manifest, error) {
+	js, err := m.ReadFile(ManifestName, bounded.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeManifest(m.Path(ManifestName), js)
+}
+
+// DecodeManifest reads a manifest. path is what messages call it.
+func DecodeManifest(path string, js []byte) (*Manifest, error) {
 	var outer struct {
 		Version  int                `json:"manifest_version"`
 		DropIn   bool               `json:"drop_in"`
@@ -158,9 +172,9 @@ func Previous(m *weights.Model) (json.RawMessage, error) {
 	if !slices.Contains(m.Others, ManifestName) {
 		return nil, nil
 	}
-	js, err := bounded.ReadFile(filepath.Join(m.Dir, ManifestName), bounded.Plan)
+	js, err := m.ReadFile(ManifestName, bounded.Plan)
 	if err == nil && !json.Valid(js) {
-		err = weights.FileErrorf(filepath.Join(m.Dir, ManifestName), "is not JSON: take it out of the model's folder")
+		err = weights.FileErrorf(m.Path(ManifestName), "is not JSON: take it out of the model's folder")
 	}
 	return js, err
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ func (r *Report) sameCard(src, out *weights.Model) error {
 		if i == 0 && !slices.Contains(m.Others, cardName) {
 			continue
 		}
-		text, err := bounded.ReadFile(filepath.Join(m.Dir, cardName), bounded.Config)
+		text, err := m.ReadFile(cardName, bounded.Config)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && i == 1:
 			r.problem("file %s is missing from the output", cardName)

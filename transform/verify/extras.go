@@ -58,6 +58,7 @@ func (c *claims) wrongExtra(t weights.Tensor, tensor string, add float64) string
 		return fmt.Sprintf("is %s%v, and the epilogue needs F32[%d]", t.DType, t.Shape, outputs)
 	}
 	f, _ := t.DType.Format()
+	weights.Need(t.Data)
 	for i := range outputs {
 		if got := f.Elem(t.Data, i); got != math.Float32bits(float32(add)) {
 			return fmt.Sprintf("holds %g at [%d], and the claimed shift is %g", f.Value(got), i, add)

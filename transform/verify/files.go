@@ -43,7 +43,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 			}
 			continue
 		}
-		same, err := sameFile(filepath.Join(src.Dir, name), filepath.Join(out.Dir, name))
+		same, err := sameFile(src, out, name)
 		switch {
 		case os.IsNotExist(err) && slices.ContainsFunc(gone, func(l weights.Leftover) bool { return l.Covers(name) }):
 		case os.IsNotExist(err):
@@ -167,7 +167,7 @@ func digest(ctx context.Context, f *weights.File) (string, error) {
 				return err
 			}
 			n := min(len(data), 1<<22)
-			h.Write(data[:n])
+			h.Write(weights.Need(data[:n]))
 			data = data[n:]
 		}
 		return nil
@@ -178,13 +178,14 @@ func digest(ctx context.Context, f *weights.File) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func sameFile(a, b string) (bool, error) {
-	fa, err := os.Open(a)
+// sameFile reports whether both models' folders hold a file with the same bytes.
+func sameFile(a, b *weights.Model, name string) (bool, error) {
+	fa, err := a.Reader(name)
 	if err != nil {
 		return false, err
 	}
 	defer fa.Close()
-	fb, err := os.Open(b)
+	fb, err := b.Reader(name)
 	if err != nil {
 		return false, err
 	}

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"github.com/lowtoggle/lowtoggle/weights"
+
 	"context"
 	"errors"
 	"fmt"
@@ -144,6 +146,7 @@ func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float6
 	if !ok || !known || claim == nil || w.Len() != len(b)*len(beta) {
 		return nil, fmt.Errorf("the claimed fold of %q does not fit the shapes of its tensors", s.Weight)
 	}
+	weights.Need(w.Data)
 	for i := range w.Len() {
 		if i%(1<<20) == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -164,6 +167,7 @@ func (c *claims) vector(name string) ([]float64, error) {
 	if !ok || !known || len(t.Shape) != 1 {
 		return nil, fmt.Errorf("the claimed fold needs the vector %q", name)
 	}
+	weights.Need(t.Data)
 	list := make([]float64, t.Len())
 	for i := range list {
 		list[i] = float64(f.Value(f.Elem(t.Data, i)))

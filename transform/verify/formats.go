@@ -57,7 +57,7 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 		if err := ctx.Err(); err != nil {
 			return t, err
 		}
-		f.Decode(before, a.Data[n*m.K*f.Bits/8:])
+		f.Decode(before, weights.Need(a.Data[n*m.K*f.Bits/8:]))
 		m.Row(after, n)
 		d.row(before, after)
 	}
@@ -92,24 +92,24 @@ func (r *Report) sameShard(a weights.Tensor, w *quant.Quantised) {
 
 // sameConfig reports a config.json of the output that differs from the source's in more than the description of the quantisation.
 func (r *Report) sameConfig(src, out *weights.Model) error {
-	read := func(dir string) (fields map[string]any, err error) {
-		js, err := bounded.ReadFile(filepath.Join(dir, weights.ConfigName), bounded.Config)
+	read := func(m *weights.Model) (fields map[string]any, err error) {
+		js, err := m.ReadFile(weights.ConfigName, bounded.Config)
 		if err != nil {
 			return nil, err
 		}
 		d := json.NewDecoder(bytes.NewReader(js))
 		d.UseNumber()
 		if err := d.Decode(&fields); err != nil {
-			return nil, weights.FileErrorf(filepath.Join(dir, weights.ConfigName), "%w", err)
+			return nil, weights.FileErrorf(m.Path(weights.ConfigName), "%w", err)
 		}
 		delete(fields, "quantization_config")
 		return fields, nil
 	}
-	a, err := read(src.Dir)
+	a, err := read(src)
 	if err != nil {
 		return err
 	}
-	b, err := read(out.Dir)
+	b, err := read(out)
 	switch {
 	case err != nil:
 		r.problem("%v", err)

@@ -127,7 +127,7 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 		o.Progress = func(progress.Event) {}
 	}
 	r := &Report{DropIn: true}
-	man, err := plan.ReadManifest(out.Dir)
+	man, err := plan.ManifestOf(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.problem("%s has no %s, so there are no claims to check", out.Dir, plan.ManifestName)
@@ -249,6 +249,8 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	return parallel.Run(ctx, len(pairs), o.Workers, func(ctx context.Context, i int) error {
 		p := pairs[i]
 		err := weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
+			weights.Need(p[0].Data)
+			weights.Need(p[1].Data)
 			if w := claims.madeOf(p[0].Name); w != nil {
 				r.Tensors[i], err = claims.lookMade(ctx, p[0], w)
 				return err

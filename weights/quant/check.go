@@ -392,6 +392,7 @@ func statedInputs(shape Stored, front []int) (k int) {
 		return 0
 	}
 	err := weights.Guard(shape.File, func() error {
+		weights.Need(shape.Data)
 		for i, d := range front {
 			if shape.integer(i) != int64(d) {
 				return errors.New("another shape")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func readConfig(m *weights.Model) (*config, error) {
 		if !slices.Contains(m.Others, name) {
 			continue
 		}
-		js, err := bounded.ReadFile(filepath.Join(m.Dir, name), bounded.Config)
+		js, err := m.ReadFile(name, bounded.Config)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -200,7 +200,7 @@ func (e *encoder) packRows(b []byte, at int, codes []byte) bool {
 	case used == 0:
 		return packBits(b, codes, st.bits, 0)
 	default:
-		source, ok := e.w.Tensors[0].Data, true
+		source, ok := weights.Need(e.w.Tensors[0].Data), true
 		for i := range len(b) / size {
 			row, end := b[i*size:(i+1)*size], at+(i+1)*size-4
 			ok = packBits(row, codes[i*st.k:(i+1)*st.k], st.bits, 0) && ok
@@ -240,7 +240,7 @@ func (e *encoder) floats(f field, values []float32) error {
 		return e.badScale(f.part, values[bad])
 	}
 	if f.shared && e.expert > 0 {
-		if len(t.Data) > 0 && string(t.Data) != string(b) {
+		if len(t.Data) > 0 && string(weights.Need(t.Data)) != string(b) {
 			return fmt.Errorf("weight %q: all experts share the %s in tensor %q, and that of expert %d differs", e.w.Name, t.Role, t.Name, e.expert)
 		}
 		return nil
@@ -277,7 +277,7 @@ func (e *encoder) zeros() error {
 	}
 	if used := st.scaleRows() * st.bits % 32; st.zeros.packing == alongColumn && used != 0 {
 		for at := len(b) - 4*st.columns; at < len(b); at += 4 {
-			keepRest(b[at:], t.Data[min(e.expert*len(b)+at, len(t.Data)):], used)
+			keepRest(b[at:], weights.Need(t.Data)[min(e.expert*len(b)+at, len(t.Data)):], used)
 		}
 	}
 	return e.store(st.zeros.part, int64(e.expert*len(b)), b)
@@ -307,7 +307,7 @@ func (e *encoder) groups() error {
 	}
 	t := e.w.Tensors[st.group]
 	if e.m.Group == nil && len(t.Data) > 0 && e.w.readGroups(st) == nil {
-		return e.store(st.group, 0, slices.Clone(t.Data))
+		return e.store(st.group, 0, slices.Clone(weights.Need(t.Data)))
 	}
 	var b []byte
 	for k := range st.k {

@@ -121,7 +121,7 @@ func (w *Quantised) PackedRows(first, n int) (data []byte, err error) {
 // SameBytes reports whether two weights have the same format and the same bytes in all parts.
 func (w *Quantised) SameBytes(other *Quantised) bool {
 	return w.Format == other.Format && slices.EqualFunc(w.Tensors, other.Tensors, func(a, b Stored) bool {
-		return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && bytes.Equal(a.Data, b.Data)
+		return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && bytes.Equal(weights.Need(a.Data), weights.Need(b.Data))
 	})
 }
 

@@ -106,7 +106,7 @@ func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
 	}
 	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, skip: first % st.block[0]}
 	if st.codes == inBytes {
-		m.Codes = w.Tensors[0].Data[(expert*st.n+first)*st.k:][: n*st.k : n*st.k]
+		m.Codes = weights.Need(w.Tensors[0].Data[(expert*st.n+first)*st.k:][: n*st.k : n*st.k])
 	} else {
 		m.Codes = make([]byte, n*st.k)
 		w.readCodes(st, m.Codes, expert, first, n)
@@ -120,13 +120,13 @@ func (w *Quantised) readCodes(st *storage, dst []byte, expert, first, n int) {
 	data, size := w.Tensors[0].Data, st.rowBytes()
 	switch st.codes {
 	case alongColumn:
-		unpackColumns(dst, data, st.n, first, n, st.k, st.bits)
+		unpackColumns(dst, weights.Need(data), st.n, first, n, st.k, st.bits)
 		return
 	case inAWQ:
-		unpackAWQ(dst, data, st.n, first, n, st.k)
+		unpackAWQ(dst, weights.Need(data), st.n, first, n, st.k)
 		return
 	}
-	data = data[(expert*st.n+first)*size:][:n*size]
+	data = weights.Need(data[(expert*st.n+first)*size:][:n*size])
 	switch {
 	case st.codes == inBytes:
 		copy(dst, data)
@@ -145,6 +145,7 @@ func (w *Quantised) readCodes(st *storage, dst []byte, expert, first, n int) {
 func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
 	t := w.Tensors[st.scales.part]
 	size, rows := t.DType.Bits()/8, to-from
+	weights.Need(t.Data)
 	m.Scales = sized(m.Scales, rows*st.columns)
 	if st.scales.transposed {
 		line := make([]float32, rows)
@@ -160,7 +161,7 @@ func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
 	}
 	if m.Global, m.Divide = 1, st.divide; st.global.part >= 0 {
 		t, global := w.Tensors[st.global.part], make([]float32, 1)
-		decodeFloats(global, t.Data[st.at(st.global, expert, 1)*t.DType.Bits()/8:], t.DType)
+		decodeFloats(global, weights.Need(t.Data)[st.at(st.global, expert, 1)*t.DType.Bits()/8:], t.DType)
 		m.Global = global[0]
 	}
 	if st.zeros.part < 0 {
@@ -184,7 +185,7 @@ func (st *storage) at(f field, expert, size int) int {
 
 // readZeros reads the zero points of rows of scales.
 func (w *Quantised) readZeros(st *storage, zeros []uint8, expert, from, to int) {
-	data, mask := w.Tensors[st.zeros.part].Data, byte(len(st.book.Values)-1)
+	data, mask := weights.Need(w.Tensors[st.zeros.part].Data), byte(len(st.book.Values)-1)
 	switch {
 	case st.zeros.packing == inAWQ:
 		unpackAWQ(zeros, data, st.n, from, to-from, st.columns)
@@ -232,6 +233,7 @@ func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
 // readGroups reads the group index. It returns nil where inputs lie in the order of their groups. compressed-tensors
 // says so by −1, too.
 func (w *Quantised) readGroups(st *storage) []int32 {
+	weights.Need(w.Tensors[st.group].Data)
 	groups, ordered, none := make([]int32, st.k), true, w.layout == packedLayout
 	for k := range groups {
 		g := w.Tensors[st.group].integer(k)

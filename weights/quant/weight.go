@@ -99,7 +99,7 @@ func (w *Weight) ReadRows(buf []byte, first, n int) []byte {
 	if w.Quantised != nil {
 		return w.Quantised.readRows(buf, first, n)
 	}
-	return w.Parts[0].Data[first*size : (first+n)*size : (first+n)*size]
+	return weights.Need(w.Parts[0].Data[first*size : (first+n)*size : (first+n)*size])
 }
 
 // StoreRows turns values, whole rows from first on as ReadRows gives them, into bytes of the parts:

@@ -116,7 +116,7 @@ func fusedWith(weight string) string {
 func rowsOf(t weights.Tensor, first int) func(dst []float32, n int) {
 	f, _ := t.DType.Format()
 	size := t.Shape[1] * t.DType.Bits() / 8
-	return func(dst []float32, n int) { f.Decode(dst, t.Data[(first+n)*size:][:size]) }
+	return func(dst []float32, n int) { f.Decode(dst, weights.Need(t.Data[(first+n)*size:][:size])) }
 }
 
 // arrange makes the files of the target.
@@ -199,6 +199,7 @@ func (t *Target) Check(ctx context.Context, source *weights.Model, workers int) 
 		w, _ := source.Tensor(t.Description.Weights[i].Name)
 		f, _ := w.DType.Format()
 		return weights.Guard(w.File, func() error {
+			weights.Need(w.Data)
 			for at := range w.Len() {
 				if !f.Finite(f.Elem(w.Data, at)) {
 					return &weights.FormatError{File: w.File, Tensor: w.Name, Offset: -1, Msg: fmt.Sprintf("element %d is %v, which no code stands for", at, f.Value(f.Elem(w.Data, at)))}

@@ -73,7 +73,7 @@ func decode(t weights.Tensor) (Part, error) {
 	values := make([]int32, t.Len())
 	bad := -1
 	err := weights.Guard(t.File, func() error {
-		bad = read(values, t.Data)
+		bad = read(values, weights.Need(t.Data))
 		return nil
 	})
 	if err != nil {

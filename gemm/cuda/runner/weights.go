@@ -199,7 +199,7 @@ func decode(d weights.DType, data []byte, n int) ([]float32, error) {
 		return nil, fmt.Errorf("values of type %s are not decoded: store it as BF16, F16 or F32", d)
 	}
 	values := make([]float32, n)
-	err := weights.Guard("a tensor", func() error { format.Decode(values, data); return nil })
+	err := weights.Guard("a tensor", func() error { format.Decode(values, weights.Need(data)); return nil })
 	return values, err
 }
 

@@ -1,0 +1,27 @@
+package fakes3
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// Start serves a store on the loopback address until the test ends, and makes the variables of the environment name the store.
+func Start(t testing.TB, store http.Handler) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(store)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that are cut
+	server.Start()
+	t.Cleanup(server.Close)
+	for name, value := range Environment(server.URL) {
+		t.Setenv(name, value)
+	}
+}
+
+// Environment returns the variables that name a store at a URL.
+func Environment(url string) map[string]string {
+	return map[string]string{"AWS_ENDPOINT_URL": url, "AWS_ENDPOINT_URL_S3": "", "AWS_ACCESS_KEY_ID": Key, "AWS_SECRET_ACCESS_KEY": Secret,
+		"AWS_SESSION_TOKEN": "", "AWS_REGION": "us-east-1", "AWS_PROFILE": "", "AWS_EC2_METADATA_DISABLED": "true"}
+}

@@ -1,0 +1,335 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/transform/card"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Store is a folder of an object store that a conversion writes to. Objects appear whole or not at all. Names are slash-separated
+// and relative to the folder.
+type Store interface {
+	weights.Store
+	// Stat returns an object, and Read its contents of at most most bytes. The absence of an object is fs.ErrNotExist.
+	Stat(ctx context.Context, name string) (weights.Object, error)
+	Read(ctx context.Context, name string, most int64) ([]byte, error)
+	// Write creates or replaces an object. WriteNew returns an fs.ErrExist if there is one.
+	Write(ctx context.Context, name string, data []byte) error
+	WriteNew(ctx context.Context, name string, data []byte) error
+	// Create begins an object of n bytes.
+	Create(ctx context.Context, name string, n int64) weights.Output
+	// Remove removes an object. One that is not there is no error.
+	Remove(ctx context.Context, name string) error
+}
+
+// storePlace is a [place] in an object store. Shards are written where they stay, as nothing can be renamed. The object last is
+// written at the end: without it the folder is no model. What is kept about the parts lies in [weights.PartsFolder].
+type storePlace struct {
+	store Store
+	last  string
+}
+
+// lastOf returns the name of the file that makes the output of a model whole: the index, or without one the config.
+func lastOf(m *weights.Model) string {
+	switch {
+	case m.Index != "":
+		return weights.IndexName
+	case slices.Contains(m.Others, weights.ConfigName):
+		return weights.ConfigName
+	}
+	return plan.ManifestName
+}
+
+// about is the name of a file about the parts.
+func about(name string) string { return weights.PartsFolder + "/" + name }
+
+func (p *storePlace) path(name string) string { return p.store.URL() + "/" + name }
+
+func (p *storePlace) finished(ctx context.Context) (*plan.Manifest, error) {
+	if _, err := p.store.Stat(ctx, p.last); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	js, err := p.store.Read(ctx, plan.ManifestName, bounded.Plan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w (it has no %s)", taken(p.store.URL()), plan.ManifestName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return plan.DecodeManifest(p.path(plan.ManifestName), js)
+}
+
+func (p *storePlace) checkFree(ctx context.Context) error {
+	list, err := p.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if o.Path == about(partsName) {
+			return fs.ErrExist
+		}
+	}
+	if slices.ContainsFunc(list, func(o weights.Object) bool { return o.Path != about(planName) }) {
+		return taken(p.store.URL())
+	}
+	return nil
+}
+
+func (p *storePlace) begun() error { return nil }
+
+func (p *storePlace) read(ctx context.Context, name string) ([]byte, error) {
+	return p.store.Read(ctx, about(name), bounded.Config)
+}
+
+func (p *storePlace) create(ctx context.Context, name string, data []byte) error {
+	err := p.store.WriteNew(ctx, about(name), data)
+	if errors.Is(err, fs.ErrExist) { // perhaps by an attempt whose answer was lost
+		if was, readErr := p.read(ctx, name); readErr == nil && bytes.Equal(was, data) {
+			return nil
+		}
+	}
+	return err
+}
+
+func (p *storePlace) write(ctx context.Context, name string, data []byte) error {
+	return p.store.Write(ctx, about(name), data)
+}
+
+// work and lockFinish lock nothing: stores have no locks. Two calls that write the same part write the same bytes.
+func (p *storePlace) work(int) (work, error)         { return storeWork{p}, nil }
+func (p *storePlace) lockFinish() (io.Closer, error) { return storeWork{p}, nil }
+
+type storeWork struct{ *storePlace }
+
+func (w storeWork) create(ctx context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
+	out := w.store.Create(ctx, filepath.Base(src.Path), int64(len(head))+dataLen)
+	if _, err := out.Write(head); err != nil {
+		out.Abort()
+		return nil, err
+	}
+	return out, nil
+}
+
+func (w storeWork) add(ctx context.Context, shard string) (int64, string, error) {
+	return w.stat(ctx, shard)
+}
+func (w storeWork) Close() error { return nil }
+
+// unwritten knows no more: a store shows what it holds at once.
+func (p *storePlace) unwritten(int) error {
+	return errors.New("is not written: its part has not ended")
+}
+func (p *storePlace) refresh() {}
+
+func (p *storePlace) stat(ctx context.Context, shard string) (int64, string, error) {
+	o, err := p.store.Stat(ctx, shard)
+	return o.Size, o.Version, err
+}
+
+func (p *storePlace) header(ctx context.Context, shard string) (*weights.File, error) {
+	o, err := p.store.Stat(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	return weights.OpenObject(ctx, p.store, o)
+}
+
+func (p *storePlace) digest(ctx context.Context, shard string) (string, error) {
+	o, err := p.store.Stat(ctx, shard)
+	if err != nil {
+		return "", err
+	}
+	return digestOfReader(ctx, io.NewSectionReader(objectAt{ctx, p.store, o}, 0, o.Size), func(int) {})
+}
+
+// objectAt is an object as an [io.ReaderAt].
+type objectAt struct {
+	ctx   context.Context
+	store Store
+	weights.Object
+}
+
+func (o objectAt) ReadAt(b []byte, at int64) (int, error) {
+	if err := o.store.ReadAt(o.ctx, o.Object, b, at); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (p *storePlace) results(ctx context.Context) (names []string, err error) {
+	list, err := p.store.List(ctx)
+	for _, o := range list {
+		if !strings.HasPrefix(o.Path, weights.PartsFolder+"/") {
+			names = append(names, o.Path)
+		}
+	}
+	return names, err
+}
+
+// publish writes the last object when everything else is there.
+func (p *storePlace) publish(ctx context.Context, c *conversion, man *plan.Manifest) error {
+	files := map[string]plan.File{}
+	for _, s := range man.Shards {
+		size, _, err := p.stat(ctx, s.File)
+		if err != nil {
+			return err
+		}
+		files[s.File] = plan.File{Path: s.File, Size: size, SHA256: s.Output}
+	}
+	put := func(name string) error {
+		file, err := p.copyOther(ctx, c, name, name != p.last)
+		files[name] = file
+		return err
+	}
+	for _, name := range c.others() {
+		if err := put(name); err != nil {
+			return err
+		}
+	}
+	text, err := c.card(ctx, "")
+	if err != nil {
+		return err
+	}
+	if text != nil {
+		if err := p.store.Write(ctx, card.Name, text); err != nil {
+			return err
+		}
+		files[card.Name] = plan.File{Path: card.Name, Size: int64(len(text)), SHA256: hex.EncodeToString(digestOf(text))}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		man.Files = append(man.Files, files[name])
+	}
+	js, err := man.Encode()
+	if err != nil {
+		return err
+	}
+	if err := p.store.Write(ctx, plan.ManifestName, js); err != nil || p.last == plan.ManifestName {
+		return err
+	}
+	_, err = p.copyOther(ctx, c, p.last, true)
+	return err
+}
+
+// copyOther describes one of the source's other files, and with write also writes it.
+func (p *storePlace) copyOther(ctx context.Context, c *conversion, name string, write bool) (file plan.File, err error) {
+	from, size, err := c.other(name)
+	if err != nil {
+		return file, err
+	}
+	defer from.Close()
+	sum := sha256.New()
+	var to io.Writer = sum
+	var out weights.Output
+	if write {
+		out = p.store.Create(ctx, name, size)
+		to = io.MultiWriter(out, sum)
+	}
+	n, err := io.Copy(to, from)
+	switch {
+	case err != nil && out != nil:
+		out.Abort()
+	case err == nil && out != nil:
+		err = out.Close()
+	}
+	return plan.File{Path: name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// remove removes parts.json last, because without it nothing tells that the rest may be removed.
+func (p *storePlace) remove(ctx context.Context) error {
+	list, err := p.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if strings.HasPrefix(o.Path, weights.PartsFolder+"/") && o.Path != about(partsName) {
+			if err := p.store.Remove(ctx, o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return p.store.Remove(ctx, about(partsName))
+}
+
+// runStored is [Run] for an object store: a conversion in one part.
+func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Options) (*plan.Manifest, error) {
+	po := PartOptions{Workers: o.Workers, Version: o.Version, Progress: o.Progress, Store: o.Store, Card: o.Card, Folder: o.Folder}
+	f, err := newPartsFolder(out, o.Store, src.Model, p, 1, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if o.Resume { // an earlier call may have come to its end
+		if man, err := f.finishedBefore(ctx); err != nil || man != nil {
+			return man, errors.Join(err, f.remove(ctx))
+		}
+	} else {
+		if _, err := o.Store.Stat(ctx, about(partsName)); err == nil {
+			return nil, weights.FileErrorf(o.Store.URL(), "%w: resume it, or remove the folder", ErrUnfinished)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	js, err := p.Encode()
+	if err == nil {
+		err = f.checkFree(ctx)
+	}
+	if err == nil {
+		err = f.write(ctx, planName, js)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOut) {
+		return nil, Temporary(err, out)
+	}
+	if _, err := runPart(ctx, src, p, out, Part{1, 1}, po); err != nil {
+		return nil, keptInStore(ctx, o.Store, err)
+	}
+	man, _, err := finish(ctx, src, p, out, po)
+	return man, keptInStore(ctx, o.Store, err)
+}
+
+// planName is where a conversion that was not begun in parts keeps its plan.
+const planName = "plan.json"
+
+// UnfinishedIn is [Unfinished] for an object store.
+func UnfinishedIn(ctx context.Context, s Store) (*plan.Plan, error) {
+	js, err := s.Read(ctx, about(planName), bounded.Plan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return plan.Decode(js)
+}
+
+// keptInStore says that an error leaves finished shards behind.
+func keptInStore(ctx context.Context, s Store, err error) error {
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if ctx.Err() == nil {
+		if _, absent := s.Stat(ctx, about(partsName)); absent != nil { // nothing was begun, or the store does not answer
+			return Temporary(err, s.URL())
+		}
+	}
+	return Temporary(resumable{fmt.Errorf("%w: finished shards are kept in %s; resume to continue", err, s.URL())}, s.URL())
+}
+
+// Finished returns the manifest of a finished conversion in an object store; nil if there is none.
+func Finished(ctx context.Context, s Store, m *weights.Model) (*plan.Manifest, error) {
+	return (&storePlace{s, lastOf(m)}).finished(ctx)
+}

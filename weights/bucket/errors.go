@@ -1,0 +1,141 @@
+package bucket
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+const (
+	attemptTime = time.Minute // of one request
+	attempts    = 9           // of a request that fails for now
+
+	longest = 10 * time.Second // pause
+)
+
+// firstPause is the first pause before a request is repeated. It is doubled after every attempt. Tests make it shorter.
+var firstPause = 100 * time.Millisecond
+
+// Error is a request that a store has refused, or that did not reach it.
+type Error struct {
+	URL    string // of the object or folder
+	Code   string // the store's, such as NoSuchBucket; empty without an answer
+	Status int    // HTTP's; 0 without an answer
+	err    error
+	advice string
+	again  bool // may succeed later
+}
+
+func (e *Error) Error() string {
+	what := e.err.Error()
+	if e.Code != "" && !strings.Contains(what, e.Code) {
+		what += " (" + e.Code + ")"
+	}
+	s := e.URL + ": " + strings.TrimSuffix(what, ".")
+	if e.advice != "" {
+		s += ": " + e.advice
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.err }
+
+// Is reports whether the error is that of an object or bucket that is not there, of one that exists, or one after which the same
+// request may succeed ([weights.ErrUnreachable]).
+func (e *Error) Is(target error) bool {
+	switch target {
+	case weights.ErrUnreachable:
+		return e.again
+	case fs.ErrNotExist:
+		return e.Status == http.StatusNotFound && e.Code != "NoSuchUpload"
+	case fs.ErrExist:
+		return e.Status == http.StatusPreconditionFailed || e.Code == "ConditionalRequestConflict"
+	case fs.ErrPermission:
+		return e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized
+	}
+	return false
+}
+
+// Codes of credentials that are no longer valid, and of those that never were.
+var (
+	expired = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
+	refused = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AccessDenied", "AllAccessDisabled", "InvalidSecurity", "NotSignedUp"}
+	moved   = []string{"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException", "InvalidRegion"}
+	busy    = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests",
+		"InternalError", "ServiceUnavailable", "OperationAborted", "BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", "InvalidDigest"}
+)
+
+// wrap describes what a request ended with.
+func (f *Folder) wrap(name string, err error) error {
+	if err == nil || errors.As(err, new(*Error)) {
+		return err
+	}
+	e := &Error{URL: f.url, err: err}
+	if name != "" {
+		e.URL = f.path(name)
+	}
+	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok {
+		e.Code, e.Status = answer.Code, answer.StatusCode
+	}
+	is := func(codes []string) bool { return slices.Contains(codes, e.Code) }
+	switch {
+	case e.Status == 0 && e.Code == "":
+		e.again = !errors.As(err, new(x509.UnknownAuthorityError)) && !errors.As(err, new(x509.HostnameError))
+	case e.Code == "NoSuchBucket":
+		e.advice = fmt.Sprintf("there is no bucket %s: make it first, or name another one", f.bucket)
+	case is(expired):
+		e.again, e.advice = true, "the credentials have expired: renew them, and run the same command again"
+	case is(moved) || e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
+		e.advice = "the bucket is in another region: set AWS_REGION to the bucket's region"
+	case (is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized) && f.worked.Load():
+		e.again, e.advice = true, "requests with these credentials were accepted before: check the credentials and the bucket's policy, and run the same command again"
+	case is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized:
+		e.advice = "check the credentials (AWS_ACCESS_KEY_ID, or AWS_PROFILE) and the bucket's policy"
+	case is(busy) || e.Status == http.StatusTooManyRequests || e.Status >= 500 && e.Status != http.StatusNotImplemented:
+		e.again = true
+	}
+	return e
+}
+
+// repeated reports whether a request is worth repeating at once. Credentials are not mended by repeating.
+func repeated(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.again && e.advice == ""
+}
+
+// retry calls request until it succeeds, fails for good, or has failed too often. Each attempt has a time limit.
+func (f *Folder) retry(ctx context.Context, name string, request func(ctx context.Context) error) error {
+	pause := firstPause
+	for n := 1; ; n++ {
+		attempt, end := context.WithTimeout(ctx, attemptTime)
+		err := request(attempt)
+		end()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			f.worked.Store(true)
+			return nil
+		}
+		if err = f.wrap(name, err); !repeated(err) || n == attempts {
+			return err
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pause = min(2*pause, longest)
+	}
+}

@@ -1,0 +1,5 @@
+package bucket
+
+import "time"
+
+func init() { firstPause = time.Millisecond }

@@ -1,0 +1,123 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// pageKeys is the number of objects that a request lists.
+const pageKeys = 1000
+
+// List returns all objects below the folder, sorted by path.
+func (f *Folder) List(ctx context.Context) (list []weights.Object, err error) {
+	for after := ""; ; {
+		page, err := f.page(ctx, after, pageKeys)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.Contents {
+			if name, ok := strings.CutPrefix(o.Key, f.prefix); ok && name != "" && !strings.HasSuffix(name, "/") {
+				list = append(list, weights.Object{Path: name, Size: o.Size, Version: version(o.ETag)})
+			}
+		}
+		if after = page.NextContinuationToken; !page.IsTruncated || after == "" {
+			return list, nil
+		}
+	}
+}
+
+func (f *Folder) page(ctx context.Context, after string, keys int) (page minio.ListBucketV2Result, err error) {
+	err = f.retry(ctx, "", func(ctx context.Context) error {
+		return ended(ctx, func() (err error) {
+			page, err = f.core.ListObjectsV2(f.bucket, f.prefix, "", after, "", keys)
+			return err
+		})
+	})
+	return page, err
+}
+
+// ended returns what call returns, or ctx's error if that comes first: the library lists without a context.
+func ended(ctx context.Context, call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func version(etag string) string { return strings.Trim(etag, `"`) }
+
+// ReadAt fills p from byte at of an object on. A connection that is cut is continued at the byte where it ended. If the object has
+// another version by now, that is an error.
+func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	got := 0
+	return f.retry(ctx, o.Path, func(ctx context.Context) error {
+		var options minio.GetObjectOptions
+		if err := options.SetRange(at+int64(got), at+int64(len(p))-1); err != nil {
+			return err
+		}
+		if o.Version != "" {
+			if err := options.SetMatchETag(o.Version); err != nil {
+				return err
+			}
+		}
+		body, info, _, err := f.core.GetObject(ctx, f.bucket, f.key(o.Path), options)
+		if err != nil {
+			if minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed {
+				return &Error{URL: f.path(o.Path), err: fmt.Errorf("has changed while it was read"), advice: "run the command again"}
+			}
+			return err
+		}
+		defer body.Close()
+		if o.Version != "" && version(info.ETag) != o.Version {
+			return &Error{URL: f.path(o.Path), err: fmt.Errorf("has changed while it was read"), advice: "run the command again"}
+		}
+		n, err := io.ReadFull(body, p[got:])
+		got += n
+		if err != nil {
+			return fmt.Errorf("the connection was cut at byte %d: %w", at+int64(got), err)
+		}
+		return nil
+	})
+}
+
+// Stat returns an object. Its absence is fs.ErrNotExist.
+func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err error) {
+	err = f.retry(ctx, name, func(ctx context.Context) error {
+		info, err := f.core.StatObject(ctx, f.bucket, f.key(name), minio.StatObjectOptions{})
+		o = weights.Object{Path: name, Size: info.Size, Version: version(info.ETag)}
+		return err
+	})
+	return o, err
+}
+
+// Read returns an object of at most most bytes. Its absence is fs.ErrNotExist.
+func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte, err error) {
+	err = f.retry(ctx, name, func(ctx context.Context) error {
+		body, info, _, err := f.core.GetObject(ctx, f.bucket, f.key(name), minio.GetObjectOptions{})
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		if info.Size > most {
+			return &Error{URL: f.path(name), err: fmt.Errorf("has %d bytes, and lowtoggle reads at most %d MiB of it", info.Size, most>>20)}
+		}
+		data = make([]byte, info.Size)
+		_, err = io.ReadFull(body, data)
+		return err
+	})
+	return data, err
+}

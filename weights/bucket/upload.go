@@ -1,0 +1,231 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/minio/minio-go/v7"
+)
+
+const (
+	leastPart   = 8 << 20 // bytes of a part of an upload
+	mostParts   = 10_000  // that S3 allows
+	partsAtOnce = 3       // parts that are sent at a time
+)
+
+// upload is an object that is being written, in parts of equal size. The object appears at Close.
+type upload struct {
+	ctx   context.Context
+	end   context.CancelFunc
+	f     *Folder
+	name  string
+	id    string // of the upload; empty before the first part
+	nonce string // tells this upload's object from another one of the same name
+	size  int64  // bytes of a part
+	want  int64  // bytes of the object
+	wrote int64
+	part  []byte // that is being filled
+	free  chan []byte
+	sent  sync.WaitGroup
+
+	mu    sync.Mutex
+	parts []minio.CompletePart
+	err   error // first one of a part
+}
+
+// Create begins an object of n bytes. It holds at most four parts of it in memory: 32 MiB, more for objects above 80 GB.
+func (f *Folder) Create(ctx context.Context, name string, n int64) weights.Output {
+	ctx, end := context.WithCancel(ctx)
+	u := &upload{ctx: ctx, end: end, f: f, name: name, nonce: rand.Text(), want: n, size: max(leastPart, (n/mostParts>>20+1)<<20), free: make(chan []byte, partsAtOnce+1)}
+	for range partsAtOnce + 1 {
+		u.free <- nil // allocated at its first use
+	}
+	return u
+}
+
+// Write appends data.
+func (u *upload) Write(p []byte) (int, error) {
+	total := len(p)
+	for len(p) > 0 {
+		if u.part == nil {
+			if err := u.next(); err != nil {
+				return total - len(p), err
+			}
+		}
+		n := min(len(p), cap(u.part)-len(u.part))
+		u.part = append(u.part, p[:n]...)
+		u.wrote += int64(n)
+		p = p[n:]
+		if len(u.part) == cap(u.part) && u.want > u.size {
+			if err := u.send(); err != nil {
+				return total - len(p), err
+			}
+		}
+	}
+	return total, nil
+}
+
+// next takes an empty buffer.
+func (u *upload) next() error {
+	if u.wrote >= u.want {
+		return fmt.Errorf("%s: more than %d bytes are written", u.f.path(u.name), u.want)
+	}
+	select {
+	case u.part = <-u.free:
+	case <-u.ctx.Done():
+		return u.failed()
+	}
+	if u.part == nil {
+		u.part = make([]byte, 0, min(u.size, u.want))
+	}
+	u.part = u.part[:0]
+	return u.failed()
+}
+
+// failed returns the first error of a part, or that of the context.
+func (u *upload) failed() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.err != nil {
+		return u.err
+	}
+	return u.ctx.Err()
+}
+
+// send sends the part that is full.
+func (u *upload) send() error {
+	if u.id == "" {
+		if err := u.begin(); err != nil {
+			return err
+		}
+	}
+	part, number := u.part, int((u.wrote+u.size-1)/u.size)
+	u.part = nil
+	u.sent.Go(func() {
+		done, err := u.sendPart(part, number)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if err == nil {
+			u.parts = append(u.parts, done)
+		} else if u.err == nil {
+			u.err = err
+			u.end()
+		}
+		u.free <- part
+	})
+	return nil
+}
+
+// nonceKey is where an object's metadata say which upload made it.
+const nonceKey = "Lowtoggle-Upload"
+
+func (u *upload) options() minio.PutObjectOptions {
+	o := minio.PutObjectOptions{ContentType: "application/octet-stream", UserMetadata: map[string]string{nonceKey: u.nonce}}
+	return o
+}
+
+func (u *upload) begin() error {
+	o := u.options()
+	if !u.f.google {
+		o.UserMetadata["X-Amz-Checksum-Algorithm"] = "CRC32C"
+	}
+	return u.f.retry(u.ctx, u.name, func(ctx context.Context) (err error) {
+		u.id, err = u.f.core.NewMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), o)
+		return err
+	})
+}
+
+func (u *upload) sendPart(data []byte, number int) (minio.CompletePart, error) {
+	done := minio.CompletePart{PartNumber: number}
+	o := minio.PutObjectPartOptions{DisableContentSha256: true}
+	if u.f.google {
+		sum := md5.Sum(data)
+		o.Md5Base64 = base64.StdEncoding.EncodeToString(sum[:])
+	} else {
+		done.ChecksumCRC32C = crc(data)
+		o.CustomHeader = http.Header{"X-Amz-Checksum-Crc32c": {done.ChecksumCRC32C}}
+	}
+	err := u.f.retry(u.ctx, u.name, func(ctx context.Context) error {
+		part, err := u.f.core.PutObjectPart(ctx, u.f.bucket, u.f.key(u.name), u.id, number, bytes.NewReader(data), int64(len(data)), o)
+		done.ETag = part.ETag
+		return err
+	})
+	return done, err
+}
+
+// Close sends the rest and makes the object appear. Data that is missing is an error, and the object does not appear.
+func (u *upload) Close() error {
+	if u.wrote != u.want {
+		u.Abort()
+		return fmt.Errorf("%s: %d bytes are written where %d are promised", u.f.path(u.name), u.wrote, u.want)
+	}
+	if u.want <= u.size {
+		defer u.end()
+		return u.f.put(u.ctx, u.name, u.part, u.options())
+	}
+	var err error
+	if len(u.part) > 0 {
+		err = u.send()
+	}
+	u.sent.Wait()
+	if err == nil {
+		err = u.failed()
+	}
+	if err == nil {
+		err = u.complete()
+	}
+	if err != nil {
+		u.Abort()
+	}
+	u.end()
+	return err
+}
+
+// complete makes one object of the parts. If the answer to an earlier attempt was lost, the upload is gone and the object is there.
+func (u *upload) complete() error {
+	slices.SortFunc(u.parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
+	again := false
+	return u.f.retry(u.ctx, u.name, func(ctx context.Context) error {
+		_, err := u.f.core.CompleteMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), u.id, u.parts, minio.PutObjectOptions{})
+		if again && minio.ToErrorResponse(err).Code == "NoSuchUpload" {
+			var made minio.ObjectInfo
+			missing := u.f.retry(ctx, u.name, func(ctx context.Context) (err error) {
+				made, err = u.f.core.StatObject(ctx, u.f.bucket, u.f.key(u.name), minio.StatObjectOptions{})
+				return err
+			})
+			if missing == nil && made.Size == u.want && made.UserMetadata[nonceKey] == u.nonce {
+				return nil
+			}
+		}
+		again = true
+		return err
+	})
+}
+
+// abortTime is how long Abort may take.
+const abortTime = 5 * time.Second
+
+// Abort gives up and removes the parts, if the store answers. A lifecycle rule of the bucket removes what is left otherwise.
+func (u *upload) Abort() {
+	u.end()
+	u.sent.Wait()
+	if u.id == "" {
+		return
+	}
+	ctx, end := context.WithTimeout(context.WithoutCancel(u.ctx), abortTime)
+	defer end()
+	err := u.f.core.AbortMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), u.id)
+	if err == nil || errors.As(err, new(minio.ErrorResponse)) {
+		u.id = ""
+	}
+}

@@ -1,0 +1,47 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// Write creates or replaces an object.
+func (f *Folder) Write(ctx context.Context, name string, data []byte) error {
+	return f.put(ctx, name, data, minio.PutObjectOptions{})
+}
+
+// WriteNew creates an object. If there is one, the error is fs.ErrExist, as far as the store can tell.
+func (f *Folder) WriteNew(ctx context.Context, name string, data []byte) error {
+	var options minio.PutObjectOptions
+	options.SetMatchETagExcept("*")
+	return f.put(ctx, name, data, options)
+}
+
+func (f *Folder) put(ctx context.Context, name string, data []byte, options minio.PutObjectOptions) error {
+	options.ContentType, options.DisableContentSha256 = "application/octet-stream", true // the body has an MD5
+	sum := md5.Sum(data)
+	return f.retry(ctx, name, func(ctx context.Context) error {
+		_, err := f.core.PutObject(ctx, f.bucket, f.key(name), bytes.NewReader(data), int64(len(data)), base64.StdEncoding.EncodeToString(sum[:]), "", options)
+		return err
+	})
+}
+
+// Remove removes an object. One that is not there is no error.
+func (f *Folder) Remove(ctx context.Context, name string) error {
+	return f.retry(ctx, name, func(ctx context.Context) error {
+		return f.core.RemoveObject(ctx, f.bucket, f.key(name), minio.RemoveObjectOptions{})
+	})
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// crc is a CRC-32C as S3 writes it.
+func crc(data []byte) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
+}

@@ -1,0 +1,83 @@
+package weights
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+)
+
+// place is where a model lies: on a disk, or in an object store. Names are slash-separated and relative to it. Of a name that
+// is not there, the error is fs.ErrNotExist.
+type place interface {
+	// list returns all files below the folder, sorted.
+	list() ([]string, error)
+	// path returns what a file is called in messages.
+	path(name string) string
+	// read returns a file of at most most bytes.
+	read(name string, most int64) ([]byte, error)
+	// reader reads a file from its start.
+	reader(name string) (io.ReadCloser, error)
+	// size returns a file's length in bytes.
+	size(name string) (int64, error)
+	// open opens safetensors files.
+	open(names []string) ([]*File, error)
+}
+
+// disk is a folder on a disk.
+type disk string
+
+func (d disk) list() ([]string, error) { return listFiles(string(d)) }
+
+func (d disk) path(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+
+func (d disk) read(name string, most int64) ([]byte, error) {
+	return bounded.ReadFile(d.path(name), most)
+}
+
+func (d disk) reader(name string) (io.ReadCloser, error) { return os.Open(d.path(name)) }
+
+func (d disk) size(name string) (int64, error) {
+	st, err := os.Stat(d.path(name))
+	if err != nil {
+		return 0, err
+	}
+	if !st.Mode().IsRegular() {
+		return 0, FileErrorf(d.path(name), "is not a regular file")
+	}
+	return st.Size(), nil
+}
+
+func (d disk) open(names []string) (files []*File, err error) {
+	for _, name := range names {
+		f, err := OpenFile(d.path(name))
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// Path returns what a file of the model's folder is called in messages: its path, or its URL. name is slash-separated and
+// relative to [Model.Dir].
+func (m *Model) Path(name string) string { return m.place.path(name) }
+
+// ReadFile reads a file of at most most bytes in the model's folder. Its absence is fs.ErrNotExist.
+func (m *Model) ReadFile(name string, most int64) ([]byte, error) { return m.place.read(name, most) }
+
+// Reader reads a file of the model's folder from its start. Its absence is fs.ErrNotExist.
+func (m *Model) Reader(name string) (io.ReadCloser, error) { return m.place.reader(name) }
+
+// FileSize returns the length in bytes of a file in the model's folder. Its absence is fs.ErrNotExist.
+func (m *Model) FileSize(name string) (int64, error) { return m.place.size(name) }
+
+// OnDisk reports whether the model lies on a disk, not in an object store.
+func (m *Model) OnDisk() bool {
+	_, ok := m.place.(disk)
+	return ok
+}

@@ -1,0 +1,263 @@
+package weights
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// The data of a file in an object store has addresses from the start, and memory only while it is in use. Need reads the
+// blocks that are missing. A block may be dropped once every Guard has ended that began before the block was last needed,
+// because no other code may read mapped memory. So callers need not say when they are done.
+
+const (
+	blockBytes   = 256 << 10 // are read and dropped as a whole
+	requestBytes = 4 << 20   // most bytes of one request
+	aheadBytes   = 24 << 20  // read ahead of a caller that reads in order
+	mostRequests = 8         // at a time
+	spareBytes   = 40 << 20  // kept beside the largest tensor
+)
+
+// remote is the memory of a file in a store.
+type remote struct {
+	ctx    context.Context
+	end    context.CancelFunc
+	memory []byte
+	read   func(ctx context.Context, p []byte, at int64) error
+	blocks map[int]*block // those that have memory, or are being read
+	big    int64          // bytes of the largest tensor
+	next   int            // the block after the last one that was needed
+	busy   sync.WaitGroup
+}
+
+// block is a piece of a file.
+type block struct {
+	of     *remote
+	number int
+	stamp  uint64        // when it was last needed
+	ready  chan struct{} // closed once it is read, or could not be
+	err    error
+	place  *list.Element // in the pager's list, once it is read
+}
+
+// pager holds the blocks of all files.
+type pager struct {
+	mu     sync.Mutex
+	files  []*remote      // by address
+	clock  uint64         // counts calls of Need
+	guards map[uint64]int // guards that run, by the time at which they began
+	read   list.List      // blocks that are read, the one that was needed last at the end
+	held   int64          // bytes of all blocks
+	room   chan struct{}  // for requests
+}
+
+var pages = pager{guards: map[uint64]int{}, room: make(chan struct{}, mostRequests)}
+
+// remotes is the number of open files in stores. While it is 0, Need and Guard have nothing to do.
+var remotes atomic.Int64
+
+// newRemote reserves addresses for a file.
+func newRemote(ctx context.Context, size int64, read func(ctx context.Context, p []byte, at int64) error) (*remote, error) {
+	if size > math.MaxInt-blockBytes {
+		return nil, errors.New("is larger than this system's addresses")
+	}
+	memory, err := reserveAddresses(int(size))
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithCancel(ctx)
+	r := &remote{ctx: ctx, end: end, memory: memory, read: read, blocks: map[int]*block{}, next: -1}
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	at, _ := pages.find(r.from())
+	pages.files = slices.Insert(pages.files, at, r)
+	remotes.Add(1)
+	return r, nil
+}
+
+// find is a binary search for the file whose memory begins at an address.
+func (p *pager) find(address uintptr) (int, bool) {
+	return slices.BinarySearchFunc(p.files, address, func(r *remote, address uintptr) int { return cmp.Compare(r.from(), address) })
+}
+
+func (r *remote) from() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(r.memory))) }
+
+// close ends all reading, and gives the addresses back.
+func (r *remote) close() error {
+	r.end()
+	r.busy.Wait()
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	for _, b := range r.blocks {
+		pages.held -= int64(len(b.memory()))
+		pages.read.Remove(b.place)
+	}
+	r.blocks = nil
+	pages.files = slices.DeleteFunc(pages.files, func(f *remote) bool { return f == r })
+	remotes.Add(-1)
+	return unmap(r.memory)
+}
+
+// span is the memory of the blocks [first, end).
+func (r *remote) span(first, end int) []byte {
+	return r.memory[first*blockBytes : min(end*blockBytes, len(r.memory))]
+}
+
+func (b *block) memory() []byte { return b.of.span(b.number, b.number+1) }
+
+// Need returns b once its bytes are in memory. b is a piece of a tensor's Data. Of files on a disk Need does nothing. The data of
+// a model in an object store may only be read after Need, and within the same [Guard], which returns the error of reading.
+func Need(b []byte) []byte {
+	if remotes.Load() == 0 || len(b) == 0 {
+		return b
+	}
+	for _, part := range pages.request(uintptr(unsafe.Pointer(unsafe.SliceData(b))), len(b)) {
+		<-part.ready
+		if part.err != nil {
+			panic(needFailed{part.err})
+		}
+	}
+	return b
+}
+
+// needFailed is a panic of Need, of which Guard makes an error.
+type needFailed struct{ err error }
+
+// request starts reading the blocks of n bytes that are missing, and some that follow if the caller reads in order. It returns
+// the blocks to wait for.
+func (p *pager) request(address uintptr, n int) (wait []*block) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, exact := p.find(address)
+	if !exact {
+		at--
+	}
+	if at < 0 || address-p.files[at].from() >= uintptr(len(p.files[at].memory)) {
+		return nil // memory of another kind
+	}
+	r := p.files[at]
+	start := int(address - r.from())
+	first, last := start/blockBytes, (start+n-1)/blockBytes
+	p.clock++
+	end := last
+	if first <= r.next && r.next <= last+1 {
+		end = r.ahead(last)
+	}
+	r.next = last + 1
+	var missing []*block
+	for n := first; n <= end; n++ {
+		b := r.blocks[n]
+		if b == nil {
+			b = &block{of: r, number: n, ready: make(chan struct{})}
+			r.blocks[n] = b
+			missing = append(missing, b)
+		}
+		b.stamp = p.clock
+		if b.place != nil {
+			p.read.MoveToBack(b.place)
+		} else if n <= last {
+			wait = append(wait, b)
+		}
+		if len(missing) > 0 && (n == end || len(missing) == requestBytes/blockBytes || r.blocks[n+1] != nil) {
+			p.start(r, missing)
+			missing = nil
+		}
+	}
+	return wait
+}
+
+// ahead returns the last block to read ahead of a caller that needs the block last. It returns last while there are enough, so
+// that requests are large.
+func (r *remote) ahead(last int) int {
+	end := min(last+aheadBytes/blockBytes, (len(r.memory)-1)/blockBytes)
+	if near := min(last+(aheadBytes-requestBytes)/blockBytes, end); r.blocks[near] != nil {
+		return last
+	}
+	return end
+}
+
+// start reads blocks that follow each other.
+func (p *pager) start(r *remote, blocks []*block) {
+	first := blocks[0].number
+	span := r.span(first, first+len(blocks))
+	p.held += int64(len(span))
+	p.shrink()
+	r.busy.Go(func() {
+		err := p.fill(r, span, int64(first)*blockBytes)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err != nil {
+			p.held -= int64(len(span))
+		}
+		for _, b := range blocks {
+			if b.err = err; err != nil {
+				delete(r.blocks, b.number)
+			} else {
+				b.place = p.read.PushBack(b)
+			}
+			close(b.ready)
+		}
+	})
+}
+
+// fill reads bytes of a file into their memory.
+func (p *pager) fill(r *remote, span []byte, at int64) error {
+	select {
+	case p.room <- struct{}{}:
+		defer func() { <-p.room }()
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+	if err := commit(span); err != nil {
+		return err
+	}
+	if err := r.read(r.ctx, span, at); err != nil {
+		return errors.Join(err, decommit(span))
+	}
+	return readOnly(span)
+}
+
+// shrink drops blocks that nobody can be reading until the others fit into memory.
+func (p *pager) shrink() {
+	most, oldest := int64(spareBytes), uint64(math.MaxUint64)
+	for _, r := range p.files {
+		most = max(most, spareBytes+r.big)
+	}
+	for began := range p.guards {
+		oldest = min(oldest, began)
+	}
+	for e := p.read.Front(); e != nil && p.held > most; {
+		b := e.Value.(*block)
+		e = e.Next()
+		if b.stamp > oldest {
+			continue
+		}
+		if decommit(b.memory()) != nil {
+			continue
+		}
+		p.read.Remove(b.place)
+		delete(b.of.blocks, b.number)
+		p.held -= int64(len(b.memory()))
+	}
+}
+
+// enter notes that a guard begins. The result notes its end.
+func (p *pager) enter() (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began := p.clock
+	p.guards[began]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.guards[began]--; p.guards[began] == 0 {
+			delete(p.guards, began)
+		}
+	}
+}
