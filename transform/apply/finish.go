@@ -119,7 +119,7 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 func (f *partsFolder) readParts(ctx context.Context) error {
 	was, err := f.was(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no part has been begun there: run the parts first, with --part", f.dir)
+		return fmt.Errorf("%s: no part has been started there: run the parts first, with --part", f.dir)
 	}
 	f.Parts = was.Parts
 	return errors.Join(err, Part{1, f.Parts}.Check())
@@ -194,7 +194,7 @@ func (f *partsFolder) onlyKnown(ctx context.Context, m *weights.Model) error {
 	for _, name := range names {
 		shard := slices.ContainsFunc(m.Files(), func(file *weights.File) bool { return filepath.Base(file.Path) == name })
 		if !shard && name != plan.ManifestName && name != card.Name && !slices.Contains(m.Others, name) {
-			return fmt.Errorf("%s: is no file of this conversion: move it away and finish again", f.path(name))
+			return fmt.Errorf("%s: is not a file of this conversion: move it away and finish again", f.path(name))
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 			faulty := fakes3.NewFaulty(store, 1, 0.3, fault)
 			fakes3.Start(t, faulty)
 			f := open(t, "s3://models/folder")
-			for name, data := range map[string][]byte{"empty": {}, "small": random(1000), "part": random(8 << 20), "parts": random(25<<20 + 5)} {
+			for name, data := range map[string][]byte{"empty": {}, "small": random(1000), "part": random(8 << 20), "parts": random(17<<20 + 5)} {
 				ok(t, upload(f, name, data))
 				if got := store.Objects("models", "folder/")[name]; got != string(data) {
 					t.Errorf("%s: %d bytes were written, not %d, or others", name, len(got), len(data))
