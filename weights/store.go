@@ -211,8 +211,8 @@ func OpenObject(ctx context.Context, s Store, o Object) (*File, error) {
 	return f, nil
 }
 
-// IsURL reports whether a path names a place in an object store, such as s3://bucket/folder.
+// IsURL reports whether a path names a place in an object store, such as s3://bucket/folder. Addresses of web pages do not.
 func IsURL(name string) bool {
 	scheme, _, ok := strings.Cut(name, "://")
-	return ok && scheme != "" && !strings.ContainsAny(scheme, `/\.`)
+	return ok && scheme != "http" && scheme != "https" && scheme != "" && !strings.ContainsAny(scheme, `/\.`)
 }
