@@ -79,6 +79,11 @@ func TestPredictDequantised(t *testing.T) {
 	if !(both.Relative < units.Relative && units.Relative < memory.Relative && memory.Relative < all.Relative) {
 		t.Errorf("zeros everywhere %v, in the units %v, in memory %v, nowhere %v", both.Relative, units.Relative, memory.Relative, all.Relative)
 	}
+	for _, r := range []cost.Prediction{both, units, memory, all} {
+		if width := r.Interval[1] - r.Interval[0]; width > 0.2 { // about 0.15 where units and memory both have zeros
+			t.Errorf("%v of %v: the interval is as wide as the prediction itself", r.Relative, r.Interval)
+		}
+	}
 	if both.Joules != nil || both.Relative < 1-shares.FewOperands-shares.Codes {
 		t.Errorf("%+v", both)
 	}

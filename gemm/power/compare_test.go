@@ -350,6 +350,16 @@ func TestHeldDown(t *testing.T) {
 	}
 }
 
+// TestDroppedVariants: a variant without blocks makes a result invalid only if its blocks were dropped.
+func TestDroppedVariants(t *testing.T) {
+	for dropped, valid := range map[int]bool{0: true, 1: false} {
+		r := Result{Null: Comparison{Interval: []float64{0.99, 1.01}}, Variants: []Comparison{{Dropped: dropped}}}
+		if r.validate(); (len(r.Invalid) == 0) != valid {
+			t.Errorf("%d dropped: %q", dropped, r.Invalid)
+		}
+	}
+}
+
 func TestTimeIsKept(t *testing.T) {
 	r := compare(t, DefaultSim(), Options{Precision: 1e-6, Time: 90 * time.Second}, 500, 505)
 	if r.Stopped != "time" || r.Seconds > 90 || r.Seconds < 75 {

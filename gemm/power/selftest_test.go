@@ -134,3 +134,26 @@ func TestHostClock(t *testing.T) {
 		t.Error("the clock stands still")
 	}
 }
+
+// TestNoResponse: a sensor without changes at idle, with few during the step, or with the same power in both has no response.
+func TestNoResponse(t *testing.T) {
+	at := func(values ...float64) (list trace) {
+		for i, v := range values {
+			list = append(list, reading{time.Duration(i) * 100 * time.Millisecond, v})
+		}
+		return list
+	}
+	steps := at(100, 300, 500, 500, 500, 500)
+	for name, r := range map[string]*Response{
+		"none at idle": trace(nil).response(steps, 0),
+		"few":          at(60).response(steps[:4], 0),
+		"no step":      at(500).response(steps, 0),
+	} {
+		if r != nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := at(60).response(steps[:5], 0); r == nil || r.Update != 0.1 || r.Rise != 0.2 {
+		t.Errorf("response %+v", r)
+	}
+}

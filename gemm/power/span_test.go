@@ -72,3 +72,41 @@ func TestLiveSimTimes(t *testing.T) {
 		}
 	})
 }
+
+// slowClock counts from 0; the sleep that begins at late takes 40 ms longer.
+type slowClock struct {
+	Clock
+	now, late time.Duration
+}
+
+func (c *slowClock) Now() time.Duration { return c.now }
+
+func (c *slowClock) Sleep(_ context.Context, d time.Duration) error {
+	if c.now == c.late {
+		d += 40 * time.Millisecond
+	}
+	c.now += d
+	return nil
+}
+
+// stepping is a card whose counter steps every 100 ms of a clock.
+type stepping struct {
+	Card
+	clock Clock
+}
+
+func (s stepping) Energy() (uint64, error) {
+	return uint64(s.clock.Now() / (100 * time.Millisecond)), nil
+}
+
+// TestLateStepIsSkipped: a step that falls into a slow reading has an unknown time, so the next step is taken.
+func TestLateStepIsSkipped(t *testing.T) {
+	for late, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 100, 80 * time.Millisecond: 200} {
+		c := &slowClock{late: late}
+		w := watcher{card: stepping{clock: c}, clock: c}
+		e, at, err := w.step(t.Context())
+		if want *= time.Millisecond; err != nil || at != want || e != uint64(want/(100*time.Millisecond)) {
+			t.Errorf("late at %v: step %d at %v (%v), want one at %v", late, e, at, err, want)
+		}
+	}
+}

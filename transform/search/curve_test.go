@@ -44,6 +44,17 @@ func modelOf(t *testing.T, m *weights.Model, h program.Hessians, choices ...pass
 	return model
 }
 
+// An input frees weights only in linear layers of a known model.
+func TestFreedNeedsALinearLayer(t *testing.T) {
+	m := testmodel.Tiny(t, "llama-tiny", 0)
+	model := modelOf(t, m, testmodel.HessiansOf(t, m), pass.Choice{Pass: pass.Prune})
+	for name, want := range map[string]bool{"no.such.weight": false, "model.norm.weight": false, "model.layers.0.mlp.down_proj.weight": true} {
+		if freed := model.Freed(name); (freed > 0) != want {
+			t.Errorf("%s frees %v", name, freed)
+		}
+	}
+}
+
 // A layer's curve begins with the layer as it is, and its points are what their steps come to.
 func TestCurvesAreWhatStepsComeTo(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {

@@ -93,7 +93,10 @@ func TestTargetErrors(t *testing.T) {
 	testmodel.OK(t, os.Remove(filepath.Join(bare, "config.json")))
 	unknown := testmodel.Folder(t, llama, synth.Options{})
 	testmodel.OK(t, os.WriteFile(filepath.Join(unknown, "config.json"), []byte(`{"model_type": "abacus"}`), 0o666))
+	broken := testmodel.Folder(t, llama, synth.Options{})
+	testmodel.OK(t, os.WriteFile(filepath.Join(broken, "config.json"), []byte(`{"model_type": "llama", "quantization_config": 5}`), 0o666))
 	for dir, want := range map[string]string{
+		broken:  "quantization_config",
 		narrow:  "36 inputs, which groups of 128 do not divide (format int4): choose a format without groups",
 		bare:    "needs a config.json",
 		unknown: "which layers to quantise is not known",

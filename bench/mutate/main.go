@@ -1,0 +1,140 @@
+// Command mutate breaks the code of the module's laws, one place at a time, and runs the tests: a mutant that no test notices
+// shows a law that nothing holds.
+//
+//	go run ./bench/mutate -group cost -n 60 -seed 1 -o bench/results/mutants/cost.json
+//	go run ./bench/mutate -group cost -list            # every mutant
+//	go run ./bench/mutate -survivors bench/results/mutants/cost.json
+//
+// Mutants are arithmetic, comparisons, constants, swapped arguments and indices, and errors that are ignored. A sample is drawn
+// by the seed. Each mutant is compiled with go test -overlay, so no source is ever changed; rapid leaves the inputs of failures in
+// testdata/rapid, which git ignores. A mutant that does not compile is replaced by the next. The short tests of its package
+// run first. If they pass, all tests of the package run, and then those of the packages that hold its laws. A record that is
+// there is continued; -survivors runs those of a record again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// groups are the packages that laws are tested in, with the packages whose tests hold laws of theirs.
+var groups = map[string]struct{ packages, laws []string }{
+	"weights": {[]string{"weights", "weights/quant", "weights/quantise", "weights/tokens", "weights/synth", "internal/codebytes"},
+		[]string{"weights/quant", "weights/arch", "transform/program"}},
+	"transform": {[]string{"transform/order", "transform/rounding", "transform/program", "transform/pass", "transform/verify", "transform/search", "transform/plan"},
+		[]string{"transform/pass", "transform"}},
+	"cost":  {[]string{"cost", "cost/pattern", "cost/nnls", "cost/arith", "cost/component"}, []string{"cost", "bench/probe"}},
+	"power": {[]string{"gemm/power"}, []string{"gemm/measure", "gemm/sweep"}},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	name := flags.String("group", "", "weights, transform, cost or power")
+	count := flags.Int("n", 60, "mutants")
+	seed := flags.Uint64("seed", 1, "chooses the mutants")
+	output := flags.String("o", "", "add to the record in this file")
+	again := flags.String("survivors", "", "run the survivors of this record again")
+	list := flags.Bool("list", false, "print all mutants, and run nothing")
+	short := flags.Bool("short", false, "run only the short tests of a mutant's package; run the survivors again later")
+	length := flags.Duration("for", 24*time.Hour, "begin no mutant after this time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%s: unexpected argument", flags.Arg(0))
+	}
+	path := *output
+	if *again != "" {
+		path = *again
+	}
+	rec, err := readRecord(path)
+	if err != nil {
+		return err
+	}
+	if *again != "" {
+		*name, *seed, *count = rec.Group, rec.Seed, rec.Asked
+	}
+	group, ok := groups[*name]
+	if !ok {
+		return fmt.Errorf("-group %q: give weights, transform, cost or power", *name)
+	}
+	var all []mutant
+	for _, pkg := range group.packages {
+		found, err := mutants(pkg)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	if *list {
+		for _, m := range all {
+			fmt.Println(m)
+		}
+		return nil
+	}
+	if rec.Group != "" && (rec.Group != *name || rec.Seed != *seed) {
+		return fmt.Errorf("%s holds mutants of %s by seed %d: give another file", path, rec.Group, rec.Seed)
+	}
+	rec.Group, rec.Seed, rec.Asked, rec.Possible = *name, *seed, max(*count, rec.Asked), len(all)
+	rec.Command = "mutate " + strings.Join(args, " ")
+	r := rand.New(rand.NewPCG(*seed, 0))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	t := &tester{short: *short, laws: group.laws, baseline: map[string]time.Duration{}}
+	begin := time.Now()
+	for _, m := range all {
+		if *again == "" && len(rec.Mutants) >= *count || time.Since(begin) > *length {
+			break
+		}
+		if m.symmetric {
+			continue
+		}
+		at := slices.IndexFunc(rec.Mutants, func(o outcome) bool { return o.mutant.same(m) })
+		switch {
+		case *again != "" && (at < 0 || rec.Mutants[at].Killed):
+			continue
+		case *again == "" && (at >= 0 || slices.ContainsFunc(rec.NotCompiled, m.same)):
+			continue
+		}
+		o, err := t.try(ctx, m)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o == nil:
+			rec.NotCompiled = append(rec.NotCompiled, m)
+		case at >= 0:
+			rec.Mutants[at] = *o
+		default:
+			rec.Mutants = append(rec.Mutants, *o)
+		}
+		if o != nil {
+			fmt.Println(o)
+		}
+		if path != "" {
+			if err := rec.write(path); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println(rec.summary())
+	return nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const planted = `package p
+
+import "fmt"
+
+const most = 4
+
+func Sum(rows, cols int, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	n := rows + most*cols
+	if n <= -1 || cols == 5.0 {
+		return n, fmt.Errorf("%d of %d", n+1, 7)
+	}
+	return area(rows, cols), nil
+}
+
+func area(a, b int) int { return a - b + len("x"+"y") }
+`
+
+// TestMutants: each kind of change is found, and none in messages and joined texts.
+func TestMutants(t *testing.T) {
+	list, err := inFile("p", "p/p.go", []byte(planted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, m := range list {
+		have = append(have, m.Kind+": "+m.Was+" → "+m.Becomes)
+		if planted[m.offset:m.offset+len(m.Was)] != m.Was {
+			t.Errorf("%s lies elsewhere", m)
+		}
+	}
+	want := []string{
+		"constant: 4 → 5",
+		"error: err != nil → err != nil && false", "constant: 0 → 1",
+		"arithmetic: + → -", "arithmetic: * → /",
+		"comparison: || → &&", "comparison: <= → <", "comparison: <= → >", "constant: 1 → 2", "comparison: == → !=", "constant: 5.0 → (5.0 * 1.25)",
+		"axis: rows, cols → cols, rows",
+		"arithmetic: + → -", "arithmetic: - → +",
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSurvivorsAreExplained: every survivor of the records has a reason, and every reason a survivor.
+func TestSurvivorsAreExplained(t *testing.T) {
+	const folder = "../results/mutants/"
+	var explained []struct {
+		mutant
+		Reason string
+	}
+	js, err := os.ReadFile(folder + "equivalent.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(js, &explained); err != nil {
+		t.Fatal(err)
+	}
+	used := make([]bool, len(explained))
+	for group := range groups {
+		r, err := readRecord(folder + group + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range r.Mutants {
+			if o.Killed {
+				continue
+			}
+			found := false
+			for i, x := range explained {
+				if x.File == o.File && x.Text == o.Text && x.Was == o.Was && x.Becomes == o.Becomes && x.Reason != "" {
+					found, used[i] = true, true
+				}
+			}
+			if !found {
+				t.Errorf("%s survives: write a test that fails, or say in equivalent.json why none can", o.mutant)
+			}
+		}
+	}
+	for i, x := range explained {
+		if !used[i] {
+			t.Errorf("%s survives in no record: remove it from equivalent.json", x.mutant)
+		}
+	}
+}
+
+// TestTry: a mutant that a test notices is killed, another survives, a third does not compile, and the folder stays as it was.
+func TestTry(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a module eight times")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module m\n\ngo 1.26\n",
+		"p/p.go": planted,
+		"p/p_test.go": `package p
+import "testing"
+func TestArea(t *testing.T) { if area(5, 3) != 4 { t.Error("wrong") } }
+`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	list, err := mutants("p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &record{Group: "p", Possible: len(list)}
+	of := &tester{baseline: map[string]time.Duration{}}
+	for _, m := range []mutant{list[0], list[10], list[slices.IndexFunc(list, func(m mutant) bool { return m.Was == "-" })]} {
+		o, err := of.try(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o == nil {
+			r.NotCompiled = append(r.NotCompiled, m)
+		} else {
+			r.Mutants = append(r.Mutants, *o)
+		}
+	}
+	if len(r.NotCompiled) != 1 || r.NotCompiled[0].Was != "5.0" || len(r.Mutants) != 2 || r.Mutants[0].Killed || r.Mutants[1].By != "p -short: TestArea" {
+		t.Errorf("%+v", r)
+	}
+	path := filepath.Join(dir, "records", "p.json")
+	if err := r.write(path); err != nil {
+		t.Fatal(err)
+	}
+	again, err := readRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "p: 1 of 2 mutants killed (of 14 possible; seed 0)"; again.summary() != want || !again.Mutants[1].same(r.Mutants[1].mutant) {
+		t.Errorf("%s, want %s", again.summary(), want)
+	}
+	if text, err := os.ReadFile("p/p.go"); err != nil || string(text) != planted {
+		t.Errorf("the file became %q (%v)", text, err)
+	}
+}
