@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +32,59 @@ func reliabilityClaims(e *evidence) []claim {
 		fmt.Sprint(r.Faults), fmt.Sprint(r.Trials), fmt.Sprint(len(r.Scenarios)), fmt.Sprintf("%.0f", r.Seconds/60), fmt.Sprintf("%.1f", float64(r.Faults)/r.Seconds))}
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
 		list = append(list, says("| "+kind+" | {} |", fmt.Sprint(r.Kinds[kind])))
+	}
+	return slices.Concat(list, fuzzClaims(e), mutantClaims(e))
+}
+
+// fuzzClaims are those of the record of bench/fuzz.
+func fuzzClaims(e *evidence) []claim {
+	var r struct {
+		Targets map[string]struct {
+			Seconds    float64
+			Executions int64
+			Processor  float64 `json:"processor_seconds"`
+			Crashes    []any
+		}
+	}
+	read(e.T, "results/fuzz/targets.json", &r)
+	least, most, all, slowest, slow := math.Inf(1), 0., int64(0), math.Inf(1), 0
+	for name, t := range r.Targets {
+		least, most, all = min(least, t.Seconds), max(most, t.Seconds), all+t.Executions
+		if len(t.Crashes) > 0 {
+			e.Errorf("%s: a failure is recorded, and the page says that there is none", name)
+		}
+		rate := float64(t.Executions) / t.Processor
+		if !noReader[name] {
+			slowest = min(slowest, rate)
+		}
+		if rate < 1000 {
+			slow++
+		}
+	}
+	return []claim{says("{} targets ran for {} to {} minutes each, {} million executions in all", fmt.Sprint(len(r.Targets)),
+		fmt.Sprintf("%.1f", least/60), fmt.Sprintf("%.1f", most/60), fmt.Sprintf("%.1f", float64(all)/1e6)),
+		says("The slowest reader's target runs {} times in a second of processor time; {} of all targets run less than 1000 times", fmt.Sprintf("%.0f", slowest), fmt.Sprint(slow))}
+}
+
+// noReader are targets that compare two computations; they read nothing foreign.
+var noReader = map[string]bool{"gemm/sgemm.FuzzMul": true, "gemm/sgemm.FuzzFMA": true, "cost.FuzzCounters": true, "transform/pass.FuzzRoundF32": true}
+
+// mutantClaims are those of the records of bench/mutate.
+func mutantClaims(e *evidence) (list []claim) {
+	for _, group := range []string{"weights", "transform", "cost", "power"} {
+		var r struct {
+			Seed     uint64
+			Possible int
+			Mutants  []struct{ Killed bool }
+		}
+		read(e.T, "results/mutants/"+group+".json", &r)
+		killed := 0
+		for _, m := range r.Mutants {
+			if m.Killed {
+				killed++
+			}
+		}
+		list = append(list, says("| `"+group+"` | {} | {} | {} | {} |", fmt.Sprint(r.Possible), fmt.Sprint(len(r.Mutants)), fmt.Sprint(killed), fmt.Sprint(len(r.Mutants)-killed)))
 	}
 	return list
 }
