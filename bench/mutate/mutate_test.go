@@ -84,7 +84,9 @@ func TestReasonsHaveSurvivors(t *testing.T) {
 		}
 	}
 	for _, x := range explained {
-		same := func(m mutant) bool { return m.File == x.File && m.Text == x.Text && m.Was == x.Was && m.Becomes == x.Becomes }
+		same := func(m mutant) bool {
+			return m.File == x.File && m.Text == x.Text && m.Was == x.Was && m.Becomes == x.Becomes
+		}
 		if x.Reason == "" || !slices.ContainsFunc(survivors, same) {
 			t.Errorf("%s has no reason, or survives in no record: remove it from equivalent.json", x.mutant)
 		}
