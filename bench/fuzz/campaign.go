@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -123,6 +124,23 @@ func (c *campaign) failed() bool {
 		}
 	}
 	return false
+}
+
+// unreached is an error that names the targets that have not run for the time of -until, or have executed nothing.
+func (c *campaign) unreached() error {
+	if c.until <= 0 {
+		return nil
+	}
+	var names []string
+	for _, t := range c.targets {
+		if did := c.of(t); did.Seconds < c.until || did.Executions == 0 {
+			names = append(names, t.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not run for %g s: %s; run again with a larger -for", c.until, strings.Join(names, ", "))
 }
 
 // print lists what all runs did.

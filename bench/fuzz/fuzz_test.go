@@ -124,3 +124,16 @@ func TestTargetsInSource(t *testing.T) {
 		t.Errorf("found %v", list)
 	}
 }
+
+// TestUnreached: targets that executed nothing, or had no turn, are named.
+func TestUnreached(t *testing.T) {
+	folder, list := planted(t, map[string]string{"well": healthy, "silent": "echo PASS\n"})
+	c := runCampaign(t, folder, list, "", 1e-9)
+	if err := c.unreached(); err == nil || !strings.Contains(err.Error(), "silent.FuzzX") || strings.Contains(err.Error(), "well.FuzzX") {
+		t.Errorf("a target without executions: %v", err)
+	}
+	c.targets = append(c.targets, target{"late", "FuzzX"})
+	if err := c.unreached(); err == nil || !strings.Contains(err.Error(), "late.FuzzX") {
+		t.Errorf("a target without a turn: %v", err)
+	}
+}

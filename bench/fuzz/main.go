@@ -46,7 +46,7 @@ func fuzz(ctx context.Context, args []string) (failed bool, err error) {
 	folder := flags.String("folder", "", "folder of the programs (default: this command's; built from this checkout if there are none)")
 	length := flags.Duration("for", time.Minute, "how long")
 	slice := flags.Duration("slice", time.Minute, "time of a target before it is the next one's turn")
-	until := flags.Duration("until", 0, "end once the record has this time for every target")
+	until := flags.Duration("until", 0, "end once the record has this time for every target; an error if it does not")
 	atOnce := flags.Int("at-once", runtime.NumCPU(), "targets that run at the same time")
 	only := flags.String("only", "", "regular expression of the targets, such as weights.Fuzz (default: all)")
 	output := flags.String("o", "", "add to the record in this file")
@@ -80,7 +80,7 @@ func fuzz(ctx context.Context, args []string) (failed bool, err error) {
 	}
 	c := &campaign{folder: at, targets: list, slice: *slice, until: until.Seconds(), output: *output, record: rec, out: os.Stdout,
 		now: run{Date: time.Now().UTC().Format(time.DateOnly), Command: "fuzz " + strings.Join(args, " "), Processors: runtime.NumCPU(), AtOnce: max(1, *atOnce)}}
-	err = c.run(ctx, *length)
+	err = errors.Join(c.run(ctx, *length), c.unreached())
 	c.print()
 	return c.failed(), err
 }
