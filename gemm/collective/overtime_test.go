@@ -3,6 +3,8 @@ package collective
 import (
 	"context"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,5 +108,47 @@ func TestTraffic(t *testing.T) {
 	}
 	if k := traffic(cuda.AllReduce, small, 2, model, 1, 1980); k.Memory != 0 || k.Asked != 2*small {
 		t.Errorf("%+v", k)
+	}
+}
+
+// hot is a machine whose card once says that it lowered its clock for heat.
+type hot struct {
+	measure.Machine
+	card *hotCard
+}
+
+func (h hot) Card() power.Card { return h.card }
+
+type hotCard struct {
+	power.Card
+	said bool
+}
+
+func (c *hotCard) Throttle() (power.Throttle, error) {
+	if !c.said {
+		c.said = true
+		return power.HardwareThermal, nil
+	}
+	return c.Card.Throttle()
+}
+
+// TestOverTimeDisturbed: the note of a run that was made again is with the card that disturbed it.
+func TestOverTimeDisturbed(t *testing.T) {
+	h, err := Simulated(power.DefaultSim(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.Machines[1] = hot{h.Machines[1], &hotCard{Card: h.Machines[1].Card()}}
+	o := OverTimeOptions{Profile: profile.Options{Length: 100 * time.Millisecond, Idle: 300 * time.Millisecond, Runs: 4, Resamples: 4, Time: 40 * time.Second}}
+	r, err := h.OverTime(t.Context(), cuda.AllReduce, 32<<20, candidateOf("products", 0x01, 2048), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range r.Cards {
+		noted := slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "waited, and ran again") })
+		if noted != (i == 1) {
+			t.Errorf("card %d: warnings %q", i, c.Warnings)
+		}
 	}
 }

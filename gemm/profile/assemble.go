@@ -303,8 +303,8 @@ func (c *subject) warnings(self int) {
 		r.warn("%s: some queries failed: %v", name, c.sampler.failed[name])
 	}
 	for _, name := range []string{stitch.Counter, stitch.Instant, stitch.Buffer} {
-		if c.sampler.absent[name] {
-			r.warn("this card has no %s: the trace is coarser without it", name)
+		if reason := c.sampler.absent[name]; reason != "" {
+			r.warn("%s: the trace is coarser without it", reason)
 		}
 	}
 	for _, one := range r.Profiles {

@@ -23,11 +23,11 @@ type Group struct {
 // MeasureGroup profiles each of a group's works alone, from idle cards, and returns a result for each card. All cards' sensors are
 // read in the same runs. It closes the launcher. Errors are those of [Measure].
 func MeasureGroup(ctx context.Context, g Group, o Options) ([]*Result, error) {
-	if len(g.Machines) < 2 || len(g.Works) < 1 || len(g.Works) > mostKernels {
-		return nil, fmt.Errorf("%d cards and %d works: give two cards or more, and 1 to %d works", len(g.Machines), len(g.Works), mostKernels)
-	}
-	if err := o.Validate(); err != nil {
-		return nil, errors.Join(err, g.Launcher.Close())
+	if err := errors.Join(g.validate(), o.Validate()); err != nil {
+		if g.Launcher != nil {
+			err = errors.Join(err, g.Launcher.Close())
+		}
+		return nil, err
 	}
 	p := newProfiler(g.Machines, g.Clock, o)
 	p.alone, p.launcher, p.result.Products = true, g.Launcher, g.Works
@@ -39,4 +39,11 @@ func MeasureGroup(ctx context.Context, g Group, o Options) ([]*Result, error) {
 		}
 		return p.timeAll(ctx)
 	})
+}
+
+func (g Group) validate() error {
+	if len(g.Machines) < 2 || len(g.Works) < 1 || len(g.Works) > mostKernels {
+		return fmt.Errorf("%d cards and %d works: give two cards or more, and 1 to %d works", len(g.Machines), len(g.Works), mostKernels)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
@@ -256,11 +257,19 @@ func (p *profiler) selfTest(ctx context.Context, c *subject, load power.Load) er
 	if err != nil {
 		return err
 	}
-	switch test, err := meter.SelfTest(ctx, load); {
+	var test power.SelfTest
+	err = power.Undisturbed(ctx, p.clock, func(bool) (err error) {
+		test, err = meter.SelfTest(ctx, load)
+		return err
+	}, func(err error) { c.result.warn("waited, and tested the sensors again: %v", err) })
+	switch {
 	case err == nil:
 		c.result.SelfTest = &test
-	case errors.Is(err, power.ErrAbsent) || errors.Is(err, power.ErrCounterStill):
+	case errors.Is(err, power.ErrAbsent):
 		c.result.warn("no self-test: %v", err)
+	case errors.Is(err, power.ErrCounterStill):
+		c.result.warn("no self-test: %v", err)
+		c.sampler.absent[stitch.Counter] = "the energy counter does not move" // it would spoil every run
 	default:
 		return err
 	}
@@ -349,7 +358,7 @@ func (p *profiler) warmUp(ctx context.Context) error {
 // warmUpRun is a run that does not count. It corrects the number of executions for the clock that the card has under so
 // long a load.
 func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
-	all, err := p.run(ctx, s, 0)
+	all, err := p.undisturbed(ctx, s, 0)
 	if err != nil {
 		return err
 	}

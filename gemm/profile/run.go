@@ -11,11 +11,13 @@ import (
 
 // undisturbed is run. A run that was disturbed is left out and made again, once the card has rested.
 func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (all []*run, err error) {
+	disturbed := p.subject
 	err = power.Undisturbed(ctx, p.clock, func(bool) error {
 		if all, err = p.run(ctx, s, number); err != nil {
 			return err
 		}
 		for i, c := range p.cards {
+			disturbed = c
 			if err := all[i].wrong; err != nil {
 				return err
 			}
@@ -24,7 +26,7 @@ func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (al
 			}
 		}
 		return nil
-	}, func(err error) { p.result.warn("waited, and ran again: %v", err) })
+	}, func(err error) { disturbed.result.warn("waited, and ran again: %v", err) })
 	return all, err
 }
 

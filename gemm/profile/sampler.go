@@ -17,15 +17,15 @@ type sampler struct {
 	clock power.Clock
 	// gap is the shortest time between two readings of the energy counter.
 	gap     time.Duration
-	fetched time.Time // the latest reading of the driver's buffer
-	kept    float64   // its watts
-	absent  map[string]bool
-	failed  map[string]error // the first error of each sensor that is present
-	still   time.Duration    // for which the energy counter was read without a step
+	fetched time.Time         // the latest reading of the driver's buffer
+	kept    float64           // its watts
+	absent  map[string]string // why sensors are not asked
+	failed  map[string]error  // the first error of each sensor that is present
+	still   time.Duration     // for which the energy counter was read without a step
 }
 
 func newSampler(card power.Card, clock power.Clock) *sampler {
-	return &sampler{card: card, clock: clock, fetched: time.Unix(0, 0), absent: map[string]bool{}, failed: map[string]error{}}
+	return &sampler{card: card, clock: clock, fetched: time.Unix(0, 0), absent: map[string]string{}, failed: map[string]error{}}
 }
 
 // recording holds the sensors' readings during one run, by the host's clock.
@@ -148,21 +148,21 @@ func (r *recording) due(now time.Duration) *probe {
 	var first *probe
 	for i := range r.probes {
 		p := &r.probes[i]
-		if !r.absent[p.name] && p.next <= now && (first == nil || p.next < first.next) {
+		if r.absent[p.name] == "" && p.next <= now && (first == nil || p.next < first.next) {
 			first = p
 		}
 	}
 	return first
 }
 
-// ask makes a query, unless its sensor is known to be absent. A query that fails is repeated later.
+// ask makes a query, unless its sensor is known to be absent or to fail. A query that fails is repeated later.
 func (r *recording) ask(name string, query func() error) {
-	if r.absent[name] {
+	if r.absent[name] != "" {
 		return
 	}
 	switch err := query(); {
 	case errors.Is(err, power.ErrAbsent):
-		r.absent[name] = true
+		r.absent[name] = "this card has no " + name
 	case err != nil && r.failed[name] == nil:
 		r.failed[name] = err
 	}
