@@ -67,7 +67,7 @@ func (a *attempt) execute(ctx context.Context, args []string, f fault) (run, err
 
 // check looks at how a run ended, and at the disk.
 func (a *attempt) check(r run) {
-	refused := a.edited && r.endings[0].status == 1 && strings.Contains(r.endings[0].stderr, "has changed since the conversion was begun")
+	refused := a.edited && r.endings[0].status == 1 && strings.Contains(r.endings[0].stderr, "changed since the conversion was begun")
 	for _, what := range r.complaints(a.ref.status) {
 		if !refused || !strings.HasSuffix(what, inSpite) {
 			a.complain("%s", what)

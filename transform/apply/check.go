@@ -49,7 +49,7 @@ func (c *conversion) check(ctx context.Context, st *stage) error {
 			return err
 		}
 		if source != was.Source && src != c.Model.Adapter {
-			return changedSource(src.Path, st.dir)
+			return changedSource(src.Path, "has changed", st.dir)
 		}
 		result, err := digestFile(ctx, st.path(f.name), advance)
 		f.damaged = source != was.Source || result != was.Output

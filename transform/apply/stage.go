@@ -172,7 +172,7 @@ func (st *stage) reopen(c *conversion) error {
 		return err
 	}
 	if b.plan != nil {
-		if err := errors.Join(st.samePlan(b.plan, c.plan), c.sameSources(st.dir, b.sources)); err != nil {
+		if err := st.samePlan(b.plan, c.plan); err != nil {
 			return err
 		}
 	}
@@ -180,6 +180,9 @@ func (st *stage) reopen(c *conversion) error {
 		if info, err := os.Lstat(st.path(r.File)); err == nil && info.Mode().IsRegular() && c.hasShard(r.File) {
 			st.finished[r.File], st.keep = r, true
 		}
+	}
+	if err := st.sameSources(c, b.sources); err != nil {
+		return err
 	}
 	switch {
 	case st.journal == nil:
