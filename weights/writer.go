@@ -3,6 +3,7 @@ package weights
 import (
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 	"unsafe"
@@ -178,6 +179,9 @@ func (w *Writer) Close() error {
 	}
 	return w.f.Close()
 }
+
+// Stat describes the file. It works until Close or Abort.
+func (w *Writer) Stat() (fs.FileInfo, error) { return w.f.Stat() }
 
 // Abort gives up and removes the file.
 func (w *Writer) Abort() {

@@ -1,8 +1,11 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -40,6 +43,31 @@ func (st *stage) InPlace() error          { return st.inPlace() }
 func (st *stage) Close()                  { st.close() }
 func (st *stage) Dir() string             { return st.dir }
 func (st *stage) Path(name string) string { return st.path(name) }
+
+// WithoutLock makes the stage one of a file system that has no locks.
+func (st *stage) WithoutLock() {
+	st.folder.Close()
+	st.folder = nil
+}
+
+// WriteShard writes a shard of the source as it is, but for its last bytes; end writes these and finishes the shard.
+func (st *stage) WriteShard(ctx context.Context, src *weights.File) (end func() error, err error) {
+	out, err := st.createShard(ctx, src, src.Head(), src.DataSize())
+	if err != nil {
+		return nil, err
+	}
+	data := src.Data()
+	if _, err := out.Write(data[:len(data)-1]); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := out.Write(data[len(data)-1:])
+		return errors.Join(err, out.Close(), st.finish(plan.Shard{File: filepath.Base(src.Path)}))
+	}, nil
+}
+
+// Whole is that of a stage.
+func (st *stage) Whole() error { return st.whole() }
 
 // Size is how many bytes a conversion of a model writes.
 func Size(m *weights.Model) int64 { return conversionOf(m, nil, false).size() }

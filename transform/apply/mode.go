@@ -44,7 +44,7 @@ func (c *conversion) likeSource(path string) error {
 }
 
 // createLike begins a shard with the owner and the permissions of one of the source's.
-func createLike(path string, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
+func createLike(path string, src *weights.File, head []byte, dataLen int64) (*weights.Writer, error) {
 	f, err := weights.Create(path, head, dataLen)
 	if err != nil {
 		return nil, err

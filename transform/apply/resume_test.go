@@ -144,6 +144,41 @@ func TestManyResumeAtOnce(t *testing.T) {
 	}
 }
 
+// Where a file system has no locks, a process that goes on with the same output may remove and write a shard that another one is writing.
+// The other one must not take that shard for its own, whether it notices before or after its own was finished.
+func TestTwoResumeWithoutLocks(t *testing.T) {
+	m, p := staged(t)
+	for _, finished := range []bool{false, true} {
+		out := stopped(t, m, p)
+		open := func() *apply.Stage {
+			st, err := apply.OpenStage(out, m, p, true)
+			testmodel.OK(t, err)
+			st.WithoutLock()
+			t.Cleanup(st.Close)
+			return st
+		}
+		first := open()
+		last := m.Shards[len(m.Shards)-1]
+		end, err := first.WriteShard(t.Context(), last)
+		testmodel.OK(t, err)
+		if !finished {
+			second := open()
+			_, err = second.WriteShard(t.Context(), last)
+			testmodel.OK(t, err)
+			testmodel.WantError(t, end(), filepath.Base(last.Path), "another process has written this file too")
+			continue
+		}
+		testmodel.OK(t, end())
+		testmodel.OK(t, first.Whole())
+		path := first.Path(filepath.Base(last.Path))
+		data, err := os.ReadFile(path)
+		testmodel.OK(t, err)
+		testmodel.OK(t, os.Remove(path))
+		testmodel.OK(t, os.WriteFile(path, data, 0o666))
+		testmodel.WantError(t, first.Whole(), path, "another process has written this file too")
+	}
+}
+
 // shardsIn are the identities of a folder's shards.
 func shardsIn(t *testing.T, m *weights.Model, dir string) []os.FileInfo {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/lock"
@@ -27,6 +28,7 @@ type stage struct {
 	journal  *os.File
 	finished map[string]plan.Shard // shards that earlier calls finished, by file name
 	sizes    map[string]int64      // of the finished files, by path in the folder
+	held     sync.Map              // file name → *os.File of a shard that this call wrote; empty if there is a lock
 	keep     bool                  // the folder holds a finished shard
 	old      *Made                 // folder that the output replaces; nil: none
 }
@@ -151,6 +153,7 @@ func (st *stage) inPlace() error {
 
 // close releases the lock.
 func (st *stage) close() {
+	st.release()
 	st.journal.Close()
 	st.folder.Close()
 }
@@ -250,12 +253,70 @@ func (st *stage) path(name string) string { return filepath.Join(st.dir, name) }
 
 // createShard begins a shard like one of the source's.
 func (st *stage) createShard(_ context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
-	return createLike(st.path(filepath.Base(src.Path)), src, head, dataLen)
+	name := filepath.Base(src.Path)
+	f, err := createLike(st.path(name), src, head, dataLen)
+	if err != nil {
+		return nil, err
+	}
+	if st.folder == nil {
+		if err := st.hold(name, f); err != nil {
+			f.Abort()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// hold keeps a new shard open. Another process may remove this shard, and write its own of the same name: without a lock, nothing stops it.
+// The number of an open file is not given to another file, so [stage.own] can tell them apart.
+func (st *stage) hold(name string, w *weights.Writer) error {
+	mine, err := w.Stat()
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(st.path(name))
+	if err != nil {
+		return err
+	}
+	st.held.Store(name, f)
+	if there, err := f.Stat(); err != nil || !os.SameFile(mine, there) {
+		return errors.Join(st.notAlone(name), err)
+	}
+	return nil
+}
+
+// own returns an error if the name refers to another file than the shard that this call wrote.
+func (st *stage) own(name string) error {
+	f, ok := st.held.Load(name)
+	if !ok {
+		return nil
+	}
+	mine, err := f.(*os.File).Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(st.path(name)); err != nil || !os.SameFile(mine, there) {
+		return st.notAlone(name)
+	}
+	return nil
+}
+
+func (st *stage) notAlone(name string) error {
+	return weights.FileErrorf(st.path(name), "another process has written this file too, as this file system has no locks: run one process at a time")
+}
+
+// release closes the shards that are held.
+func (st *stage) release() {
+	st.held.Range(func(_, f any) bool {
+		f.(*os.File).Close()
+		return true
+	})
+	st.held.Clear()
 }
 
 // finish records in the journal that a shard is on the disk.
 func (st *stage) finish(r plan.Shard) error {
-	if err := atomicfile.SyncFolder(st.dir); err != nil {
+	if err := errors.Join(atomicfile.SyncFolder(st.dir), st.own(r.File)); err != nil {
 		return err
 	}
 	if err := st.log(r); err != nil {
@@ -285,6 +346,9 @@ func (st *stage) whole() error {
 		if !info.Mode().IsRegular() || info.Size() != st.sizes[name] {
 			return weights.FileErrorf(st.path(name), "another process changed this file")
 		}
+		if err := st.own(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -304,6 +368,7 @@ func (st *stage) commit() error {
 	if err := atomicfile.SyncFolder(st.dir); err != nil {
 		return err
 	}
+	st.release() // elsewhere than on Unix, a folder with open files cannot be renamed
 	if err := st.publish(st.old); err != nil {
 		return err
 	}
@@ -314,6 +379,7 @@ func (st *stage) commit() error {
 // fail keeps the stage for a later Resume if ctx has ended or a shard is finished. It removes the stage otherwise.
 func (st *stage) fail(ctx context.Context, err error) error {
 	defer st.close()
+	st.release()
 	if _, missing := os.Lstat(st.dir); missing != nil {
 		return err // the folder has the output's name already
 	}
