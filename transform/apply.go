@@ -61,7 +61,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
 		return nil, err
 	}
-	if err := s.checkOut(out, o.Resume, o.Replace); err != nil {
+	if err := s.checkOut(out, o.Store, o.Resume, o.Replace); err != nil {
 		return nil, err
 	}
 	if err := s.useReference(o.Reference); err != nil {

@@ -54,7 +54,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.checkOut(out, o.Resume, o.Replace), s.useReference(o.Reference)); err != nil {
+	if err := errors.Join(s.checkOut(out, o.Store, o.Resume, o.Replace), s.useReference(o.Reference)); err != nil {
 		return nil, err
 	}
 	p, h := o.Given, o.Hessians

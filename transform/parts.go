@@ -70,7 +70,7 @@ func openParts(m *weights.Model, p *plan.Plan, out string, o *ApplyOptions) (*so
 	if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
 		return nil, err
 	}
-	if err := apply.CheckPlace(m, out); err != nil {
+	if err := apply.CheckPlace(m, placed(out, o.Store)); err != nil {
 		return nil, err
 	}
 	return s, s.useReference(o.Reference)

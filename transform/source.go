@@ -96,9 +96,17 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 }
 
 // checkOut refuses output folders; see [CheckOut].
-func (s *source) checkOut(out string, resume bool, old *apply.Made) error {
+func (s *source) checkOut(out string, store apply.Store, resume bool, old *apply.Made) error {
 	s.count.outChecks++
-	return apply.CheckOut(s.Model, out, resume, old)
+	return apply.CheckOut(s.Model, placed(out, store), resume, old)
+}
+
+// placed returns the place of an output. One place in a store has many spellings, and its store always returns the same one.
+func placed(out string, store apply.Store) string {
+	if store != nil {
+		return store.URL()
+	}
+	return out
 }
 
 // compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too. A step on a

@@ -236,4 +236,24 @@ func TestStoreKinds(t *testing.T) {
 	if !errors.Is(err, apply.ErrOut) {
 		t.Errorf("the source as the output: %v", err)
 	}
+	// Nothing is written inside the source, however the URLs are written.
+	before := x.store.Objects("models", "")
+	for _, out := range []string{"s3://models/source/sub", "s3://models//source/sub", "s3://models/sourc%65/sub", "S3://models/source/sub/"} {
+		for _, from := range []string{"s3://models/source", "s3://models//source/", "s3://models/sourc%65"} {
+			m, err := weights.OpenStore(t.Context(), place(t, from), "")
+			ok(t, err)
+			defer m.Close()
+			_, err = transform.Apply(t.Context(), m, x.p, out, transform.ApplyOptions{Version: "1", Store: place(t, out), Folder: named})
+			if !errors.Is(err, apply.ErrOut) {
+				t.Errorf("from %s to %s: %v", from, out, err)
+			}
+			_, err = transform.ApplyPart(t.Context(), m, x.p, out, apply.Part{Number: 1, Of: 1}, transform.PartOptions{ApplyOptions: transform.ApplyOptions{Version: "1", Store: place(t, out)}})
+			if !errors.Is(err, apply.ErrOut) {
+				t.Errorf("a part from %s to %s: %v", from, out, err)
+			}
+		}
+	}
+	if !maps.Equal(x.store.Objects("models", ""), before) {
+		t.Error("a refused conversion has written objects")
+	}
 }

@@ -18,10 +18,22 @@ import (
 )
 
 const (
-	attemptTime = time.Minute // of one request
-	attempts    = 9           // of a request that fails for now
+	attempts = 9                // of a request that fails for now
+	longest  = 10 * time.Second // pause
+)
 
-	longest = 10 * time.Second // pause
+// attemptTime is the time limit of one request. Tests make it shorter.
+var attemptTime = time.Minute
+
+// kind is what a request does. Stores grant permissions for each kind separately.
+type kind int
+
+const (
+	listing kind = iota
+	reading
+	writing
+	removing
+	kinds
 )
 
 // firstPause is the first pause before a request is repeated. It is doubled after every attempt. Tests make it shorter.
@@ -77,11 +89,11 @@ var (
 )
 
 // wrap describes what a request ended with.
-func (f *Folder) wrap(name string, err error) error {
+func (f *Folder) wrap(k kind, name string, err error) error {
 	if err == nil || errors.As(err, new(*Error)) {
 		return err
 	}
-	e := &Error{URL: f.url, err: err}
+	e := &Error{URL: f.URL(), err: err}
 	if name != "" {
 		e.URL = f.path(name)
 	}
@@ -98,7 +110,7 @@ func (f *Folder) wrap(name string, err error) error {
 		e.again, e.advice = true, "the credentials have expired: renew them, and run the same command again"
 	case is(moved) || e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
 		e.advice = "the bucket is in another region: set AWS_REGION to the bucket's region"
-	case (is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized) && f.worked.Load():
+	case (is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized) && f.worked[k].Load():
 		e.again, e.advice = true, "requests with these credentials were accepted before: check the credentials and the bucket's policy, and run the same command again"
 	case is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized:
 		e.advice = "check the credentials (AWS_ACCESS_KEY_ID, or AWS_PROFILE) and the bucket's policy"
@@ -115,7 +127,7 @@ func repeated(err error) bool {
 }
 
 // retry calls request until it succeeds, fails for good, or has failed too often. Each attempt has a time limit.
-func (f *Folder) retry(ctx context.Context, name string, request func(ctx context.Context) error) error {
+func (f *Folder) retry(ctx context.Context, k kind, name string, request func(ctx context.Context) error) error {
 	pause := firstPause
 	for n := 1; ; n++ {
 		attempt, end := context.WithTimeout(ctx, attemptTime)
@@ -125,10 +137,10 @@ func (f *Folder) retry(ctx context.Context, name string, request func(ctx contex
 			return ctx.Err()
 		}
 		if err == nil {
-			f.worked.Store(true)
+			f.worked[k].Store(true)
 			return nil
 		}
-		if err = f.wrap(name, err); !repeated(err) || n == attempts {
+		if err = f.wrap(k, name, err); !repeated(err) || n == attempts {
 			return err
 		}
 		select {

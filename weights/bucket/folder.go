@@ -27,12 +27,12 @@ import (
 // Folder is a folder of a bucket: the objects whose keys begin with its prefix. It is a [weights.Store]. Its methods may be called
 // from several goroutines.
 type Folder struct {
-	url    string // without a slash at the end
+	scheme string
 	bucket string
 	prefix string // empty, or with a slash at the end
 	google bool   // Google Cloud Storage, which has other checksums
 	core   *minio.Core
-	worked *atomic.Bool // a request was accepted
+	worked *[kinds]atomic.Bool // a request of this kind was accepted
 }
 
 // Open returns the folder that a URL names. It sends no request. Without credentials requests are anonymous.
@@ -70,7 +70,7 @@ func Open(place string) (*Folder, error) {
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, wrong("the endpoint %q is no URL: set AWS_ENDPOINT_URL to one such as https://store.example", endpoint)
 	}
-	f := &Folder{url: strings.TrimRight(place, "/"), bucket: u.Host, google: u.Scheme == "gs", worked: new(atomic.Bool)}
+	f := &Folder{scheme: u.Scheme, bucket: u.Host, google: u.Scheme == "gs", worked: new([kinds]atomic.Bool)}
 	if key := strings.Trim(u.Path, "/"); key != "" {
 		f.prefix = key + "/"
 	}
@@ -106,30 +106,25 @@ func transport() *http.Transport {
 	return t
 }
 
-// URL is the folder's, without a slash at its end.
-func (f *Folder) URL() string { return f.url }
-
-// At is a folder beside this one: its URL is this folder's with a suffix.
-func (f *Folder) At(suffix string) *Folder {
-	g := *f
-	g.url += suffix
-	g.prefix = strings.TrimSuffix(f.prefix, "/") + suffix + "/"
-	return &g
+// URL is the folder's, without a slash at its end. Folders of the same bucket and prefix have the same URL, however they were
+// written: [weights.Store] users compare URLs.
+func (f *Folder) URL() string {
+	u := url.URL{Scheme: f.scheme, Host: f.bucket, Path: "/" + f.prefix}
+	return strings.TrimRight(u.String(), "/")
 }
 
-// Parent is the folder above, and the last name of this folder's URL.
+// Parent is the folder above, and the last name of this folder's prefix.
 func (f *Folder) Parent() (*Folder, string) {
 	g := *f
 	key := strings.TrimSuffix(f.prefix, "/")
 	i := strings.LastIndexByte(key, '/')
 	g.prefix = key[:i+1]
-	g.url = strings.TrimSuffix(strings.TrimSuffix(f.url, key[i+1:]), "/")
 	return &g, key[i+1:]
 }
 
 func (f *Folder) key(name string) string { return f.prefix + name }
 
-func (f *Folder) path(name string) string { return f.url + "/" + name }
+func (f *Folder) path(name string) string { return f.URL() + "/" + name }
 
 // Check returns an error if the bucket is absent or cannot be read.
 func (f *Folder) Check(ctx context.Context) error {

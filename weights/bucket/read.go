@@ -34,24 +34,32 @@ func (f *Folder) List(ctx context.Context) (list []weights.Object, err error) {
 }
 
 func (f *Folder) page(ctx context.Context, after string, keys int) (page minio.ListBucketV2Result, err error) {
-	err = f.retry(ctx, "", func(ctx context.Context) error {
-		return ended(ctx, func() (err error) {
-			page, err = f.core.ListObjectsV2(f.bucket, f.prefix, "", after, "", keys)
-			return err
+	err = f.retry(ctx, listing, "", func(ctx context.Context) (err error) {
+		page, err = ended(ctx, func() (minio.ListBucketV2Result, error) {
+			return f.core.ListObjectsV2(f.bucket, f.prefix, "", after, "", keys)
 		})
+		return err
 	})
 	return page, err
 }
 
-// ended returns what call returns, or ctx's error if that comes first: the library lists without a context.
-func ended(ctx context.Context, call func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- call() }()
+// ended returns what call returns, or ctx's error if that comes first: the library lists without a context. A call that ends later
+// has no effect.
+func ended[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := call()
+		done <- result{value, err}
+	}()
 	select {
-	case err := <-done:
-		return err
+	case r := <-done:
+		return r.value, r.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return *new(T), ctx.Err()
 	}
 }
 
@@ -64,7 +72,7 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 		return nil
 	}
 	got := 0
-	return f.retry(ctx, o.Path, func(ctx context.Context) error {
+	return f.retry(ctx, reading, o.Path, func(ctx context.Context) error {
 		var options minio.GetObjectOptions
 		if err := options.SetRange(at+int64(got), at+int64(len(p))-1); err != nil {
 			return err
@@ -96,7 +104,7 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 
 // Stat returns an object. Its absence is fs.ErrNotExist.
 func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err error) {
-	err = f.retry(ctx, name, func(ctx context.Context) error {
+	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
 		info, err := f.core.StatObject(ctx, f.bucket, f.key(name), minio.StatObjectOptions{})
 		o = weights.Object{Path: name, Size: info.Size, Version: version(info.ETag)}
 		return err
@@ -106,7 +114,7 @@ func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err e
 
 // Read returns an object of at most most bytes. Its absence is fs.ErrNotExist.
 func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte, err error) {
-	err = f.retry(ctx, name, func(ctx context.Context) error {
+	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
 		body, info, _, err := f.core.GetObject(ctx, f.bucket, f.key(name), minio.GetObjectOptions{})
 		if err != nil {
 			return err

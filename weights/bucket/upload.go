@@ -139,7 +139,7 @@ func (u *upload) begin() error {
 	if !u.f.google {
 		o.UserMetadata["X-Amz-Checksum-Algorithm"] = "CRC32C"
 	}
-	return u.f.retry(u.ctx, u.name, func(ctx context.Context) (err error) {
+	return u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) (err error) {
 		u.id, err = u.f.core.NewMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), o)
 		return err
 	})
@@ -155,7 +155,7 @@ func (u *upload) sendPart(data []byte, number int) (minio.CompletePart, error) {
 		done.ChecksumCRC32C = crc(data)
 		o.CustomHeader = http.Header{"X-Amz-Checksum-Crc32c": {done.ChecksumCRC32C}}
 	}
-	err := u.f.retry(u.ctx, u.name, func(ctx context.Context) error {
+	err := u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error {
 		part, err := u.f.core.PutObjectPart(ctx, u.f.bucket, u.f.key(u.name), u.id, number, bytes.NewReader(data), int64(len(data)), o)
 		done.ETag = part.ETag
 		return err
@@ -195,11 +195,11 @@ func (u *upload) Close() error {
 func (u *upload) complete() error {
 	slices.SortFunc(u.parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
 	again := false
-	return u.f.retry(u.ctx, u.name, func(ctx context.Context) error {
+	return u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error {
 		_, err := u.f.core.CompleteMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), u.id, u.parts, minio.PutObjectOptions{})
 		if again && minio.ToErrorResponse(err).Code == "NoSuchUpload" {
 			var made minio.ObjectInfo
-			missing := u.f.retry(ctx, u.name, func(ctx context.Context) (err error) {
+			missing := u.f.retry(ctx, reading, u.name, func(ctx context.Context) (err error) {
 				made, err = u.f.core.StatObject(ctx, u.f.bucket, u.f.key(u.name), minio.StatObjectOptions{})
 				return err
 			})

@@ -26,7 +26,7 @@ func (f *Folder) WriteNew(ctx context.Context, name string, data []byte) error {
 func (f *Folder) put(ctx context.Context, name string, data []byte, options minio.PutObjectOptions) error {
 	options.ContentType, options.DisableContentSha256 = "application/octet-stream", true // the body has an MD5
 	sum := md5.Sum(data)
-	return f.retry(ctx, name, func(ctx context.Context) error {
+	return f.retry(ctx, writing, name, func(ctx context.Context) error {
 		_, err := f.core.PutObject(ctx, f.bucket, f.key(name), bytes.NewReader(data), int64(len(data)), base64.StdEncoding.EncodeToString(sum[:]), "", options)
 		return err
 	})
@@ -34,7 +34,7 @@ func (f *Folder) put(ctx context.Context, name string, data []byte, options mini
 
 // Remove removes an object. One that is not there is no error.
 func (f *Folder) Remove(ctx context.Context, name string) error {
-	return f.retry(ctx, name, func(ctx context.Context) error {
+	return f.retry(ctx, removing, name, func(ctx context.Context) error {
 		return f.core.RemoveObject(ctx, f.bucket, f.key(name), minio.RemoveObjectOptions{})
 	})
 }
