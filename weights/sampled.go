@@ -12,32 +12,23 @@ import (
 //
 // Calls for overlapping data at the same time weaken each other's advice, and change nothing else.
 func Sampled(data []byte, parts ...[]byte) (end func()) {
-	if !isMapped(data) {
+	if !adviseMapped(data, readsLittle) {
 		return func() {}
 	}
-	advise(data, readsLittle)
 	for _, p := range parts {
 		Prefetch(p)
 	}
 	return func() {
 		Forget(data)
-		advise(data, readsAll)
+		adviseMapped(data, readsAll)
 	}
 }
 
 // Prefetch says that data, which lies in a mapped file, is needed soon.
-func Prefetch(data []byte) {
-	if isMapped(data) {
-		advise(data, readsSoon)
-	}
-}
+func Prefetch(data []byte) { adviseMapped(data, readsSoon) }
 
 // Forget takes data, which lies in a mapped file, out of the process's memory. It is read again when it is needed.
-func Forget(data []byte) {
-	if isMapped(data) {
-		advise(data, readNoMore)
-	}
-}
+func Forget(data []byte) { adviseMapped(data, readNoMore) }
 
 // advice about memory of a mapped file.
 type advice int
@@ -57,14 +48,20 @@ var mappings struct {
 
 func addressOf(data []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(data))) }
 
-func isMapped(data []byte) bool {
+// adviseMapped passes advice about data that lies in a mapped file, and returns false for other data. The mapping cannot end meanwhile:
+// its addresses may then be those of other memory, which [readNoMore] would clear.
+func adviseMapped(data []byte, a advice) bool {
 	if len(data) == 0 {
 		return false
 	}
 	first := addressOf(data)
 	mappings.RLock()
 	defer mappings.RUnlock()
-	return slices.ContainsFunc(mappings.list, func(m [2]uintptr) bool { return m[0] <= first && first+uintptr(len(data)) <= m[1] })
+	mapped := slices.ContainsFunc(mappings.list, func(m [2]uintptr) bool { return m[0] <= first && first+uintptr(len(data)) <= m[1] })
+	if mapped {
+		advise(data, a)
+	}
+	return mapped
 }
 
 // noteMapping records a mapping.
