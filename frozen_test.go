@@ -133,7 +133,7 @@ func run(t *testing.T, args ...string) {
 	t.Helper()
 	var out, problems bytes.Buffer
 	const short = 3 // a budget that allows nothing is a result, too
-	if status := cli.Main(append([]string{"lowtoggle"}, append(args, "--quiet")...), &out, &problems); status != 0 && status != short {
+	if status := cli.Main(t.Context(), append([]string{"lowtoggle"}, append(args, "--quiet")...), &out, &problems); status != 0 && status != short {
 		t.Fatalf("%v: exit status %d\n%s", args, status, problems.String())
 	}
 }

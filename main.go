@@ -8,4 +8,4 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args, os.Stdout, os.Stderr)) }
+func main() { os.Exit(cli.Main(cli.Interrupts(), os.Args, os.Stdout, os.Stderr)) }

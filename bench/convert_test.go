@@ -24,7 +24,7 @@ const childEnv = "LOWTOGGLE_BENCH_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
-		os.Exit(cli.Main(os.Args, os.Stdout, os.Stderr))
+		os.Exit(cli.Main(cli.Interrupts(), os.Args, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -78,7 +79,7 @@ func (e *evidence) command(args ...string) string {
 		return out
 	}
 	var out, errors bytes.Buffer
-	if status := cli.Main(append([]string{"lowtoggle"}, args...), &out, &errors); status != 0 && status != 3 {
+	if status := cli.Main(context.Background(), append([]string{"lowtoggle"}, args...), &out, &errors); status != 0 && status != 3 {
 		e.Fatalf("%s: exit status %d: %s", args, status, &errors)
 	}
 	e.outputs[line] = out.String()

@@ -165,7 +165,7 @@ func llamaPoints(t *testing.T, c *cost.Calibration, model string) (all []sweepPo
 	dirs := map[string]string{"": model}
 	for _, pass := range []string{"round=4", "grid=4"} {
 		out := filepath.Join(t.TempDir(), "out")
-		if status := cli.Main([]string{"lowtoggle", "convert", model, out, "--passes", pass, "--quiet"}, io.Discard, os.Stderr); status != 0 {
+		if status := cli.Main(t.Context(), []string{"lowtoggle", "convert", model, out, "--passes", pass, "--quiet"}, io.Discard, os.Stderr); status != 0 {
 			t.Fatal(pass, status)
 		}
 		dirs[pass] = out

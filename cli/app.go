@@ -25,16 +25,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Main runs the program with the given arguments (the first is its name) and returns the exit
-// status. SIGINT and SIGTERM end the work within a second, except that what was measured is still written. A second
-// signal ends the process at once.
-func Main(args []string, stdout, stderr io.Writer) int {
+// Interrupts returns a context that SIGINT and SIGTERM end. A second signal ends the process at once. The first one is caught
+// until the process has exited: one that comes with the last piece of work must not take the exit status away.
+func Interrupts() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	context.AfterFunc(ctx, func() {
 		time.Sleep(echo)
 		stop()
 	})
+	return ctx
+}
+
+// Main runs the program with the given arguments (the first is its name) and returns the exit
+// status. The end of ctx ends the work within a second, except that what was measured is still written.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ignoreFileSizeSignal()
 
 	out := exit.NewOutput(stdout)

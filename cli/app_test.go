@@ -57,7 +57,7 @@ func TestUnsaved(t *testing.T) {
 func TestTimesWithoutUnit(t *testing.T) {
 	for value, want := range map[string]string{"5": "lowtoggle: --time 5: give a unit, as in 5s", "soon": "lowtoggle: --time soon: give a time such as 30s or 5m"} {
 		var stdout, stderr bytes.Buffer
-		if status := Main([]string{"lowtoggle", "measure", "--time", value}, &stdout, &stderr); status != exit.WrongUsage || !strings.Contains(stderr.String(), want) {
+		if status := Main(t.Context(), []string{"lowtoggle", "measure", "--time", value}, &stdout, &stderr); status != exit.WrongUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: status %d, %s", value, status, stderr.String())
 		}
 	}
@@ -71,7 +71,7 @@ func TestValuesThatAreNoNumbers(t *testing.T) {
 		{"min-snr", "high", "lowtoggle: --min-snr high: give a number\n"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := Main([]string{"lowtoggle", "plan", "m", "--" + c.flag, c.value}, &stdout, &stderr); status != exit.WrongUsage || stderr.String() != c.want {
+		if status := Main(t.Context(), []string{"lowtoggle", "plan", "m", "--" + c.flag, c.value}, &stdout, &stderr); status != exit.WrongUsage || stderr.String() != c.want {
 			t.Errorf("--%s %s: status %d, %s", c.flag, c.value, status, stderr.String())
 		}
 	}

@@ -53,17 +53,17 @@ func (f *full) Write(p []byte) (int, error) {
 // A report that could not be written whole is a failure, wherever it broke off.
 func TestLostReport(t *testing.T) {
 	var whole, stderr bytes.Buffer
-	if status := Main([]string{"lowtoggle", "passes"}, &whole, &stderr); status != exit.Done || stderr.Len() > 0 {
+	if status := Main(t.Context(), []string{"lowtoggle", "passes"}, &whole, &stderr); status != exit.Done || stderr.Len() > 0 {
 		t.Fatalf("status %d: %s", status, stderr.String())
 	}
 	for _, n := range []int{0, 1, whole.Len() / 2, whole.Len() - 1} {
 		stderr.Reset()
-		status := Main([]string{"lowtoggle", "passes"}, &full{n}, &stderr)
+		status := Main(t.Context(), []string{"lowtoggle", "passes"}, &full{n}, &stderr)
 		if status != exit.Failed || !strings.Contains(stderr.String(), "the report could not be written: no room") {
 			t.Errorf("room for %d bytes of %d: status %d, %q", n, whole.Len(), status, stderr.String())
 		}
 	}
-	if status := Main([]string{"lowtoggle", "passes"}, &full{whole.Len()}, &stderr); status != exit.Done {
+	if status := Main(t.Context(), []string{"lowtoggle", "passes"}, &full{whole.Len()}, &stderr); status != exit.Done {
 		t.Errorf("room for all: status %d", status)
 	}
 }

@@ -79,7 +79,7 @@ func TestHostileNames(t *testing.T) {
 		{"predict", "--gpu", hostile, "--w", "zeros"}, {"predict", "--calibration", write("card.json", `{"card": "HOSTILE", "HOSTILE": 1}`), "--w", "zeros"},
 	} {
 		var stdout, stderr bytes.Buffer
-		Main(append([]string{"lowtoggle"}, args...), &stdout, &stderr)
+		Main(t.Context(), append([]string{"lowtoggle"}, args...), &stdout, &stderr)
 		for _, text := range []string{stdout.String(), stderr.String()} {
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")
@@ -134,7 +134,7 @@ func TestLongArguments(t *testing.T) {
 		{"convert", "m", "o", "--passes", long}, {"predict", "--w", long}, {"families", long}, {"calibrate", long, "--tokens", long},
 		{"plan", "m", "--max-loss", long}, {"synth", "m", "o", "--dtype", long}, {"eval", "m", "--workers", long}} {
 		var stdout, stderr bytes.Buffer
-		if status := Main(append([]string{"lowtoggle"}, args...), &stdout, &stderr); status == 0 || stderr.Len() == 0 || stdout.Len()+stderr.Len() > 2*printable.Longest {
+		if status := Main(t.Context(), append([]string{"lowtoggle"}, args...), &stdout, &stderr); status == 0 || stderr.Len() == 0 || stdout.Len()+stderr.Len() > 2*printable.Longest {
 			t.Errorf("%.20q: status %d, %d bytes: %.300s", args, status, stderr.Len(), stderr.String())
 		}
 	}

@@ -30,7 +30,7 @@ func TestEveryCommandTakesLog(t *testing.T) {
 		{[]string{"--log", "json", "--quiet"}, "lowtoggle: --quiet and --log json exclude each other: leave one out\n"},
 	} {
 		var stderr bytes.Buffer
-		status := Main(append([]string{"lowtoggle", "passes"}, c.args...), io.Discard, &stderr)
+		status := Main(t.Context(), append([]string{"lowtoggle", "passes"}, c.args...), io.Discard, &stderr)
 		if status != exit.WrongUsage || stderr.String() != c.want {
 			t.Errorf("%q: status %d, %q", c.args, status, stderr.String())
 		}

@@ -46,7 +46,7 @@ func TestOwnCardPage(t *testing.T) {
 	}
 	args[slices.Index(args, "my-card.json")] = "../cost/calibrations/h200.json"
 	var stdout, stderr bytes.Buffer
-	if status := Main(args, &stdout, &stderr); status != 0 {
+	if status := Main(t.Context(), args, &stdout, &stderr); status != 0 {
 		t.Fatalf("%q: status %d: %s", args, status, &stderr)
 	}
 	if _, err := probe.ReadTable("predicted.csv", bytes.NewReader(stdout.Bytes())); err != nil {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 			}
 			term.LogEvery = 24 * time.Hour // scripts look for nothing on standard error, however slow the machine is
 			var document bytes.Buffer
-			status := Main(os.Args, io.MultiWriter(os.Stdout, &document), stderr)
+			status := Main(Interrupts(), os.Args, io.MultiWriter(os.Stdout, &document), stderr)
 			if err := checkDocument(os.Args[1:], document.Bytes()); err != nil {
 				fmt.Fprintf(os.Stderr, "the document does not fit its schema: %v\n", err)
 				status = 99

@@ -289,6 +289,11 @@ func TestFinishGoesOnAfterAKill(t *testing.T) {
 	if _, err := os.Lstat(out + ".partial"); err == nil {
 		t.Error("the folder of the parts is left")
 	}
+	ok(t, os.Mkdir(out+".partial", 0o777)) // a loss of power may have kept this alone
+	ok(t, x.finish(out))
+	if _, err := os.Lstat(out + ".partial"); err == nil {
+		t.Error("the empty folder of the parts is left")
+	}
 }
 
 // TestPartsOfOthersAreRefused: another plan, model, number of parts or version; a conversion without parts; and what is begun in

@@ -115,14 +115,25 @@ func (c *campaign) run(ctx context.Context, length time.Duration) (*record, erro
 	return &c.rec, err
 }
 
-// trial runs the trial of a number: the seed and the number choose the scenario, these and its name the faults.
-func (c *campaign) trial(ctx context.Context, t *tester, number int) error {
+// afterEnd loses the power once the program has ended. With this seed all is lost that was not synced.
+var afterEnd = fault{Kind: kindPower, After: true, Seed: 0}
+
+// choose returns the scenario and the faults of the trial of a number: first each scenario with afterEnd; then the seed and the number choose
+// the scenario, these and its name the faults.
+func (c *campaign) choose(number int) (scenario, []fault) {
+	if number < len(c.scenarios) {
+		return c.scenarios[number], []fault{afterEnd}
+	}
 	s := drawScenario(rand.New(rand.NewPCG(c.seed, uint64(number))), c.scenarios)
 	hash := fnv.New64a()
 	io.WriteString(hash, s.name)
-	ref := c.references[s.name]
-	faults := drawFaults(rand.New(rand.NewPCG(c.seed^hash.Sum64(), uint64(number))), ref.count)
-	f, came, err := t.try(ctx, s, ref, faults)
+	return s, drawFaults(rand.New(rand.NewPCG(c.seed^hash.Sum64(), uint64(number))), c.references[s.name].count)
+}
+
+// trial runs the trial of a number.
+func (c *campaign) trial(ctx context.Context, t *tester, number int) error {
+	s, faults := c.choose(number)
+	f, came, err := t.try(ctx, s, c.references[s.name], faults)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 	model, out := filepath.Join(dir, "m"), filepath.Join(dir, "out")
 	run := func(args ...string) (status int, stdout, stderr string) {
 		var o, e bytes.Buffer
-		status = cli.Main(append([]string{"lowtoggle"}, append(args, "--quiet")...), &o, &e)
+		status = cli.Main(t.Context(), append([]string{"lowtoggle"}, append(args, "--quiet")...), &o, &e)
 		return status, o.String(), strings.Join(strings.Fields(e.String()), " ")
 	}
 	for _, args := range [][]string{{"synth", "llama-tiny", model}, {"convert", model, out, "--passes", "grid=4"}} {

@@ -11,7 +11,7 @@ import (
 // TestMain lets tests run this binary as lowtoggle: a sweep and its watchdog are processes of their own.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "lowtoggle" {
-		os.Exit(cli.Main(os.Args, os.Stdout, os.Stderr))
+		os.Exit(cli.Main(cli.Interrupts(), os.Args, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

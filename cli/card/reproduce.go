@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -191,7 +192,7 @@ func measureWorks(c *cli.Context, m measure.Machine, out string, works []experim
 		event(progress.Event{Stage: "measure", Done: int64(p.Done - before), Total: int64(p.Total - before)})
 	}
 	err := experiment.Run(c.Context, m, out, works, o)
-	if err != nil && c.Context.Err() != nil {
+	if err = cmp.Or(err, c.Context.Err()); c.Context.Err() != nil { // also one that came with the last point, before the report
 		return fmt.Errorf("%w: the measurements until then are in %s; the same command continues", err, out)
 	}
 	return err

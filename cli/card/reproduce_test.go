@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
 // TestReproduceInterrupted: the measurements are kept, and the message says how to continue.
@@ -54,5 +55,24 @@ func TestChanges(t *testing.T) {
 		if have := changes(v[0], v[1]); have != want {
 			t.Errorf("%v: %q, want %q", v, have, want)
 		}
+	}
+}
+
+// TestReproduceInterruptedAtTheEnd: an interrupt that comes after the last point and before the report is an error.
+func TestReproduceInterruptedAtTheEnd(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	args := []string{"reproduce", "--device", "simulated", "--type", "fp8", "--size", "2048", "--only", "4a", "--quick", "--", out}
+	if _, err := runCard(t.Context(), args...); err != nil && !errors.Is(err, exit.ErrShort) {
+		t.Fatal(err)
+	}
+	report := filepath.Join(out, "report.md")
+	if err := os.Remove(report); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := runCard(ctx, args...) // measures nothing more
+	if _, missing := os.Stat(report); !errors.Is(err, context.Canceled) || missing == nil {
+		t.Errorf("error %v, report %v", err, missing)
 	}
 }

@@ -141,11 +141,25 @@ func (d diskPlace) work(number int) (work, error) {
 			}
 		}
 	}
+	if err := d.flush(dir); err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
 	own, err := os.MkdirTemp(dir, "call-")
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
 	return &diskWork{d, own, held}, nil
+}
+
+// flush waits until the folders that lead to a part's shards and records are on the disk. Each call does this: another may have made them
+// and been killed.
+func (d diskPlace) flush(part string) error {
+	for _, dir := range []string{part, d.dir, filepath.Dir(d.dir)} {
+		if err := atomicfile.SyncFolder(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *diskWork) create(_ context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
@@ -290,9 +304,12 @@ func (d diskPlace) publish(ctx context.Context, c *conversion, man *plan.Manifes
 }
 
 // remove removes the folder with everything in it. parts.json is removed last: without it, the next call would not know the
-// folder as one of its own, and would leave the rest.
+// folder as one of its own, and would leave the rest. A loss of power may then leave the folder, which is empty.
 func (d diskPlace) remove(context.Context) error {
 	if !begunInParts(d.dir) {
+		if entries, err := os.ReadDir(d.dir); err == nil && len(entries) == 0 {
+			return os.Remove(d.dir)
+		}
 		return nil
 	}
 	entries, err := os.ReadDir(d.dir)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -133,7 +134,7 @@ func readJournal(f *os.File) (b begun, err error) {
 	r := bufio.NewReader(f)
 	var good int64
 	for {
-		line, err := r.ReadBytes('\n')
+		line, err := bounded.Line(r, bounded.Plan)
 		if err == io.EOF {
 			break
 		}
@@ -168,7 +169,7 @@ func (b *begun) add(line []byte) (err error) {
 }
 
 // Unfinished returns the plan of an interrupted conversion to out. It is nil if there is no such conversion, or if that
-// was interrupted before its plan was written.
+// was interrupted before its plan was written. A line of its journal beyond [bounded.Plan] is a [bounded.ErrTooLarge].
 func Unfinished(out string) (*plan.Plan, error) {
 	dir := filepath.Clean(out) + partialSuffix
 	f, err := os.Open(filepath.Join(dir, journalName))
@@ -188,9 +189,12 @@ func Unfinished(out string) (*plan.Plan, error) {
 	defer f.Close()
 	r := bufio.NewReader(f)
 	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
+		line, err := bounded.Line(r, bounded.Plan)
+		if err == io.EOF {
 			return nil, nil // the plan was still being written
+		}
+		if err != nil {
+			return nil, weights.FileErrorf(f.Name(), "%w", err)
 		}
 		if !bytes.HasPrefix(line, sourcesPrefix) {
 			return plan.Decode(line)

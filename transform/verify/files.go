@@ -194,15 +194,15 @@ func sameFile(a, b *weights.Model, name string) (bool, error) {
 	for {
 		n, errA := io.ReadFull(fa, bufA)
 		m, errB := io.ReadFull(fb, bufB)
+		for _, err := range []error{errA, errB} { // first: what cannot be read differs from nothing
+			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+				return false, err
+			}
+		}
 		if !bytes.Equal(bufA[:n], bufB[:m]) {
 			return false, nil
 		}
-		if errA != nil || errB != nil { // both ended, or one cannot be read
-			for _, err := range []error{errA, errB} {
-				if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-					return false, err
-				}
-			}
+		if errA != nil || errB != nil { // both have ended
 			return true, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -23,5 +24,30 @@ func TestDigestOfAFileCutShort(t *testing.T) {
 	testmodel.OK(t, os.Truncate(path, int64(len(head))))
 	if sum, err := digest(t.Context(), f); !errors.Is(err, weights.ErrFault) || sum != "" {
 		t.Errorf("digest %q, error %v, want %v", sum, err, weights.ErrFault)
+	}
+}
+
+// TestUnreadableIsNoDifference: a file that cannot be read is an error. Whether it differs is not known.
+func TestUnreadableIsNoDifference(t *testing.T) {
+	var models [2]*weights.Model
+	for i := range models {
+		dir := t.TempDir()
+		head, _, err := weights.EncodeHeader([]weights.Info{{Name: "a", DType: weights.U8, Shape: []int{1}}}, nil)
+		testmodel.OK(t, err)
+		testmodel.OK(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), append(head, 0), 0o666))
+		extra := filepath.Join(dir, "extra.txt")
+		if i == 0 {
+			testmodel.OK(t, os.WriteFile(extra, []byte("text"), 0o666))
+		} else {
+			testmodel.OK(t, os.Symlink("/proc/self/mem", extra)) // nothing is mapped at its beginning
+		}
+		models[i], err = weights.Open(dir)
+		testmodel.OK(t, err)
+		defer models[i].Close()
+	}
+	for _, order := range [][2]int{{0, 1}, {1, 0}} {
+		if same, err := sameFile(models[order[0]], models[order[1]], "extra.txt"); !errors.Is(err, syscall.EIO) {
+			t.Errorf("same %v, error %v, want %v", same, err, syscall.EIO)
+		}
 	}
 }

@@ -1,0 +1,24 @@
+package bounded
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+)
+
+// Line reads a line of at most most bytes, with its end. A last line that has no end is an io.EOF.
+func Line(r *bufio.Reader, most int64) (line []byte, err error) {
+	for {
+		piece, err := r.ReadSlice('\n')
+		if int64(len(line)+len(piece)) > most {
+			return nil, fmt.Errorf("%w: lowtoggle reads lines of at most %d MiB", ErrTooLarge, most>>20)
+		}
+		line = append(line, piece...)
+		if err == nil {
+			return line, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+	}
+}
