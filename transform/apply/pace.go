@@ -19,7 +19,7 @@ type pace struct {
 	more          chan struct{} // closed when more is written
 }
 
-// newPace returns the pace of a shard whose result has total bytes; nil for a file on a disk.
+// newPace returns the pace of a shard of whose result total bytes are written meanwhile; nil for a file on a disk.
 func newPace(src *weights.File, total int64) *pace {
 	if !weights.IsURL(src.Path) {
 		return nil

@@ -119,7 +119,7 @@ func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context
 	source, result := sha256.New(), sha256.New()
 	result.Write(head)
 
-	w.pace = newPace(w.src, size)
+	w.pace = newPace(w.src, w.result.DataSize()) // extras are written after the digest has ended
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
 	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)

@@ -1,0 +1,61 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// oneObject is a store in memory that holds one object.
+type oneObject []byte
+
+func (o oneObject) URL() string { return "s3://bucket/model" }
+func (o oneObject) List(context.Context) ([]weights.Object, error) {
+	return []weights.Object{{Path: "model.safetensors", Size: int64(len(o))}}, nil
+}
+func (o oneObject) ReadAt(_ context.Context, _ weights.Object, p []byte, at int64) error {
+	copy(p, o[at:])
+	return nil
+}
+
+// counted is an output that only counts its bytes.
+type counted int64
+
+func (c *counted) Write(p []byte) (int, error) { *c += counted(len(p)); return len(p), nil }
+func (c *counted) Close() error                { return nil }
+func (c *counted) Abort()                      {}
+
+// TestPaceOfExtras: the digest of a source in a store does not wait for tensors that are written after it has ended.
+func TestPaceOfExtras(t *testing.T) {
+	const n = 24 << 20
+	info := weights.Info{Name: "w", DType: weights.BF16, Shape: []int{n / 2}, End: n}
+	head, _, err := weights.EncodeHeader([]weights.Info{info}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := oneObject(append(bytes.Clone(head), make([]byte, n)...))
+	list, _ := store.List(t.Context())
+	f, err := weights.OpenObject(t.Context(), store, list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tensor, _ := f.Tensor("w")
+	w := &quant.Weight{Name: "w", DType: weights.BF16, Shape: info.Shape, Unit: 1, Parts: []quant.Part{{Tensor: tensor}}}
+	extras := []extra{newExtra("w.shift", 16<<20, 1)}
+	s := &shardWriter{src: f, result: f, places: []quant.Place{{Weight: w}}, programs: []*program.Program{nil}, extras: extras, workers: 1, done: func(int64) {}}
+	ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // for the fault alone: it waits for ever
+	defer end()
+	var wrote counted
+	if _, err := s.write(ctx, func(context.Context, *weights.File, []byte, int64) (weights.Output, error) { return &wrote, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if wrote != n+64<<20 {
+		t.Errorf("%d bytes were written", wrote)
+	}
+}
