@@ -17,6 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/fakes3"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/bucket"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -256,4 +257,61 @@ func TestStoreKinds(t *testing.T) {
 	if !maps.Equal(x.store.Objects("models", ""), before) {
 		t.Error("a refused conversion has written objects")
 	}
+}
+
+// meanwhile is a store in which something happens before the first object is written, and that may write no shard.
+type meanwhile struct {
+	*bucket.Folder
+	first sync.Once
+	do    func()
+	stop  context.CancelFunc // nil: shards are written
+}
+
+func (m *meanwhile) Write(ctx context.Context, name string, data []byte) error {
+	m.first.Do(m.do)
+	return m.Folder.Write(ctx, name, data)
+}
+
+func (m *meanwhile) Create(ctx context.Context, name string, n int64) weights.Output {
+	if m.stop != nil {
+		m.stop()
+	}
+	return m.Folder.Create(ctx, name, n)
+}
+
+// TestStoreTwoStarters: of two conversions with different plans that begin at a time, one goes on and can be resumed with its own
+// plan. The other one is refused.
+func TestStoreTwoStarters(t *testing.T) {
+	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakes3.Server) http.Handler { return s })
+	m, err := x.source(t, t.Context())
+	ok(t, err)
+	defer m.Close()
+	other, err := transform.Plan(t.Context(), m, options(t, "round=3", 0))
+	ok(t, err)
+	run := func(ctx context.Context, p *plan.Plan, s apply.Store, resume bool) error {
+		_, err := transform.Apply(ctx, m, p, "s3://models/out", transform.ApplyOptions{Version: "1", Store: s, Folder: named, Resume: resume})
+		return err
+	}
+	quicker := func() {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		if err := run(ctx, x.p, &meanwhile{Folder: place(t, "s3://models/out"), do: func() {}, stop: end}, false); !errors.Is(err, context.Canceled) {
+			t.Errorf("the quicker one: %v", err)
+		}
+	}
+	err = run(t.Context(), other, &meanwhile{Folder: place(t, "s3://models/out"), do: quicker}, false)
+	if !errors.Is(err, apply.ErrOther) || strings.Contains(err.Error(), "resume to continue") {
+		t.Errorf("the slower one: %v", err)
+	}
+	p, err := apply.UnfinishedIn(t.Context(), place(t, "s3://models/out"))
+	ok(t, err)
+	got, err := p.Encode()
+	ok(t, err)
+	want, err := x.p.Encode()
+	ok(t, err)
+	if string(got) != string(want) {
+		t.Fatal("the plan that is kept is not that of the conversion that was begun")
+	}
+	ok(t, run(t.Context(), p, place(t, "s3://models/out"), true))
+	x.same(t)
 }

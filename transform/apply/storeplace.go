@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,7 +86,7 @@ func (p *storePlace) checkFree(ctx context.Context) error {
 			return fs.ErrExist
 		}
 	}
-	if slices.ContainsFunc(list, func(o weights.Object) bool { return o.Path != about(planName) }) {
+	if slices.ContainsFunc(list, func(o weights.Object) bool { return !strings.HasPrefix(o.Path, about(plansName)+"/") }) {
 		return taken(p.store.URL())
 	}
 	return nil
@@ -289,7 +290,7 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 		err = f.checkFree(ctx)
 	}
 	if err == nil {
-		err = f.write(ctx, planName, js)
+		err = f.write(ctx, planName(f.Plan), js)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOut) {
 		return nil, Temporary(err, out)
@@ -301,12 +302,23 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 	return man, keptInStore(ctx, o.Store, err)
 }
 
-// planName is where a conversion that was not begun in parts keeps its plan.
-const planName = "plan.json"
+// plansName is where conversions that were not begun in parts keep their plans. Of several that begin at a time, the one that
+// creates partsName goes on, and the plan's digest in it tells which plan is that one's.
+const plansName = "plans"
+
+// planName is the name of a plan with this digest.
+func planName(digest string) string { return plansName + "/" + digest + ".json" }
 
 // UnfinishedIn is [Unfinished] for an object store.
 func UnfinishedIn(ctx context.Context, s Store) (*plan.Plan, error) {
-	js, err := s.Read(ctx, about(planName), bounded.Plan)
+	var was common
+	js, err := s.Read(ctx, about(partsName), bounded.Config)
+	if err == nil {
+		if err := json.Unmarshal(js, &was); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w: remove the folder", s.URL(), about(partsName), err)
+		}
+		js, err = s.Read(ctx, about(planName(was.Plan)), bounded.Plan)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -318,7 +330,7 @@ func UnfinishedIn(ctx context.Context, s Store) (*plan.Plan, error) {
 
 // keptInStore says that an error leaves finished shards behind.
 func keptInStore(ctx context.Context, s Store, err error) error {
-	if err == nil || errors.Is(err, fs.ErrExist) {
+	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOther) {
 		return err
 	}
 	if ctx.Err() == nil {
