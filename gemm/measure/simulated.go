@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // simulated is a machine without a GPU.
@@ -62,9 +63,13 @@ func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err err
 		return k, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	k.Seconds = max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
-	k.Watts = simStill + simToggling*toggling(p.W)
 	k.Memory = simMemory(p.Problem.Bytes() / k.Seconds)
-	return k, nil
+	err = weights.Guard(p.Name, func() error {
+		weights.Need(p.W.Data)
+		k.Watts = simStill + simToggling*toggling(p.W)
+		return nil
+	})
+	return k, err
 }
 
 // SimulatedKernel is the power and time of a pass through products on the card of [Simulated].

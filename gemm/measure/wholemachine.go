@@ -91,7 +91,7 @@ func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch
 			}
 			n := float64(l.Inputs) * float64(l.Outputs)
 			r.weights += n
-			r.toggling += n * toggling(gemm.Matrix{DType: t.DType, Rows: t.Shape[0], Cols: t.Shape[1], Data: t.Data})
+			r.toggling += n * toggling(gemm.Matrix{DType: t.DType, Rows: t.Shape[0], Cols: t.Shape[1], Data: weights.Need(t.Data)})
 		}
 		return nil
 	})
