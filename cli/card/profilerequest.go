@@ -115,13 +115,13 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	}
 	switch { // to the library 0 is the default
 	case q.options.Length == 0:
-		return exit.Usagef("--length 0s: want 50ms to 1m")
+		return exit.Usagef("--length 0s: give 50ms to 1m")
 	case q.options.Time == 0:
 		return exit.Usagef("--time 0s: a single run takes more than its length, %v", q.options.Length)
 	case q.options.Idle == 0 && c.IsSet("idle"):
-		return exit.Usagef("--idle 0s: want at least 300ms")
+		return exit.Usagef("--idle 0s: give at least 300ms")
 	case q.options.Runs == 0 && c.IsSet("runs"):
-		return exit.Usagef("--runs 0: want 2 to 10000")
+		return exit.Usagef("--runs 0: give 2 to 10000")
 	}
 	if q.options.Readings && !c.Bool("json") {
 		return exit.Usagef("--readings goes with --json: nothing else shows them")

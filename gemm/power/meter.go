@@ -82,14 +82,14 @@ func (o Options) Validate() error {
 		}
 	}
 	o = o.withDefaults()
-	check(o.Precision > 0 && o.Precision < 1, "precision %v: want a share between 0 and 1, such as 0.003", o.Precision)
-	check(o.Time > 0, "time %v: want more than 0", o.Time)
-	check(o.Window >= 100*time.Millisecond, "window %v: want at least 100ms, better a second", o.Window)
-	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
-	check(o.CapSettle > 0, "cap settle %v: want more than 0", o.CapSettle)
-	check(o.WarmUp > 0, "warm-up %v: want more than 0", o.WarmUp)
-	check(o.Duty == 0 || o.Duty >= LeastDuty && o.Duty <= 1 || o.Duty == AutoDuty, "duty %v: want a share of time from %v to 1", o.Duty, LeastDuty)
-	check(o.EDSk > 1, "k %v of the energy-delay sum: want more than 1", o.EDSk)
+	check(o.Precision > 0 && o.Precision < 1, "precision %v: give a share between 0 and 1, such as 0.003", o.Precision)
+	check(o.Time > 0, "time %v: give more than 0", o.Time)
+	check(o.Window >= 100*time.Millisecond, "window %v: give at least 100ms, better a second", o.Window)
+	check(o.Settle > 0, "settle %v: give more than 0", o.Settle)
+	check(o.CapSettle > 0, "cap settle %v: give more than 0", o.CapSettle)
+	check(o.WarmUp > 0, "warm-up %v: give more than 0", o.WarmUp)
+	check(o.Duty == 0 || o.Duty >= LeastDuty && o.Duty <= 1 || o.Duty == AutoDuty, "duty %v: give a share of time from %v to 1", o.Duty, LeastDuty)
+	check(o.EDSk > 1, "k %v of the energy-delay sum: give more than 1", o.EDSk)
 	return errors.Join(wrong...)
 }
 

@@ -69,7 +69,7 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	}
 	index, err := strconv.Atoi(id)
 	if err != nil {
-		return nil, fmt.Errorf("card %q: want an index such as 0, a UUID such as GPU-…, or a bus id such as 0000:1b:00.0: %w", id, ErrNoCard)
+		return nil, fmt.Errorf("card %q: give an index such as 0, a UUID such as GPU-…, or a bus id such as 0000:1b:00.0: %w", id, ErrNoCard)
 	}
 	count, ret := lib.DeviceGetCount()
 	if ret == nvml.SUCCESS && (index < 0 || index >= count) {

@@ -57,7 +57,7 @@ func (t *SimSequence) Start(segments []SimSegment) error {
 	}
 	for i, l := range segments {
 		if l.Kernel < 0 || l.Kernel >= len(t.kernels) || l.Executions < 1 {
-			return fmt.Errorf("segment %d: %d executions of kernel %d: want at least one, of kernels 0 to %d", i, l.Executions, l.Kernel, len(t.kernels)-1)
+			return fmt.Errorf("segment %d: %d executions of kernel %d: give at least one, of kernels 0 to %d", i, l.Executions, l.Kernel, len(t.kernels)-1)
 		}
 	}
 	o := t.sim.opt

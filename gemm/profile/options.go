@@ -91,15 +91,15 @@ func (o Options) Validate() error {
 	}
 	o = o.withDefaults()
 	lasting := o.Length >= 50*time.Millisecond && o.Length <= time.Minute
-	check(lasting, "length %v: want 50ms to 1m", o.Length)
-	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: want 2 to 10000", o.Runs)
+	check(lasting, "length %v: give 50ms to 1m", o.Length)
+	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: give 2 to 10000", o.Runs)
 	check(o.Time >= o.Length, "time %v: a single run takes more than its length, %v", o.Time, o.Length)
-	check(o.Idle >= 2*margin, "idle %v: want at least %v", o.Idle, 2*margin)
-	check(o.Bursts == 0 || o.Bursts >= 2, "bursts %d: want 2 or more of each length, or 0", o.Bursts)
+	check(o.Idle >= 2*margin, "idle %v: give at least %v", o.Idle, 2*margin)
+	check(o.Bursts == 0 || o.Bursts >= 2, "bursts %d: give 2 or more of each length, or 0", o.Bursts)
 	fine := o.Resolution == 0 || o.Resolution >= finest && o.Resolution <= coarsest
 	check(fine, "resolution %v: give %v to %v", o.Resolution, finest, coarsest)
-	check(!lasting || !fine || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)
-	check(o.Tolerance > 0 && o.Tolerance < 1, "tolerance %v: want a share between 0 and 1, as 0.01", o.Tolerance)
-	check(o.Resamples >= 2, "resamples %d: want at least 2, better 100", o.Resamples)
+	check(!lasting || !fine || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: give 100µs to a tenth of the length, %v", o.Step, o.Length)
+	check(o.Tolerance > 0 && o.Tolerance < 1, "tolerance %v: give a share between 0 and 1, as 0.01", o.Tolerance)
+	check(o.Resamples >= 2, "resamples %d: give at least 2, better 100", o.Resamples)
 	return errors.Join(wrong...)
 }

@@ -379,7 +379,7 @@ func TestWrongOptions(t *testing.T) {
 		}
 	}
 	for want, o := range map[string]Options{
-		"length 1ms: want 50ms to 1m": {Length: time.Millisecond},
+		"length 1ms: give 50ms to 1m": {Length: time.Millisecond},
 		"runs 1":                      {Runs: 1},
 		"time 1s":                     {Time: time.Second},
 		"idle 100ms":                  {Idle: 100 * time.Millisecond},

@@ -26,12 +26,12 @@ func Recompute(ctx context.Context, r *Result, o Options) error {
 	const slowest = 10 * Seconds(time.Second)
 	for _, s := range testedSensors(r.SelfTest) {
 		if s.Window <= 0 || s.Window > slowest {
-			return fmt.Errorf("self-test: %s averages over %v: want more than 0 s and at most %v", s.Name, s.Window, slowest)
+			return fmt.Errorf("self-test: %s averages over %v: expected more than 0 s and at most %v", s.Name, s.Window, slowest)
 		}
 	}
 	for _, p := range r.Products {
 		if m := p.Advised.Margin; !(m >= 0 && m < 1) {
-			return fmt.Errorf("product %s: a binning margin of %v: want 0 to 1", p.Name, m)
+			return fmt.Errorf("product %s: a binning margin of %v: expected 0 to 1", p.Name, m)
 		}
 	}
 	for i := range r.Profiles {
@@ -70,7 +70,7 @@ func (p *Profile) load(products int) error {
 		rounding = ms
 	)
 	if len(p.Segments) > 2 {
-		return fmt.Errorf("%d segments: want one or two", len(p.Segments))
+		return fmt.Errorf("%d segments: expected one or two", len(p.Segments))
 	}
 	all := 0
 	for _, s := range p.Segments {
@@ -78,7 +78,7 @@ func (p *Profile) load(products int) error {
 			return fmt.Errorf("segment %+v does not fit %s", s, plural(products, "product"))
 		}
 		if s.Executions > most {
-			return fmt.Errorf("%d executions: want at most %d", s.Executions, int(most))
+			return fmt.Errorf("%d executions: expected at most %d", s.Executions, int(most))
 		}
 		all += s.Executions
 	}
@@ -110,7 +110,7 @@ func (p *Profile) checkTimelines(all int) error {
 			return fmt.Errorf("run %d: its timeline does not lead from 0 to %d executions", run, all)
 		}
 		if t.At[n-1] > longestRun {
-			return fmt.Errorf("run %d works for %v: want at most %v", run, t.At[n-1], longestRun)
+			return fmt.Errorf("run %d works for %v: expected at most %v", run, t.At[n-1], longestRun)
 		}
 		if total += t.At[n-1] + 2*Seconds(margin); total > day {
 			return fmt.Errorf("%d runs take more than a day", len(p.Timelines))
@@ -144,10 +144,10 @@ func (p *Profile) checkReadings() error {
 			return wrong("there is no such sensor")
 		}
 		if !(r.Watts >= 0 && r.Watts <= highest) {
-			return wrong("%v W: want 0 to %.0f W", r.Watts, highest)
+			return wrong("%v W: expected 0 to %.0f W", r.Watts, highest)
 		}
 		if r.At.Abs() > farthest {
-			return wrong("%v from the work's start: want at most %v", r.At, farthest)
+			return wrong("%v from the work's start: expected at most %v", r.At, farthest)
 		}
 		if r.Sensor == stitch.Counter {
 			if r.Since > r.At || r.Since < -farthest {
@@ -163,7 +163,7 @@ func (p *Profile) checkReadings() error {
 		return errors.New("the readings are of less than 1 W")
 	}
 	if len(steps) > 0 && stats.Median(steps) > slowest.Seconds() {
-		return fmt.Errorf("the energy counter steps every %v: want at most %v", stitch.Of(stats.Median(steps)), slowest)
+		return fmt.Errorf("the energy counter steps every %v: expected at most %v", stitch.Of(stats.Median(steps)), slowest)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func TestRecomputeRefuses(t *testing.T) {
 		"from 0 to 10":           func(r *Result) { r.Profiles[0].Timelines[1].Done[1] = 11 },
 		"has other stamps than":  func(r *Result) { r.Profiles[0].Timelines[2] = Timeline{[]int{0, 5, 10}, []Seconds{0, 5, 10}} },
 		"of run 3 by the driver's buffer: that run has no timeline": func(r *Result) { r.Profiles[0].Readings[0].Run = 3 },
-		"tolerance -1: want a": nil,
+		"tolerance -1: give a": nil,
 		"segment 1 goes from 0 ns to 1000000000 s, but in the mean run from 0 ns to 100 ms": func(r *Result) {
 			r.Profiles[0].Segments[0].End = 1e9 * Seconds(time.Second)
 		},
@@ -49,12 +49,12 @@ func TestRecomputeRefuses(t *testing.T) {
 				p.Timelines[run] = Timeline{[]int{0, 10}, []Seconds{0, 3 * Seconds(time.Minute)}}
 			}
 		},
-		"reading 1, of run 1 by the driver's buffer: -100 W: want 0 to 100000": func(r *Result) { r.Profiles[0].Readings[0].Watts = -100 },
+		"reading 1, of run 1 by the driver's buffer: -100 W: expected 0 to 100000": func(r *Result) { r.Profiles[0].Readings[0].Watts = -100 },
 		"1e+308 W":                        func(r *Result) { r.Profiles[0].Readings[1].Watts = 1e308 },
 		"NaN W":                           func(r *Result) { r.Profiles[0].Readings[1].Watts = math.NaN() },
 		"of less than 1 W":                func(r *Result) { r.Profiles[0].Readings[0].Watts, r.Profiles[0].Readings[1].Watts = 0, 0 },
 		"no such sensor":                  func(r *Result) { r.Profiles[0].Readings[0].Sensor = "x" },
-		"want at most 360 s":              func(r *Result) { r.Profiles[0].Readings[0].At = math.MinInt64 },
+		"expected at most 360 s":          func(r *Result) { r.Profiles[0].Readings[0].At = math.MinInt64 },
 		"the time from 60 ms":             func(r *Result) { r.Profiles[0].Readings[1].Since = 60*ms + 1 },
 		"energy counter steps every 60 s": func(r *Result) { r.Profiles[0].Readings[1].Since = 60*ms - Seconds(time.Minute) },
 		"instant power averages over 10000 s": func(r *Result) {

@@ -68,12 +68,12 @@ func (o Options) Validate() error {
 		}
 	}
 	o = o.withDefaults()
-	check(o.Precision > 0 && o.Precision < 1, "precision %v: want a share between 0 and 1, as 0.003", o.Precision)
-	check(o.Time > 0, "time %v: want more than 0", o.Time)
-	check(o.Window >= time.Second, "window %v: want at least 1s, better 10s", o.Window)
-	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
-	check(o.Stall > 0, "stall %v: want more than 0", o.Stall)
-	check(o.Tries > 0, "tries %d: want at least 1", o.Tries)
+	check(o.Precision > 0 && o.Precision < 1, "precision %v: give a share between 0 and 1, as 0.003", o.Precision)
+	check(o.Time > 0, "time %v: give more than 0", o.Time)
+	check(o.Window >= time.Second, "window %v: give at least 1s, better 10s", o.Window)
+	check(o.Settle > 0, "settle %v: give more than 0", o.Settle)
+	check(o.Stall > 0, "stall %v: give more than 0", o.Stall)
+	check(o.Tries > 0, "tries %d: give at least 1", o.Tries)
 	return errors.Join(append(wrong, o.Workload.validate())...)
 }
 

@@ -39,7 +39,7 @@ func (p *Prompt) UnmarshalJSON(data []byte) error {
 	}
 	for _, id := range p.Tokens {
 		if id < 0 {
-			return fmt.Errorf("token id %d: want one from 0 on", id)
+			return fmt.Errorf("token id %d: give one from 0 on", id)
 		}
 	}
 	if p.Text == "" && len(p.Tokens) == 0 {
@@ -138,11 +138,11 @@ func (w Workload) validate() error {
 		}
 	}
 	const most = 1 << 20
-	check(w.Concurrency > 0 && w.Concurrency <= 4096, "concurrency %d: want 1 to 4096", w.Concurrency)
-	check(w.OutputTokens > 1 && w.OutputTokens <= most, "output tokens %d: want 2 to %d", w.OutputTokens, most)
+	check(w.Concurrency > 0 && w.Concurrency <= 4096, "concurrency %d: give 1 to 4096", w.Concurrency)
+	check(w.OutputTokens > 1 && w.OutputTokens <= most, "output tokens %d: give 2 to %d", w.OutputTokens, most)
 	if w.Prompts == nil {
-		check(w.PromptTokens > 0 && w.PromptTokens <= most, "prompt tokens %d: want 1 to %d", w.PromptTokens, most)
-		check(w.Vocab > firstID && w.Vocab <= 1<<31-1, "vocabulary of %d: want more than %d", w.Vocab, firstID)
+		check(w.PromptTokens > 0 && w.PromptTokens <= most, "prompt tokens %d: give 1 to %d", w.PromptTokens, most)
+		check(w.Vocab > firstID && w.Vocab <= 1<<31-1, "vocabulary of %d: give more than %d", w.Vocab, firstID)
 	}
 	return errors.Join(wrong...)
 }

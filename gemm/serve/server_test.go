@@ -126,12 +126,12 @@ func TestRefused(t *testing.T) {
 		`server a: "127.0.0.1:8000" is not the address`:                          {serve.Servers{Baseline: serve.Server{Name: "a", URL: "127.0.0.1:8000"}}, serve.Options{}},
 		`server a: "http:///v1" is not the address`:                              {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http:///v1"}}, serve.Options{}},
 		`server a: "http://u:p@b" is not the address`:                            {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://u:p@b"}}, serve.Options{}},
-		"precision 2: want a share":                                              {serve.Servers{Baseline: a}, serve.Options{Precision: 2}},
-		"window 1ms: want at least 1s":                                           {serve.Servers{Baseline: a}, serve.Options{Window: time.Millisecond}},
-		"time -1ns: want more than 0\nsettle -1ns: want more than 0\nstall -1ns": {serve.Servers{Baseline: a}, serve.Options{Time: -1, Settle: -1, Stall: -1}},
-		"tries -1: want at least 1":                                              {serve.Servers{Baseline: a}, serve.Options{Tries: -1}},
-		"concurrency 5000: want 1 to 4096\noutput tokens 1: want 2 to 1048576":   {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{Concurrency: 5000, OutputTokens: 1}}},
-		"prompt tokens -1: want 1 to 1048576\nvocabulary of 3: want more than 3": {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{PromptTokens: -1, Vocab: 3}}},
+		"precision 2: give a share":                                              {serve.Servers{Baseline: a}, serve.Options{Precision: 2}},
+		"window 1ms: give at least 1s":                                           {serve.Servers{Baseline: a}, serve.Options{Window: time.Millisecond}},
+		"time -1ns: give more than 0\nsettle -1ns: give more than 0\nstall -1ns": {serve.Servers{Baseline: a}, serve.Options{Time: -1, Settle: -1, Stall: -1}},
+		"tries -1: give at least 1":                                              {serve.Servers{Baseline: a}, serve.Options{Tries: -1}},
+		"concurrency 5000: give 1 to 4096\noutput tokens 1: give 2 to 1048576":   {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{Concurrency: 5000, OutputTokens: 1}}},
+		"prompt tokens -1: give 1 to 1048576\nvocabulary of 3: give more than 3": {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{PromptTokens: -1, Vocab: 3}}},
 	} {
 		r, err := serve.Compare(t.Context(), cards, c.servers, c.opt)
 		if r != nil || err == nil || !strings.Contains(err.Error(), want) {
@@ -168,7 +168,7 @@ func TestReadPrompts(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "the file has no prompts: write one prompt a line", "\n \n": "the file has no prompts", "a\n\xff": "line 2 is not UTF-8",
 		"{\"prompt\": \"a\"}\nb": "line 2: invalid character 'b'", "{}": `line 1 has no "prompt"`, `{"prompt": ""}`: "line 1: a prompt is empty",
-		`{"prompt": []}`: "a prompt is empty", `{"prompt": [-1]}`: "token id -1: want one from 0 on", `{"prompt": [1.5]}`: "a prompt is a string or a list of token ids",
+		`{"prompt": []}`: "a prompt is empty", `{"prompt": [-1]}`: "token id -1: give one from 0 on", `{"prompt": [1.5]}`: "a prompt is a string or a list of token ids",
 		`{"prompt": {"a": 1}}`: "a prompt is a string or a list", "a\n" + strings.Repeat("x", 17<<20): "line 2 has more than 16777216 bytes",
 	} {
 		if list, err := serve.ReadPrompts(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
