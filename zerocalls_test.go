@@ -22,6 +22,7 @@ var callers = []string{"weights", "cost", "gemm", "transform", "bench/experiment
 // mayPanic are functions and methods that may panic with nil or zero arguments, with the reason.
 var mayPanic = map[string]string{
 	"cost/pattern.MustParse":        "for constant texts: Parse returns the error",
+	"gemm.MaxOf":                    "a type without a format has no values: callers have its format, or check it",
 	"gemm.NewMatrix":                "for a constant type: its comment says that others panic",
 	"gemm/divergence.FromPass":      "its pass is that of forward.Decoder.Pass, which returns an error",
 	"gemm/forward/vector.Maximum":   "a row without elements has no largest one; a kernel for loops over rows",
@@ -31,6 +32,8 @@ var mayPanic = map[string]string{
 	"gemm/power.NewSim":             "for options of DefaultSim: OpenSim returns the error",
 	"transform/rounding.Codes.Code": "the code of an element, like indexing: Begin returns the errors of wrong parameters",
 	"transform/verify.Result.Row":   "only package verify makes a Result, for the checks of passes",
+	"weights/quant.Book.RoundScale": "reading a weight checks the type of its scales",
+	"weights/quant.Place.Tensor":    "like indexing: places come from Group",
 }
 
 // TestZeroCalls calls every exported function and method that a Go program can reach with nil and zero arguments. They return errors or

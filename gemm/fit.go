@@ -36,11 +36,11 @@ func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 	return m.cast(d, exponent), nil
 }
 
-// MaxOf is the largest value of d; 0 for a type without a format.
+// MaxOf is the largest value of d. It panics if d has no format.
 func MaxOf(d weights.DType) float32 {
 	f, ok := d.Format()
 	if !ok {
-		return 0
+		panic(fmt.Sprintf("gemm.MaxOf: %s has no format", d))
 	}
 	return f.Value(f.FromValue(math.MaxFloat32))
 }

@@ -56,6 +56,9 @@ func TensorErrorf(file, tensor, format string, args ...any) error {
 // ErrNoModel is the error of functions that are given a nil model.
 var ErrNoModel = errors.New("no model was given")
 
+// errNoFunction is the error of functions that are given a nil function to call.
+var errNoFunction = errors.New("no function was given")
+
 // ErrFault marks an error of mapped memory that could not be read.
 var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
 
@@ -66,7 +69,7 @@ var ErrUnreachable = errors.New("the store cannot be reached for now")
 // disk causes there into an error that begins with what. Without it the process would die.
 func Guard(what string, f func() error) (err error) {
 	if f == nil {
-		return nil
+		return errNoFunction
 	}
 	if remotes.Load() > 0 {
 		defer pages.enter()()

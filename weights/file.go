@@ -128,7 +128,7 @@ func (f *File) at(i int) Tensor {
 // Each calls fn for every tensor in the order of the data and stops at the first error.
 func (f *File) Each(fn func(Tensor) error) error {
 	if fn == nil {
-		return nil
+		return errNoFunction
 	}
 	for i := range f.Tensors {
 		if err := fn(f.at(i)); err != nil {

@@ -19,11 +19,8 @@ type Place struct {
 	Part   int
 }
 
-// Tensor is the tensor that stands in this place; the zero tensor for a place outside its weight.
+// Tensor is the tensor that stands in this place. It panics for a place outside its weight.
 func (p Place) Tensor() weights.Tensor {
-	if p.Weight == nil || p.Part < 0 || p.Part >= len(p.Weight.Parts) {
-		return weights.Tensor{}
-	}
 	return p.Weight.Parts[p.Part].Tensor
 }
 

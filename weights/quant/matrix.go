@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -48,7 +49,7 @@ type Book struct {
 }
 
 // RoundScale returns the positive value nearest to s that the type of the scales can hold, ties to even. s must be a
-// positive number. Without a type that has a format, it returns s.
+// positive number. It panics if the type has no format; those of stored scales have one.
 func (b *Book) RoundScale(s float32) float32 {
 	if b.ScaleType == weights.F8E8M0 {
 		_, e := math.Frexp(float64(s) * (4. / 3)) // a power of two is nearest up to 1.5 times itself
@@ -56,7 +57,7 @@ func (b *Book) RoundScale(s float32) float32 {
 	}
 	f, ok := b.ScaleType.Format()
 	if !ok {
-		return s
+		panic(fmt.Sprintf("quant.Book.RoundScale: scales of type %q have no format", b.ScaleType))
 	}
 	v := f.FromValue(s)
 	return f.Value(max(v, 1))
