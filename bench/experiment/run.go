@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
@@ -64,7 +65,7 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 	if err := mine(folder); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	if err := atomicfile.MakeFolder(folder); err != nil {
 		return err
 	}
 	r := run{machine: m, folder: folder, opt: o, begin: m.Clock().Now()}
