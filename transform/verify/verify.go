@@ -245,10 +245,23 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 		return err
 	}
 	r.Tensors = make([]Tensor, len(pairs))
+	var largest int64
+	for _, p := range pairs {
+		largest = max(largest, claims.stored(p[0], p[1]))
+	}
+	var room *window
+	if largest > 0 {
+		room = newWindow(largest)
+	}
 	var done atomic.Int64
 	return parallel.Run(ctx, len(pairs), o.Workers, func(ctx context.Context, i int) error {
 		p := pairs[i]
-		err := weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
+		leave, err := room.enter(ctx, claims.stored(p[0], p[1]))
+		if err != nil {
+			return err
+		}
+		defer leave()
+		err = weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
 			weights.Need(p[0].Data)
 			weights.Need(p[1].Data)
 			if w := claims.madeOf(p[0].Name); w != nil {
