@@ -206,6 +206,28 @@ esac
 	}
 }
 
+// TestKubernetesLost: convert.sh ends if the cluster does not answer.
+func TestKubernetesLost(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "kubectl"), `#!/bin/sh
+case "$*" in
+"get job "*) echo "no connection" >&2; exit 7 ;;
+esac
+`)
+	try(t, os.Chmod(filepath.Join(dir, "kubectl"), 0o755))
+	write(t, filepath.Join(dir, "sleep"), `#!/bin/sh
+echo waits for ever
+kill $PPID
+`)
+	try(t, os.Chmod(filepath.Join(dir, "sleep"), 0o755))
+	cmd := exec.Command("./convert.sh")
+	cmd.Dir, cmd.Env = filepath.Join(packageDir, "kubernetes"), []string{"PATH=" + dir + ":/usr/bin:/bin"}
+	out, _ := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != 7 || !bytes.Contains(out, []byte("no connection")) {
+		t.Errorf("status %d\n%s", status, out)
+	}
+}
+
 // TestImage: the pods run the image of the Containerfile, which runs the program.
 func TestImage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(packageDir, "..", "Containerfile"))

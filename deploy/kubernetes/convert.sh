@@ -12,7 +12,8 @@ for step in ${*:-plan parts finish}; do
 	kubectl delete -f "$step.yaml" --ignore-not-found # a Job that has ended cannot be started again
 	kubectl apply -f "$step.yaml"
 	while :; do
-		case $(kubectl get job "$job" -o 'jsonpath={.status.conditions[?(@.status=="True")].type}') in
+		state=$(kubectl get job "$job" -o 'jsonpath={.status.conditions[?(@.status=="True")].type}') # sh -e ends here if kubectl fails
+		case $state in
 		*Complete*) break ;;
 		*Failed*)
 			kubectl get job "$job" -o 'jsonpath={.status.conditions[*].message}{"\nfailed indexes: "}{.status.failedIndexes}{"\n"}' >&2
