@@ -274,6 +274,11 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 		return s.(Features), rms, nil
 	}
 	const rows = 4096
+	for _, scale := range []int{wScale, xScale} {
+		if rms := math.Exp2(float64(scale) / 4); rms > math.MaxFloat32 {
+			return Features{}, 0, fmt.Errorf("an operand of root mean square %.3g goes beyond what %s holds for the random values to compare it with: scale it down", rms, w.f.DType)
+		}
+	}
 	random := func(scale int, seed uint64) matrix {
 		return operandMatrix(w.f, rows, p.K, randomOperand(w.f.DType, rows, p.K, math.Exp2(float64(scale)/4), seed))
 	}
@@ -286,11 +291,11 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 	return mean, rms, nil
 }
 
-// randomOperand draws normal elements.
+// randomOperand draws normal elements of a standard deviation up to the largest float32.
 func randomOperand(d weights.DType, rows, k int, sigma float64, seed uint64) Operand {
 	p, err := pattern.Parse(fmt.Sprintf("normal(0,%g)", sigma))
 	if err != nil {
-		panic(err) // sigma is a number
+		panic(err) // sigma is a number that patterns take
 	}
 	s := pattern.Spec{DType: d, Rows: rows, Cols: k, Seed: seed}
 	return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {

@@ -81,3 +81,20 @@ func TestTokensStream(t *testing.T) {
 		}
 	}
 }
+
+// TestScaleBeyondTheType: operands whose scale no random operands can have are an error.
+func TestScaleBeyondTheType(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for typ, d := range map[arith.Type]weights.DType{arith.FP32: weights.F32, arith.BF16: weights.BF16} {
+		_, x := drawn(t, "normal(0,1)", d, 64, 64, 1)
+		_, w := drawn(t, "const(3.4028234e38)", d, 64, 64, 2)
+		for _, o := range [][2]Operand{{x, w}, {w, x}} {
+			if _, err := c.Predict(t.Context(), Product{Type: typ, M: 64, N: 64, K: 64}, o[0], o[1]); err == nil || !strings.Contains(err.Error(), "goes beyond what "+d.String()+" holds") {
+				t.Errorf("%v: %v", typ, err)
+			}
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (o *Options) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Cost == nil {
-		bad("no cost model")
+		bad("no cost model: set Options.Cost, for example from cost.FindCalibration")
 	}
 	minSNR, maxLoss := o.Budget.MinSNR, o.Budget.MaxLoss
 	if minSNR != nil && !(*minSNR >= 0 && *minSNR <= 200) {

@@ -42,8 +42,8 @@ type source struct {
 //
 // which names weights that are left alone. With a format, the source's weights and layout are those of the model in that format, before any code is chosen.
 func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters, format quantise.Format, which plan.Selection) (*source, error) {
-	if m == nil {
-		return nil, weights.ErrNoModel
+	if err := m.Usable(); err != nil {
+		return nil, err
 	}
 	selector, err := which.Selector()
 	if err != nil {

@@ -57,8 +57,8 @@ var ErrNoLoss = errors.New("without tokens, give a budget of output SNR")
 // It fails where there are too few tokens, for a model that package forward does not compute ([ErrNoLoss]), and for tokens
 // beyond its vocabulary.
 func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyFile []byte, workers int) (*Tokens, error) {
-	if m == nil {
-		return nil, weights.ErrNoModel
+	if err := m.Usable(); err != nil {
+		return nil, err
 	}
 	if file == nil {
 		return nil, ErrNoTokens

@@ -59,6 +59,22 @@ var ErrNoModel = errors.New("no model was given")
 // errNoFunction is the error of functions that are given a nil function to call.
 var errNoFunction = errors.New("no function was given")
 
+// Usable returns an error if the model is nil, has no tensors' file, or is closed. Functions that take a model call it.
+func (m *Model) Usable() error {
+	switch {
+	case m == nil:
+		return ErrNoModel
+	case len(m.Shards) == 0:
+		return errors.New("the model has no files: open one with weights.Open")
+	}
+	for _, f := range m.Files() {
+		if f.closed {
+			return FileErrorf(m.Dir, "the model is closed: close it after its last use")
+		}
+	}
+	return nil
+}
+
 // ErrFault marks an error of mapped memory that could not be read.
 var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
 

@@ -16,7 +16,8 @@ type File struct {
 	stamp    Stamp // when the file was opened
 	head     int   // length of the head: length field and JSON
 	byName   map[string]int
-	remote   *remote  // of a file in an object store
+	remote   *remote // of a file in an object store
+	closed   bool
 	arranged bool     // not on a disk
 	parts    [][]byte // the tensors' data, if arranged
 }
@@ -76,7 +77,7 @@ func (f *File) readHeader() error {
 // Close unmaps the file; the Data of its tensors is invalid from then on.
 func (f *File) Close() error {
 	m := f.mapped
-	f.mapped, f.parts = nil, nil
+	f.mapped, f.parts, f.closed = nil, nil, true
 	switch {
 	case f.arranged:
 		return nil

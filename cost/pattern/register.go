@@ -18,7 +18,8 @@ type Step struct {
 	Doc        string
 	// Of returns the step's function for given arguments, one for each parameter. An error names the arguments that are not
 	// valid. The function is called from several goroutines, and must return equal results for equal values. What it returns is
-	// rounded to the matrix's type; values that are not finite do not reach it.
+	// rounded to the matrix's type, and beyond its range becomes the largest finite value. NaN is an error of Generate. Values that
+	// are not finite do not reach the function.
 	Of func(args []float64) (func(v float64) float64, error)
 }
 
@@ -74,11 +75,49 @@ func Register(s Step) error {
 		}
 		return 0, ""
 	}
-	op.make = arithmetic(func(args []any) func(float64) float64 {
-		of, _ := s.Of(numbers(args)) // checked when the pattern was parsed
-		return of
-	})
+	op.make = func(stage *stage, args []any, inner *field) (*field, error) {
+		of, err := s.Of(numbers(args))
+		if err == nil && of == nil {
+			err = errors.New("no function") // when the pattern was parsed there was one
+		}
+		if err != nil {
+			return nil, fmt.Errorf("step %s: %w", s.Name, err)
+		}
+		return stage.computed(inner, s.Name, of), nil
+	}
 	more := append(slices.Clone(every()[len(operations):]), op)
 	registered.Store(&more)
 	return nil
+}
+
+// computed is a field whose elements a registered step computes from inner's.
+func (s *stage) computed(inner *field, step string, of func(v float64) float64) *field {
+	f, size := s.format, s.format.Bits/8
+	type result struct {
+		bits uint32
+		nan  bool
+	}
+	element := tabled(s, func(b uint32) result {
+		if !f.Finite(b) {
+			return result{bits: b}
+		}
+		v := of(float64(f.Value(b)))
+		return result{f.FromValue(float32(v)), v != v}
+	})
+	out := s.matrix(inner.local, func(dst []byte, rows, cols Range) error {
+		if err := inner.fill(dst, rows, cols); err != nil {
+			return err
+		}
+		for i := range len(dst) / size {
+			b := f.Elem(dst, i)
+			r := element(b)
+			if r.nan {
+				return fmt.Errorf("step %s: it returns NaN for %g, and a pattern's values are numbers", step, f.Value(b))
+			}
+			f.SetElem(dst, i, r.bits)
+		}
+		return nil
+	})
+	out.tall = inner.tall
+	return out
 }

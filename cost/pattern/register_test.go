@@ -1,9 +1,12 @@
 package pattern
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // forget removes the steps that a test has registered.
@@ -61,4 +64,31 @@ func TestRegisterAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestStepWithoutANumber: NaN of a step is an error that names it, in every type and with tables of all values; it is none if the
+// step does not see a value for which it is NaN. Infinity becomes the largest finite value.
+func TestStepWithoutANumber(t *testing.T) {
+	forget(t)
+	for name, of := range map[string]func(float64) float64{"root": math.Sqrt, "endless": func(float64) float64 { return math.Inf(1) }} {
+		if err := Register(Step{Name: name, Doc: "d", Of: func([]float64) (func(float64) float64, error) { return of, nil }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []weights.DType{weights.F32, weights.F16, weights.BF16, weights.F8E4M3, weights.F8E5M2, weights.I8} {
+		s := Spec{DType: d, Rows: 300, Cols: 300}
+		if _, err := MustParse("normal(0,4) | root | abs").Generate(t.Context(), s, 2); err == nil || !strings.Contains(err.Error(), "step root: it returns NaN for -") {
+			t.Errorf("%v: %v", d, err)
+		}
+		if _, err := MustParse("normal(0,4) | abs | root | transpose").Generate(t.Context(), s, 2); err != nil {
+			t.Errorf("%v: %v", d, err)
+		}
+		data, err := MustParse("zeros | endless").Generate(t.Context(), s, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, _ := d.Format(); !f.Finite(f.Elem(data, 5)) || f.Value(f.Elem(data, 5)) < 100 {
+			t.Errorf("%v: infinity becomes %v", d, f.Value(f.Elem(data, 5)))
+		}
+	}
 }

@@ -55,8 +55,8 @@ func Check(m *weights.Model, family *arch.Family) error {
 }
 
 func describe(m *weights.Model, family *arch.Family) (*Scorer, error) {
-	if m == nil {
-		return nil, weights.ErrNoModel
+	if err := m.Usable(); err != nil {
+		return nil, err
 	}
 	if m.Config == nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoConfig)

@@ -31,6 +31,9 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	if m == nil || o.Calibration == nil {
 		return nil, errors.New("inspecting needs a model and a calibration")
 	}
+	if err := m.Usable(); err != nil {
+		return nil, err
+	}
 	q, err := quant.Describe(m)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,11 @@ func Models(ctx context.Context, cards []Named, before, after *weights.Model, o 
 	if len(cards) == 0 {
 		return nil, errors.New("no card to measure on: give one, as Open returns it")
 	}
+	for _, m := range []*weights.Model{before, after} {
+		if err := m.Usable(); err != nil {
+			return nil, err
+		}
+	}
 	if o.Workload == (cost.Workload{}) {
 		o.Workload = cost.DefaultWorkload
 	}

@@ -130,6 +130,9 @@ func (s *Set) open(src Source) (*model, error) {
 		}
 		m.own = true
 	}
+	if err := m.Usable(); err != nil {
+		return nil, err
+	}
 	s.models[key] = m
 	return m, nil
 }

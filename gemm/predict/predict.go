@@ -71,6 +71,11 @@ var ErrNotComparable = errors.New("only sources with the same products can be co
 // Models predicts all linear layers of a model and of its converted copy. Over of the second prediction is the energy of
 // the copy relative to the model. Errors are those of [Sources]. The caller closes the models.
 func Models(ctx context.Context, by Predictor, before, after *weights.Model, o Options) (*Report, error) {
+	for _, m := range []*weights.Model{before, after} {
+		if err := m.Usable(); err != nil {
+			return nil, err
+		}
+	}
 	o.Compare = true
 	return Sources(ctx, by, []operand.Source{operand.Of(before), operand.Of(after)}, o)
 }
@@ -86,6 +91,9 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 	}()
 	if by == nil {
 		return nil, errors.New("a prediction needs a calibration")
+	}
+	if len(sources) == 0 {
+		return nil, errors.New("a prediction needs sources: give patterns, tensors or models")
 	}
 	set := operand.NewSet(o.Operands)
 	defer func() { err = errors.Join(err, set.Close()) }()

@@ -13,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // asked is what a predictor was asked, with the whole operands.
@@ -179,4 +180,26 @@ func TestConversion(t *testing.T) {
 	if r, err = predict.Conversion(t.Context(), h200, nil, o); r != nil || err != nil {
 		t.Errorf("no layers: %+v (%v)", r, err)
 	}
+}
+
+// TestUnusableModels: closed models, empty models and no sources are errors.
+func TestUnusableModels(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	open := testmodel.Random(t, "llama-tiny", 1)
+	closed := testmodel.Open(t, open.Dir)
+	testmodel.OK(t, closed.Close())
+	for _, bad := range []struct {
+		m    *weights.Model
+		want string
+	}{{closed, "the model is closed"}, {&weights.Model{}, "the model has no files"}, {nil, "no model was given"}} {
+		_, err := predict.Models(t.Context(), h200, open, bad.m, predict.Options{})
+		testmodel.WantError(t, err, bad.want)
+		_, err = predict.Models(t.Context(), h200, bad.m, open, predict.Options{})
+		testmodel.WantError(t, err, bad.want)
+	}
+	_, err = predict.Sources(t.Context(), h200, []operand.Source{operand.Of(closed)}, predict.Options{})
+	testmodel.WantError(t, err, "the model is closed")
+	_, err = predict.Sources(t.Context(), h200, nil, predict.Options{})
+	testmodel.WantError(t, err, "a prediction needs sources")
 }

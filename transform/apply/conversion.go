@@ -304,6 +304,9 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	if m == nil {
 		return weights.ErrNoModel
 	}
+	if out == "" {
+		return outError{errors.New("OUT is missing: name the folder to write"), nil}
+	}
 	if weights.IsURL(out) {
 		return CheckPlace(m, out)
 	}

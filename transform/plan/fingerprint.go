@@ -21,8 +21,8 @@ func lastOf(data []byte) []byte  { return data[max(0, len(data)-sampleBytes):] }
 // Fingerprint tells a model from every other by its headers and samples of its data; it does not
 // read the whole model.
 func Fingerprint(m *weights.Model) (fp Model, err error) {
-	if m == nil {
-		return fp, weights.ErrNoModel
+	if err := m.Usable(); err != nil {
+		return fp, err
 	}
 	h := sha256.New()
 	infos := m.Infos()

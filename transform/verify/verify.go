@@ -117,8 +117,10 @@ type Options struct {
 // Models compares a converted model with its source. All that it finds wrong is in the report. The error is that of
 // reading a file, of config.json naming no usable family, or ctx's.
 func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, error) {
-	if src == nil || out == nil {
-		return nil, weights.ErrNoModel
+	for _, m := range []*weights.Model{src, out} {
+		if err := m.Usable(); err != nil {
+			return nil, err
+		}
 	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
