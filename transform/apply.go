@@ -82,7 +82,7 @@ func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 	return f, err
 }
 
-// comparing compares the weights of a result, whose other files are in a folder that has not its name yet, with the source. It returns
+// comparing compares the weights of a result, whose other files are in a folder that is not renamed yet, with the source. It returns
 // nil if they were not compared.
 type comparing func(ctx context.Context, dir string) *evaluate.Comparison
 

@@ -83,6 +83,9 @@ func checkPlanParts(parts []*plan.Part) error {
 	if len(parts) == 0 {
 		return fmt.Errorf("%w: there are no parts", plan.ErrInvalid)
 	}
+	if i := slices.Index(parts, nil); i >= 0 {
+		return fmt.Errorf("%w: no part was given at place %d of %d", plan.ErrInvalid, i+1, len(parts))
+	}
 	head := parts[0]
 	if err := (apply.Part{Number: 1, Of: head.Of}).Check(); err != nil {
 		return fmt.Errorf("%w: %w", plan.ErrInvalid, err)
@@ -99,7 +102,8 @@ func checkPlanParts(parts []*plan.Part) error {
 		case err != nil:
 			return err
 		case p.Of != head.Of:
-			other = fmt.Sprintf("one of %d parts", p.Of)
+			return fmt.Errorf("%w: part %d/%d belongs to another division of the model than part %d/%d: remove the parts of the division that is not wanted",
+				plan.ErrInvalid, p.Number, p.Of, head.Number, head.Of)
 		case p.Number < 1 || p.Number > head.Of || have[p.Number-1]:
 			other = "given twice, or no such part"
 		case p.Tool != head.Tool:

@@ -79,7 +79,7 @@ func TestMergeRefuses(t *testing.T) {
 		"none":          {nil, "no parts"},
 		"missing":       {good[1:], "part 3/3 is missing"},
 		"twice":         {append(append([]*plan.Part{}, good...), good[0]), "given twice"},
-		"of":            {changed(func(p *plan.Part) { p.Of = 4 }), "one of 4 parts"},
+		"of":            {changed(func(p *plan.Part) { p.Of = 4 }), "remove the parts of the division"},
 		"version":       {changed(func(p *plan.Part) { p.Tool = "0.0" }), "made by version 0.0"},
 		"model":         {changed(func(p *plan.Part) { p.Model.SHA256 = "00" }), "of another model"},
 		"options":       {changed(func(p *plan.Part) { p.Options = "00" }), "with other options"},
@@ -98,5 +98,16 @@ func TestMergeRefuses(t *testing.T) {
 	o.Budget.MaxLoss = new(float64)
 	if _, err := transform.PlanPart(t.Context(), m, o, apply.Part{Number: 1, Of: 2}); !errors.Is(err, transform.ErrTokensInParts) {
 		t.Errorf("a budget of loss: error %v", err)
+	}
+}
+
+// TestMergeWithoutAPart: a part that is nil is an error, not a panic.
+func TestMergeWithoutAPart(t *testing.T) {
+	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{}))
+	for _, parts := range [][]*plan.Part{{nil}, {{Number: 1, Of: 2}, nil}} {
+		_, err := transform.MergePlan(t.Context(), m, transform.Options{}, parts)
+		if !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "no part was given at place") {
+			t.Errorf("error %v", err)
+		}
 	}
 }

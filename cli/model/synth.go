@@ -58,7 +58,7 @@ var Synth = &cli.Command{
 			for text := range strings.SplitSeq(c.String("filled"), ",") {
 				n, err := strconv.Atoi(text)
 				if err != nil {
-					return exit.Usagef("--filled: %q is no number of a file: give numbers from 1, such as 1,7", text)
+					return exit.Usagef("--filled: %q is not a file number: give numbers from 1, such as 1,7", text)
 				}
 				o.Filled = append(o.Filled, n)
 			}

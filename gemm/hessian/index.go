@@ -54,7 +54,7 @@ func (x *index) write(dir string) error {
 	})
 }
 
-// readIndex returns nil where there is not an index.
+// readIndex returns nil where there is no index.
 func readIndex(dir string) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	js, err := bounded.ReadFile(path, bounded.Index)

@@ -67,7 +67,7 @@ func decodePart(js []byte) (*Part, error) {
 		return nil, err
 	}
 	if p.Version != PartVersion {
-		return nil, fmt.Errorf("is no part of a plan, or one of version %d; this program reads version %d", p.Version, PartVersion)
+		return nil, fmt.Errorf("is not a part of a plan that this program reads: its version is %d, not %d", p.Version, PartVersion)
 	}
 	for _, s := range p.Whole {
 		if err := s.check(); err != nil {

@@ -183,7 +183,7 @@ func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
-// Decode reads a plan of version 1 or 2, packed or not. Unknown fields are errors: a plan is complete or it is of another
+// Decode reads a plan of version 1, 2 or 3, packed or not. Unknown fields are errors: a plan is complete or it is of another
 // version. What only the passes know is checked by who has them.
 func Decode(js []byte) (*Plan, error) {
 	var v struct {

@@ -75,7 +75,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 			return nil, fmt.Errorf("there is no check for the pass %q", s.Pass)
 		case check.Symmetry != nil:
 			if layout == nil || layout.Index(s.Index) == nil {
-				return nil, fmt.Errorf("there is not an index %q", s.Index)
+				return nil, fmt.Errorf("there is no index %q", s.Index)
 			}
 			sym, err := check.Symmetry(asRead(s), layout.Index(s.Index))
 			if err == nil {

@@ -236,7 +236,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 				}
 			}
 		}},
-		{"another index", "reorder", `there is not an index "layers.9.ffn"`, 0, func(m map[string]any) { steps(m, "reorder")[0]["index"] = "layers.9.ffn" }},
+		{"another index", "reorder", `there is no index "layers.9.ffn"`, 0, func(m map[string]any) { steps(m, "reorder")[0]["index"] = "layers.9.ffn" }},
 		{"another tensor", "round=2", `tensor "nobody": the source has no such tensor`, 0, func(m map[string]any) { steps(m, "round")[0]["tensor"] = "nobody" }},
 		{"a step less", "round=2", up + ": ", 0, func(m map[string]any) {
 			for _, s := range steps(m, "round") {

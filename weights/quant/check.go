@@ -337,7 +337,7 @@ func (s *survey) checkPacked(w *Quantised) {
 	if shape, ok := s.optional(w, Shape, []weights.DType{weights.I64, weights.I32}); ok && s.want(shape, w, "", []int{len(codes.Shape)}) {
 		stated = statedInputs(shape, slices.Concat(lead, []int{n}))
 	}
-	inputs := func(bits int) int { // 0: there is not a number that fits
+	inputs := func(bits int) int { // 0: no number fits
 		switch {
 		case stated > 0 && ceil(stated*bits, 32) == width:
 			return stated
