@@ -69,11 +69,12 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // complain prints an error, with long lines wrapped, and the middle of very long ones left out: an argument may be a
-// whole file by mistake. Short lines stay as they are: they may point at a place in the line above them.
+// whole file by mistake. Short lines stay as they are: they may point at a place in the line above them. So do commands, with
+// their indent, because they are there to be copied.
 func complain(w io.Writer, err error) {
 	first := "lowtoggle: "
 	for line := range strings.SplitSeq(told(err), "\n") { // of joined errors
-		if line = first + printable.Cut(line); utf8.RuneCountInString(line) > term.Width {
+		if line = first + printable.Cut(line); utf8.RuneCountInString(line) > term.Width && !strings.HasPrefix(line, term.CommandIndent) {
 			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 			line = strings.TrimSuffix(term.Wrap(line, indent, "  ", term.Width), "\n")
 		}

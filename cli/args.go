@@ -20,6 +20,9 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 		return args, nil
 	}
 	if args[0] == "help" {
+		if len(args) > 1 && !isFlag(args[1]) && a.Command(args[1]) == nil {
+			return nil, noCommand(a, args[1])
+		}
 		return append(slices.Clone(args[1:min(2, len(args))]), "--help"), nil
 	}
 	if strings.HasPrefix(args[0], "-") {
@@ -30,15 +33,19 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 	}
 	cmd := a.Command(args[0])
 	if cmd == nil {
-		var names []string
-		for _, c := range a.VisibleCommands() {
-			names = append(names, c.Name)
-		}
-		return nil, exit.Usagef("there is no command %q%s; the commands are %s", args[0],
-			spelling.DidYouMean("", args[0], names), strings.Join(names, ", "))
+		return nil, noCommand(a, args[0])
 	}
 	flags, rest, err := splitFlags(cmd, args[1:])
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
+}
+
+// noCommand is the error of a name that is no command's.
+func noCommand(a *cli.App, name string) error {
+	var names []string
+	for _, c := range a.VisibleCommands() {
+		names = append(names, c.Name)
+	}
+	return exit.Usagef("there is no command %q%s; the commands are %s", name, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
 // splitFlags separates a command's flags, with their values, from its arguments.

@@ -122,7 +122,7 @@ func (o *ApplyOptions) card(s *source, p *plan.Plan, compare comparing) func(ctx
 		if compare != nil {
 			loss = compare(ctx, dir)
 		}
-		return table.card(s.Model, p, layout, o.Folder.BaseModel, loss, readme)
+		return table.card(s.Model, p, layout, o.Folder, loss, readme)
 	}
 }
 

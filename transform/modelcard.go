@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
@@ -17,7 +18,8 @@ import (
 
 // card returns the model card of a result: the source's with a base model and a section about the conversion. It depends on the
 // model, the plan and the loss alone; loss is nil where it was not measured.
-func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, loss *evaluate.Comparison, readme []byte) ([]byte, error) {
+func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, folder FolderOptions, loss *evaluate.Comparison, readme []byte) ([]byte, error) {
+	base := folder.BaseModel
 	if base == "" {
 		base, _ = BaseModel(m)
 	}
@@ -25,7 +27,7 @@ func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, base st
 	if p.Request.Format != "" || slices.ContainsFunc(p.Steps, t.lossy) {
 		about.Relation = "quantized"
 	}
-	text, _ := card.Write(readme, about, t.cardSection(m, p, layout, base, loss))
+	text, _ := card.Write(readme, about, t.cardSection(m, p, layout, base, folder, loss))
 	return text, nil
 }
 
@@ -36,7 +38,7 @@ func (t Table) lossy(s *plan.Step) bool {
 }
 
 // cardSection says what was changed, what it is predicted to save, what is known of the accuracy, and how to repeat it.
-func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, loss *evaluate.Comparison) string {
+func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, folder FolderOptions, loss *evaluate.Comparison) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("## Converted by lowtoggle to use less energy\n")
@@ -59,7 +61,10 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 		line("No linear layer was changed.")
 	}
 	if n := indexSteps(p); n > 0 {
-		line("\nExact passes also permuted, flipped or scaled %d groups of channels; the model's function stays the same.", n)
+		line("\nExact passes also permuted, flipped or scaled %d groups of channels; %s.", n, sameFunction(p))
+	}
+	if ScalesLayers(p) {
+		line("\n**How to serve it**: %s.", ServeScaled)
 	}
 	if !p.Request.Selection.Empty() || p.Request.KeepRouters {
 		line("\n%s", selectionText(p.Request))
@@ -74,9 +79,18 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	}
 	line("\n### Accuracy\n")
 	line("%s", accuracyText(p, loss))
-	line("\n### How to repeat it\n\n```\nlowtoggle convert MODEL OUT --plan %s%s\nlowtoggle verify MODEL OUT\n```\n", plan.ManifestName, repeatFlags(p))
+	line("\n### How to repeat it\n\n```\nlowtoggle convert MODEL OUT --plan %s%s%s\nlowtoggle verify MODEL OUT%s\n```\n",
+		plan.ManifestName, repeatFlags(p), folderFlags(folder), verifyFlags(p))
 	line("MODEL is the folder of %s. The plan was made with `%s` by lowtoggle %s.", base, requestText(p.Request), p.Tool)
 	return b.String()
+}
+
+// sameFunction says what exact passes leave of the model's function.
+func sameFunction(p *plan.Plan) string {
+	if ScalesLayers(p) {
+		return "the model's function stays the same if it is computed in BF16 or FP32"
+	}
+	return "the model's function stays the same"
 }
 
 // treatments lists what is done to the layers of a kind, with the number of layers where that differs.
@@ -192,7 +206,11 @@ func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 		}
 	}
 	if len(p.Steps) == 0 || !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Index == "" }) {
-		return "No value lost precision: the result computes the source's function."
+		text := "No value lost precision: the result computes the source's function"
+		if ScalesLayers(p) {
+			text += " in BF16 or FP32"
+		}
+		return text + "."
 	}
 	if p.Request.MinSNR != nil {
 		return fmt.Sprintf("The perplexity was not measured. The budget was an output SNR of at least %g dB in every layer. %s", *p.Request.MinSNR, measure)
@@ -210,6 +228,36 @@ func repeatFlags(p *plan.Plan) (flags string) {
 	}
 	if p.Request.Reference != "" {
 		flags += " --reference ORIGINAL"
+	}
+	return flags
+}
+
+// folderFlags are those that make the same files beside the weights.
+func folderFlags(f FolderOptions) (flags string) {
+	if len(f.Keep) > 0 {
+		flags += " --keep " + quoted(strings.Join(f.Keep, ","))
+	}
+	if f.BaseModel != "" {
+		flags += " --base-model " + quoted(f.BaseModel)
+	}
+	return flags
+}
+
+// quoted is one word of a shell's command line.
+func quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789,-./_") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// verifyFlags are the workload and the role that the plan was made for, if they are not verify's defaults.
+func verifyFlags(p *plan.Plan) (flags string) {
+	if p.Request.Workload != cost.DefaultWorkload {
+		flags += " --workload " + p.Request.Workload.String()
+	}
+	if p.Request.Role != cost.Stationary {
+		flags += " --role " + p.Request.Role.String()
 	}
 	return flags
 }

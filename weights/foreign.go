@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
@@ -30,14 +32,47 @@ var foreignFiles = []struct {
 	{"a GGUF file", startsWith("GGUF"),
 		"lowtoggle reads safetensors, and the quantised weights of GGUF cannot be converted back: download the original model that it was made from"},
 	{"a pickle of PyTorch", isPickle,
-		`save the model as safetensors in a new folder, by from_pretrained(FOLDER, dtype="auto") and save_pretrained(NEW) of transformers; loading a pickle can run code, so trust its author first`},
+		saveAsSafetensors},
 	{"a zip archive", startsWith("PK\x03\x04"), unpack("unzip FILE -d NEW")},
 	{"a gzip archive", startsWith("\x1f\x8b\x08"), unpack("tar -xf FILE -C NEW, or gunzip --keep for a single file")},
 	{"a zstd archive", startsWith("\x28\xb5\x2f\xfd"), unpack("tar -xf FILE -C NEW, or zstd -d for a single file")},
 	{"an xz archive", startsWith("\xfd7zXZ\x00"), unpack("tar -xf FILE -C NEW, or xz --decompress --keep for a single file")},
 	{"a bzip2 archive", startsWith("BZh"), unpack("tar -xf FILE -C NEW, or bunzip2 --keep for a single file")},
 	{"a tar archive", func(head []byte) bool { return len(head) > 262 && string(head[257:262]) == "ustar" }, unpack("tar -xf FILE -C NEW")},
+	{text, isText, "lowtoggle reads safetensors: give the model's folder, or download the file again, if this is the text of a failed download"},
 }
+
+const text = "text"
+
+// isText recognises UTF-8 without control characters. The last character may be cut.
+func isText(head []byte) bool {
+	for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); i++ {
+		head = head[:len(head)-1]
+	}
+	return utf8.Valid(head) && !bytes.ContainsFunc(head, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
+}
+
+// Recognise says what a file holds that is not safetensors, such as "a GGUF file" or "text"; "" where that is not known.
+func Recognise(path string) string {
+	is, _ := recognise(path)
+	return is
+}
+
+// recognise tells a file's format by its first bytes, and what to do next.
+func recognise(path string) (is, next string) {
+	head := readHead(path)
+	if len(head) < 9 || head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // nothing to go by; damaged safetensors
+		return "", ""
+	}
+	for _, f := range foreignFiles {
+		if f.matches(head) {
+			return f.is, f.next
+		}
+	}
+	return "", ""
+}
+
+const saveAsSafetensors = `save the model as safetensors in a new folder, by from_pretrained(FOLDER, dtype="auto") and save_pretrained(NEW) of transformers; loading a pickle can run code, so trust its author first`
 
 func startsWith(magic string) func([]byte) bool {
 	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
@@ -60,6 +95,9 @@ func isPickle(head []byte) bool {
 // not opened, if path is not recognised.
 func foreign(path string, err error) error {
 	if format, ok := errors.AsType[*FormatError](err); ok {
+		if format.File != path && filepath.Ext(format.File) == ".json" { // text, and its error says what is wrong
+			return err
+		}
 		if f := foreignFile(format.File); f != nil {
 			return f
 		}
@@ -75,14 +113,8 @@ func foreign(path string, err error) error {
 
 // foreignFile recognises a file's format by its first bytes.
 func foreignFile(path string) error {
-	head := readHead(path)
-	if len(head) < 9 || head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // nothing to go by; damaged safetensors
-		return nil
-	}
-	for _, f := range foreignFiles {
-		if f.matches(head) {
-			return &FormatError{File: path, Offset: -1, Msg: "is " + f.is + ": " + f.next}
-		}
+	if is, next := recognise(path); is != "" {
+		return &FormatError{File: path, Offset: -1, Msg: "is " + is + ": " + next}
 	}
 	return nil
 }
@@ -169,7 +201,11 @@ func otherWeights(dir string) error {
 		if err != nil || len(files) == 0 {
 			continue
 		}
-		return foreignFile(filepath.Join(dir, files[0]))
+		path := filepath.Join(dir, files[0])
+		if is := Recognise(path); pattern[0] != '*' && (is == "" || is == text) {
+			return FileErrorf(dir, "has no safetensors file, but %s: %s", files[0], saveAsSafetensors)
+		}
+		return foreignFile(path)
 	}
 	return nil
 }
@@ -191,7 +227,7 @@ func folders(dir string) (names []string) {
 }
 
 // hubName is the name of a model on the Hugging Face Hub, or its page.
-var hubName = regexp.MustCompile(`^(?:https://huggingface\.co/)?(([A-Za-z0-9][\w.-]*)/[A-Za-z0-9][\w.-]*)/?$`)
+var hubName = regexp.MustCompile(`^(?:https://huggingface\.co/|hf://)?(([A-Za-z0-9][\w.-]*)/[A-Za-z0-9][\w.-]*)/?$`)
 
 // FromHub says how to download a model whose path does not exist but may be a name on the Hugging Face Hub. It returns "" for
 // other paths: those of a file, and those whose first folder exists.
@@ -204,5 +240,5 @@ func FromHub(path string) string {
 	case ".safetensors", ".json", ".bin", ".gguf":
 		return ""
 	}
-	return fmt.Sprintf("for a model on the Hugging Face Hub, run hf download %s --local-dir %[1]s first, and give the folder %[1]s", m[1])
+	return fmt.Sprintf("a model on the Hugging Face Hub is downloaded first; then give the folder %s:\n    hf download %[1]s --local-dir %[1]s", m[1])
 }

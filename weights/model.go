@@ -117,7 +117,7 @@ func (m *Model) openFolder() error {
 	}
 	if m.Shards, err = m.place.open(names); err != nil {
 		if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && m.Index != "" {
-			err = fmt.Errorf("%s names the shard %s: %w", m.Index, filepath.Base(missing.Path), err)
+			err = fmt.Errorf("%s names the shard %s, which is missing: download it again (%w)", m.Index, filepath.Base(missing.Path), missing.Err)
 		}
 		return err
 	}
@@ -165,7 +165,7 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	case len(found) == 0:
 		return nil, nil, FileErrorf(m.Dir, "no safetensors file and no %s in this folder", IndexName)
 	}
-	return nil, nil, FileErrorf(m.Dir, "%d safetensors files but no %s that says which belong to the model", len(found), IndexName)
+	return nil, nil, FileErrorf(m.Dir, "%d safetensors files but no %s that says which belong to the model: download that file too, or give the one file that is the model", len(found), IndexName)
 }
 
 // listFiles gives the files of dir and its subfolders as slash-separated paths, sorted. Links to

@@ -203,7 +203,7 @@ func TestMalformedFolders(t *testing.T) {
 		want   string            // DIR is the folder, INDEX its index
 	}{
 		{"shard missing", map[string][]byte{"s2.safetensors": nil},
-			`INDEX names the shard s2.safetensors: stat DIR/s2.safetensors: no such file or directory`},
+			`INDEX names the shard s2.safetensors, which is missing: download it again (no such file or directory)`},
 		{"shard empty", map[string][]byte{"s2.safetensors": {}},
 			`DIR/s2.safetensors: byte 0: the file is truncated: no room for a header`},
 		{"shard cut short", map[string][]byte{"s2.safetensors": shard(t, "c")[:64]},
@@ -249,7 +249,7 @@ func TestMalformedFolders(t *testing.T) {
 		{"invalid UTF-8 in the index", map[string][]byte{IndexName: []byte("{\"weight_map\":{\"\xff\":\"s2.safetensors\"}}")}, `INDEX: byte 16: invalid UTF-8: 0xff`},
 
 		{"no index, several files", map[string][]byte{IndexName: nil},
-			`DIR: 3 safetensors files but no model.safetensors.index.json that says which belong to the model`},
+			`DIR: 3 safetensors files but no model.safetensors.index.json that says which belong to the model: download that file too, or give the one file that is the model`},
 		{"no index, no file", map[string][]byte{IndexName: nil, "s1.safetensors": nil, "s2.safetensors": nil, "tokens.safetensors": nil},
 			`DIR: no safetensors file and no model.safetensors.index.json in this folder`},
 	} {

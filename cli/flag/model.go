@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -32,12 +33,22 @@ func OpenModel(ctx context.Context, path string) (*weights.Model, error) {
 	return whole(path, m, err)
 }
 
-// whole closes an opened model that is one shard of several, and returns an error.
+// whole closes an opened model that is one shard of several, or a token file, and returns an error.
 func whole(path string, m *weights.Model, err error) (*weights.Model, error) {
 	if err == nil && m.PartOf != "" {
 		return nil, errors.Join(fmt.Errorf("%s is one shard of several (%s): give the folder %s", path, m.PartOf, m.Dir), m.Close())
 	}
+	if err == nil && m.Single && onlyTokens(m) {
+		return nil, errors.Join(weights.FileErrorf(path, "holds integers alone: it is a token file (--tokens), not a model; give the model's folder or its weights"), m.Close())
+	}
 	return m, err
+}
+
+// onlyTokens reports whether all tensors of a model have types that tokens have and weights do not.
+func onlyTokens(m *weights.Model) bool {
+	types := []weights.DType{weights.I16, weights.U16, weights.I32, weights.U32, weights.I64, weights.U64}
+	infos := m.Infos()
+	return len(infos) > 0 && !slices.ContainsFunc(infos, func(t weights.Info) bool { return !slices.Contains(types, t.DType) })
 }
 
 // ReadFile reads a file that the command line names. remedy says what to name where there is none.

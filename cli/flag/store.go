@@ -20,6 +20,9 @@ func Place(argument string) (path string, folder *bucket.Folder, err error) {
 	if u, err := url.Parse(argument); err == nil && u.Scheme == "file" && u.Host == "" {
 		return u.Path, nil, nil
 	}
+	if hub := weights.FromHub(argument); hub != "" && strings.HasPrefix(argument, "hf://") {
+		return "", nil, weights.FileErrorf(argument, "is a name on a hub: %s", hub)
+	}
 	folder, err = bucket.Open(argument)
 	return argument, folder, err
 }

@@ -238,6 +238,9 @@ func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, ou
 	if warning := lowSNR(man.Plan); warning != "" {
 		notes = append(notes, "warning: "+warning)
 	}
+	if transform.ScalesLayers(man.Plan) {
+		notes = append(notes, "warning: "+transform.ServeScaled)
+	}
 	if leavesAdapters(m, man.Plan) {
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
@@ -310,6 +313,6 @@ func compare(c *cli.Context, r *transform.Conversion, args []string, o transform
 
 // notCompared words the error of a result whose loss is not known.
 func notCompared(c *cli.Context, args []string, err error) error {
-	return fmt.Errorf("%s is written, but its loss is not known (%w): measure it with %s", args[1], err,
+	return fmt.Errorf("%s is written, but its loss is not known (%w): measure it with\n%s%s", args[1], err, term.CommandIndent,
 		term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
 }

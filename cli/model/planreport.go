@@ -49,6 +49,9 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if leavesAdapters(m, p) {
 		term.Remark(w, "adapters", othersDoNotFit)
 	}
+	if transform.ScalesLayers(p) {
+		term.Remark(w, "warning", transform.ServeScaled)
+	}
 	printNotDropIn(w, p)
 	printQuantised(w, p.Quantised, copied)
 	term.Remarks(w, "note", p.Notes)

@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -42,6 +43,8 @@ checks the SNRs that it claims against that model.
 
 With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
+
+--workload and --role are by default those that OUT was made for, as its lowtoggle.json says.
 
 With --gpu, measures the energy of all linear layers before and after: 8192 tokens for prefill,
 16 with the weights read from memory for decode, as --workload says; a total and a row for each
@@ -73,13 +76,6 @@ config.json, or a measurement is invalid, or less precise than --precision asked
 		if err := outfile.CheckOutput(path, args, outfile.HTML); err != nil {
 			return err
 		}
-		q, cards, err := card.ReadVerify(c, o)
-		if err != nil {
-			return err
-		}
-		if cards != nil {
-			defer exit.CloseAll(&err, q.Close, cards.Close)
-		}
 		src, err := flag.OpenModel(c.Context, args[0])
 		if err != nil {
 			return err
@@ -90,6 +86,14 @@ config.json, or a measurement is invalid, or less precise than --precision asked
 			return err
 		}
 		defer out.Close()
+		taken := asMade(c, out, &o)
+		q, cards, err := card.ReadVerify(c, o)
+		if err != nil {
+			return err
+		}
+		if cards != nil {
+			defer exit.CloseAll(&err, q.Close, cards.Close)
+		}
 		var reference *weights.Model
 		if path := c.String("reference"); path != "" {
 			if reference, err = flag.OpenModel(c.Context, path); err != nil {
@@ -108,6 +112,7 @@ config.json, or a measurement is invalid, or less precise than --precision asked
 		if err != nil {
 			return err
 		}
+		r.taken = taken
 		var judging, metering error
 		switch {
 		case judge == nil:
@@ -168,6 +173,7 @@ type verifyJSON struct {
 
 	workload cost.Workload
 	role     cost.Role
+	taken    string // the flags that OUT's manifest gave
 	tokens   string // a file of tokens that were not asked to judge by
 
 	checked      bool // against the reference
@@ -188,6 +194,25 @@ type energyJSON struct {
 	Whole      *measure.WholeReport `json:"whole,omitempty"`
 
 	unsplit string // why no phase has components
+}
+
+// asMade takes the workload and the role for which the manifest says that out was made, unless flags give them. It returns them as
+// flags if they differ from the flags' defaults.
+func asMade(c *cli.Context, out *weights.Model, o *flag.Options) (flags string) {
+	man, err := plan.ManifestOf(out)
+	if err != nil || man.Plan == nil { // Verify reports a wrong manifest
+		return ""
+	}
+	var taken []string
+	if was := man.Plan.Request.Workload; !c.IsSet("workload") && was.Prefill+was.Decode > 0 && was != o.Workload {
+		o.Workload = was
+		taken = append(taken, "--workload", was.String())
+	}
+	if was := man.Plan.Request.Role; !c.IsSet("role") && was != o.Role {
+		o.Role = was
+		taken = append(taken, "--role", was.String())
+	}
+	return term.Words(taken...)
 }
 
 // verifyModels compares and predicts, with progress.

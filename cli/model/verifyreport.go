@@ -55,6 +55,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 			term.Remark(w, "note", "the predicted energy is relative to "+r.Energy.RelativeTo)
 		}
 	}
+	if r.taken != "" && r.Energy != nil {
+		term.Remark(w, "note", "as OUT's lowtoggle.json says: "+r.taken+"; give the flag for another")
+	}
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)
 		card.PrintModels(w, r.Energy.Measured, r.Energy.unsplit)

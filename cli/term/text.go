@@ -128,6 +128,9 @@ func printfOf(w string) string {
 	return `"$(printf '` + b.String() + `')"`
 }
 
+// CommandIndent begins a line of a message that holds a command to copy, and is not wrapped.
+const CommandIndent = "    "
+
 // Wrap breaks text into lines of at most width characters. The first line begins with first, the others with
 // indent. Longer words stay whole.
 func Wrap(text, first, indent string, width int) string {
@@ -148,13 +151,18 @@ func Wrap(text, first, indent string, width int) string {
 	return b.String()
 }
 
-// Remark prints a wrapped paragraph of a report that begins with a word such as "note". A [Recorder] gets the remark itself.
+// Remark prints a wrapped paragraph of a report that begins with a word such as "note". A command after the text has a line of its own, with
+// [CommandIndent]. A [Recorder] gets the remark itself.
 func Remark(w io.Writer, word, text string) {
 	if r, ok := w.(Recorder); ok {
 		r.Remark(word, text)
 		return
 	}
+	text, command, _ := strings.Cut(text, "\n"+CommandIndent)
 	fmt.Fprint(w, Wrap(printable.Cut(text), word+": ", "  ", Width))
+	if command != "" {
+		fmt.Fprintln(w, CommandIndent+printable.Quote(command))
+	}
 }
 
 // Remarks prints a list of remarks; of a long list only the first 20, unless w is a [Recorder].

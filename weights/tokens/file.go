@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -28,6 +29,11 @@ func Path(dir string) string { return filepath.Join(dir, "tokens.safetensors") }
 // contents are *weights.FormatError and name file, tensor, sequence and position.
 func Open(path string) (*File, error) {
 	file, err := weights.OpenFile(path)
+	if _, wrong := errors.AsType[*weights.FormatError](err); wrong {
+		if is := weights.Recognise(path); is != "" {
+			return nil, &weights.FormatError{File: path, Offset: -1, Msg: "is " + is + ", not tokens: docs/accuracy.md, \"Tokens of your own texts\", shows how to write a token file"}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
