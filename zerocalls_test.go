@@ -21,6 +21,7 @@ var callers = []string{"weights", "cost", "gemm", "transform", "bench/experiment
 
 // mayPanic are functions and methods that may panic with nil or zero arguments, with the reason.
 var mayPanic = map[string]string{
+	"gemm/power.NewMonitor":         "it has no error to return, and a monitor without a card has nothing to watch",
 	"cost/pattern.MustParse":        "for constant texts: Parse returns the error",
 	"gemm.MaxOf":                    "a type without a format has no values: callers have its format, or check it",
 	"gemm.NewMatrix":                "for a constant type: its comment says that others panic",

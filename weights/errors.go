@@ -56,6 +56,9 @@ func TensorErrorf(file, tensor, format string, args ...any) error {
 // ErrNoModel is the error of functions that are given a nil model.
 var ErrNoModel = errors.New("no model was given")
 
+// ErrNoStore is the error of functions that are given a nil [Store].
+var ErrNoStore = errors.New("no object store was given: open one with bucket.Open")
+
 // errNoFunction is the error of functions that are given a nil function to call.
 var errNoFunction = errors.New("no function was given")
 

@@ -48,6 +48,9 @@ const (
 // OpenStore is [Open] for a model in an object store. Data is read when [Need] asks for it; ctx ends all reading. file names a
 // single safetensors file in the store's folder; empty: the folder is the model. Object stores need a Unix system.
 func OpenStore(ctx context.Context, s Store, file string) (*Model, error) {
+	if s == nil {
+		return nil, ErrNoStore
+	}
 	list, err := s.List(ctx)
 	if err != nil {
 		return nil, err
@@ -191,6 +194,9 @@ func (s *stored) open(names []string) ([]*File, error) {
 
 // OpenObject opens a safetensors file of a store, as [OpenFile] does on a disk.
 func OpenObject(ctx context.Context, s Store, o Object) (*File, error) {
+	if s == nil {
+		return nil, ErrNoStore
+	}
 	url := s.URL() + "/" + o.Path
 	if o.Size == 0 {
 		return nil, &FormatError{File: url, Offset: 0, Msg: "the file is empty"}

@@ -62,6 +62,9 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 		}
 		seen[w.Setup] = true
 	}
+	if m == nil {
+		return errors.New("no machine: open one with measure.Open")
+	}
 	if err := mine(folder); err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ var rests = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}
 // Undisturbed calls do, and while its error is an [ErrDisturbed], waits and calls it again, a few times. told hears each error that is
 // waited out; nil: nobody does.
 func Undisturbed(ctx context.Context, clock Clock, do func(again bool) error, told func(error)) error {
+	if clock == nil || do == nil {
+		return errors.New("no clock or no function was given")
+	}
 	for try := 0; ; try++ {
 		err := do(try > 0)
 		if !errors.Is(err, ErrDisturbed) || try == len(rests) {

@@ -117,6 +117,9 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
 	}
+	if card == nil {
+		return nil, errors.New("no card: open one with Open or NewSim")
+	}
 	opt = opt.withDefaults()
 	m := &Meter{card: card, clock: opt.Clock, opt: opt, start: opt.Clock.Now(), tick: usualTick, seen: map[string]Window{}, monitor: NewMonitor(card, ownPID(opt))}
 	return m, nil

@@ -311,6 +311,9 @@ func planName(digest string) string { return plansName + "/" + digest + ".json" 
 
 // UnfinishedIn is [Unfinished] for an object store.
 func UnfinishedIn(ctx context.Context, s Store) (*plan.Plan, error) {
+	if s == nil {
+		return nil, weights.ErrNoStore
+	}
 	var was common
 	js, err := s.Read(ctx, about(partsName), bounded.Config)
 	if err == nil {
@@ -343,5 +346,11 @@ func keptInStore(ctx context.Context, s Store, err error) error {
 
 // Finished returns the manifest of a finished conversion in an object store; nil if there is none.
 func Finished(ctx context.Context, s Store, m *weights.Model) (*plan.Manifest, error) {
+	switch {
+	case s == nil:
+		return nil, weights.ErrNoStore
+	case m == nil:
+		return nil, weights.ErrNoModel
+	}
 	return (&storePlace{s, lastOf(m)}).finished(ctx)
 }

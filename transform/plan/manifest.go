@@ -131,6 +131,9 @@ func ReadManifest(dir string) (*Manifest, error) {
 
 // ManifestOf is [ReadManifest] for the folder of a model.
 func ManifestOf(m *weights.Model) (*Manifest, error) {
+	if m == nil {
+		return nil, weights.ErrNoModel
+	}
 	js, err := m.ReadFile(ManifestName, bounded.Plan)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := e.err.Error()
+	what := fmt.Sprint(e.err)
 	if e.Code != "" && !strings.Contains(what, e.Code) {
 		what += " (" + e.Code + ")"
 	}
