@@ -194,6 +194,9 @@ func readTexts(n *yaml.Node) (list []string, err error) {
 
 func readPasses(n *yaml.Node, to *string) error {
 	list, err := readTexts(n)
+	if err != nil && n.Kind != yaml.SequenceNode {
+		return fmt.Errorf("is %s: write passes as text, such as grid,round, or as a list", kindOf(n))
+	}
 	if err != nil {
 		return err
 	}

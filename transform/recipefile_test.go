@@ -56,7 +56,7 @@ func TestRecipeFileErrors(t *testing.T) {
 		"doc: x\nmin_snr_db: 31\n":              ":1: passes: is missing",
 		"passes: round=4\npasses: grid\n":       ":2: passes: stands here a second time",
 		"passes:\n":                             ":1: passes: has no value",
-		"passes: 5\n":                           ":1: passes: is the number 5: write a text",
+		"passes: 5\n":                           ":1: passes: is the number 5: write passes as text, such as grid,round, or as a list",
 		"passes: {a: b}\n":                      ":1: passes: is a group of fields",
 		"passes:\n- round=4\n- 5\n":             ":2: passes: line 3 is the number 5",
 		"passes: roundd=4\n":                    ":1: passes: ",

@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Table says what to fit to rows that another program has measured.
@@ -111,10 +112,10 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	static := facts.Power.Static.Usual
 	s := cost.Series{Product: p, Change: "weights"}
 	b, n := &s.Baseline, 0.0
-	clock := 0.0
+	clock, first := 0.0, 0
 	for _, r := range rows {
 		if b.W == "" && random(r.Weights) {
-			b.W = r.Weights.String()
+			b.W, first = r.Weights.String(), r.Line
 		}
 		if r.Weights.String() != b.W {
 			continue
@@ -130,6 +131,9 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	if b.Watts <= static {
 		return s, fmt.Errorf("line %d: random weights draw %g W, but the model assumes %g W of static power: it fits only cards of several hundred watts", rows[0].Line, b.Watts, static)
 	}
+	if allZero(pattern.MustParse(b.W), p.Type.Operand()) {
+		return s, fmt.Errorf("line %d: %s is nothing but zeros in %s, so the other rows cannot be compared with it: measure random weights such as normal(0,%g)", first, b.W, p.Type.Operand(), cost.RandomSigma(p.Type.Operand()))
+	}
 	known := clock > 0
 	b.Clock = digits(clock / n)
 	if !known {
@@ -138,6 +142,9 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	for _, r := range rows {
 		if r.Weights.String() == b.W {
 			continue
+		}
+		if times := r.Joules / b.Joules; times > mostTimes || times < 1/mostTimes {
+			return s, fmt.Errorf("line %d: energy is %.3g × that of the random weights: are its joules and seconds those of one execution, in J and s?", r.Line, times)
 		}
 		o := cost.Observation{X: b.X, W: r.Weights.String(), Family: familyOf(r.Weights), Energy: digits(r.Joules / b.Joules), Time: digits(r.Seconds / b.Seconds), Clock: 1}
 		switch {
@@ -149,6 +156,22 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 		s.Points = append(s.Points, o)
 	}
 	return s, nil
+}
+
+// mostTimes is beyond what weights change in a product's energy: a row with more has another unit or counts other executions.
+const mostTimes = 10.0
+
+// allZero reports random weights of which a type keeps nothing but zeros.
+func allZero(p pattern.Pattern, d weights.DType) bool {
+	const side = 64
+	data, err := p.Generate(context.Background(), pattern.Spec{DType: d, Rows: side, Cols: side}, 1)
+	f, _ := d.Format()
+	for i := range len(data) * 8 / f.Bits {
+		if f.Value(f.Elem(data, i)) != 0 {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // random reports weights that are drawn at random and not changed.

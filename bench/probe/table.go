@@ -94,6 +94,10 @@ func readTable(name string, r io.Reader) ([]Row, error) {
 		if err == io.EOF {
 			return rows, nil
 		}
+		if errors.Is(err, csv.ErrFieldCount) {
+			line, _ := c.FieldPos(0)
+			return nil, fmt.Errorf("%s:%d: %d cells, and the header has %d: quote patterns that contain a comma, as in \"normal(0,0.02)\"", name, line, len(cells), len(header))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err) // it names the line
 		}

@@ -122,7 +122,7 @@ func TestTableErrors(t *testing.T) {
 		"pattern,typ\n":             `f.csv:1: unknown column "typ" (did you mean type?)`,
 		"pattern,type,type\n":       "f.csv:1: column type occurs twice",
 		"pattern,type,shape,role\n": "f.csv:1: column joules is missing",
-		header + good + "x\n":       "f.csv: record on line 3: wrong number of fields",
+		header + good + "x\n":       "f.csv:3: 1 cells, and the header has 7: quote patterns that contain a comma",
 		header + good + "\"norml(0,1)\",bf16,8x8x8,stationary,2,1,2\n": "f.csv:3: column pattern: expected a source, found norml",
 		header + "zeros,bf17,8x8x8,stationary,2,1,2\n":                 "f.csv:2: column type: unknown arithmetic",
 		header + "zeros,bf16,8x8,stationary,2,1,2\n":                   `f.csv:2: column shape: "8x8": give M, N and K`,
@@ -137,8 +137,11 @@ func TestTableErrors(t *testing.T) {
 	}
 	zeros := "zeros,bf16,256x256x256,stationary,1,0.004,250\n"
 	for text, want := range map[string]string{
-		header + good + strings.Repeat(zeros, 11): "11 rows besides those of random weights are too few; a fit needs 12",
-		header + strings.Repeat(zeros, 13):        "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
+		strings.ReplaceAll(header+good+strings.Repeat(zeros, 12), "bf16", "int8"):                                       "line 2: normal(0,0.02) is nothing but zeros in I8, so the other rows cannot be compared with it: measure random weights such as normal(0,32)",
+		header + good + zeros + "const(1),bf16,256x256x256,stationary,970,2,485\n" + strings.Repeat(zeros, 12):          "line 4: energy is 485 × that of the random weights: are its joules and seconds those of one execution, in J and s?",
+		header + good + zeros + "const(1),bf16,256x256x256,stationary,0.002,0.000004,500\n" + strings.Repeat(zeros, 12): "line 4: energy is 0.001 × that of the random weights",
+		header + good + strings.Repeat(zeros, 11):                                                                       "11 rows besides those of random weights are too few; a fit needs 12",
+		header + strings.Repeat(zeros, 13):                                                                              "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
 	} {
 		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
 		if err != nil {

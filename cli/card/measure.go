@@ -84,8 +84,8 @@ Each of the three comparisons takes --time.
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
 needs no GPU and shows what a report looks like. benchstat -col /w reads the lines of --bench.
 
-No setting of the card is changed. Exit status 3: invalid, or less precise than --precision
-asked; 4: no GPU.`,
+No setting of the card is changed. Exit status 3: invalid, or less precise than a
+--precision that was given; 4: no GPU.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
 		againstFlag,
 		precisionFlag,
