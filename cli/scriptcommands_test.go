@@ -44,6 +44,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"rename":      scriptRename,
 	"retype":      scriptRetype,
 	"html":        scriptHTML,
+	"store":       scriptStore,
+	"put":         scriptPut,
+	"get":         scriptGet,
 }
 
 // need checks the number of arguments; more may follow the named ones where usage ends in "...".

@@ -19,9 +19,13 @@ import (
 const (
 	blockBytes   = 256 << 10 // are read and dropped as a whole
 	requestBytes = 4 << 20   // most bytes of one request
-	aheadBytes   = 24 << 20  // read ahead of a caller that reads in order
 	mostRequests = 8         // at a time
-	spareBytes   = 40 << 20  // kept beside the largest tensor
+)
+
+// Tests make these smaller.
+var (
+	aheadBytes = 24 << 20        // read ahead of a caller that reads in order; at least requestBytes
+	spareBytes = int64(40 << 20) // kept beside the largest tensor
 )
 
 // remote is the memory of a file in a store.
@@ -225,7 +229,7 @@ func (p *pager) fill(r *remote, span []byte, at int64) error {
 
 // shrink drops blocks that nobody can be reading until the others fit into memory.
 func (p *pager) shrink() {
-	most, oldest := int64(spareBytes), uint64(math.MaxUint64)
+	most, oldest := spareBytes, uint64(math.MaxUint64)
 	for _, r := range p.files {
 		most = max(most, spareBytes+r.big)
 	}

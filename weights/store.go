@@ -220,5 +220,5 @@ func OpenObject(ctx context.Context, s Store, o Object) (*File, error) {
 // IsURL reports whether a path names a place in an object store, such as s3://bucket/folder. Addresses of web pages do not.
 func IsURL(name string) bool {
 	scheme, _, ok := strings.Cut(name, "://")
-	return ok && scheme != "http" && scheme != "https" && scheme != "" && !strings.ContainsAny(scheme, `/\.`)
+	return ok && scheme != "http" && scheme != "https" && scheme != "" && !strings.ContainsAny(scheme, `/\.( `)
 }

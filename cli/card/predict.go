@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 var Predict = &cli.Command{
@@ -55,8 +56,10 @@ samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits
 		if err != nil {
 			return err
 		}
+		operands := f.operands()
+		operands.OpenURL = func(url string) (*weights.Model, error) { return flag.OpenModel(c.Context, url) }
 		event, end := term.Progress(c)
-		r, err := predict.Sources(c.Context, model, f.sources, predict.Options{Operands: f.operands(), Cold: f.cold, Compare: f.compared, Progress: event})
+		r, err := predict.Sources(c.Context, model, f.sources, predict.Options{Operands: operands, Cold: f.cold, Compare: f.compared, Progress: event})
 		end()
 		if errors.Is(err, predict.ErrNotComparable) {
 			return fmt.Errorf("%w; leave --w out to predict each by itself", err)

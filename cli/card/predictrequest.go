@@ -65,11 +65,12 @@ func (f *predictRequest) models() []string { return pathsOf(append(f.sources, f.
 // readSources reads --w, every --against and the arguments, in this order. Without any, the source is the default
 // pattern.
 func (f *predictRequest) readSources(c *cli.Context) error {
-	add := func(flag, text string) error {
+	add := func(name, text string) error {
+		text = flag.Path(text)
 		s, err := operand.Parse(text)
 		switch {
 		case err != nil:
-			return sourceError(flag, err)
+			return sourceError(name, err)
 		case slices.ContainsFunc(f.sources, func(have operand.Source) bool { return have.Text == text }):
 			return exit.Usagef("%s is given twice", text)
 		}

@@ -103,6 +103,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 		against = nil
 	}
 	for _, text := range against {
+		text = flag.Path(text)
 		if text == "none" {
 			return nil, exit.Usagef("--against none excludes every other --against")
 		}

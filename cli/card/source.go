@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 )
@@ -28,17 +29,17 @@ func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 	if !c.IsSet(name) {
 		return nil
 	}
-	*to, err = operand.Parse(c.String(name))
+	*to, err = operand.Parse(flag.Path(c.String(name)))
 	return sourceError(name, err)
 }
 
 // sourceError adds the flag to an error, if there is one. A missing file is not wrong usage.
-func sourceError(flag string, err error) error {
+func sourceError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if flag != "" {
-		err = fmt.Errorf("--%s: %w", flag, err)
+	if name != "" {
+		err = fmt.Errorf("--%s: %w", name, err)
 	}
 	if errors.Is(err, operand.ErrNoFile) {
 		return err

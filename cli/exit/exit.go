@@ -7,6 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Exit statuses. Scripts rely on them.
@@ -42,7 +43,7 @@ func Status(err error) int {
 		return Done
 	case errors.Is(err, ErrShort):
 		return Short
-	case errors.Is(err, apply.ErrTemporary):
+	case errors.Is(err, apply.ErrTemporary), errors.Is(err, weights.ErrUnreachable):
 		return TryAgain
 	case errors.As(err, &usage), errors.Is(err, transform.ErrArgument):
 		return WrongUsage

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// Arguments returns the command's arguments. They must be as many as names, and not empty.
+// Arguments returns the command's arguments, with paths for file:// ones. They must be as many as names, and not empty.
 func Arguments(c *cli.Context, names ...string) ([]string, error) {
 	takes, given := "no arguments", term.Plural(c.NArg(), "argument was given", "arguments were given")
 	if len(names) > 0 {
@@ -18,10 +18,12 @@ func Arguments(c *cli.Context, names ...string) ([]string, error) {
 	if c.NArg() != len(names) {
 		return nil, exit.Usagef("%s takes %s, and %s; see lowtoggle %s --help", c.Command.Name, takes, given, c.Command.Name)
 	}
+	args := c.Args().Slice()
 	for i, name := range names {
-		if c.Args().Get(i) == "" {
+		if args[i] == "" {
 			return nil, exit.Usagef("%s is empty", name)
 		}
+		args[i] = Path(args[i])
 	}
-	return c.Args().Slice(), nil
+	return args, nil
 }

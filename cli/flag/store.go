@@ -10,15 +10,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/bucket"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Place returns the path that an argument names on a disk, or the folder of a bucket. file:// is a path.
-func Place(argument string) (path string, folder *bucket.Folder, err error) {
-	if !weights.IsURL(argument) {
-		return argument, nil, nil
+// Path returns the path that a file:// argument names. Others are returned as they are.
+func Path(argument string) string {
+	if u, err := url.Parse(argument); err == nil && u.Scheme == "file" && u.Host == "" && u.Path != "" {
+		return u.Path
 	}
-	if u, err := url.Parse(argument); err == nil && u.Scheme == "file" && u.Host == "" {
-		return u.Path, nil, nil
+	return argument
+}
+
+// Place returns the path that an argument names on a disk, or the folder of a bucket.
+func Place(argument string) (path string, folder *bucket.Folder, err error) {
+	if argument = Path(argument); !weights.IsURL(argument) {
+		return argument, nil, nil
 	}
 	if hub := weights.FromHub(argument); hub != "" && strings.HasPrefix(argument, "hf://") {
 		return "", nil, weights.FileErrorf(argument, "is a name on a hub: %s", hub)
@@ -40,15 +46,53 @@ func openStored(ctx context.Context, folder *bucket.Folder) (*weights.Model, err
 	return m, err
 }
 
+// InBucket returns the folder and name of an argument that names a file in a bucket. Of a path the folder is nil.
+func InBucket(argument string) (folder *bucket.Folder, name string, err error) {
+	path, folder, err := Place(argument)
+	if err != nil || folder == nil {
+		return nil, path, err
+	}
+	if folder, name = folder.Parent(); name == "" {
+		return nil, "", weights.FileErrorf(argument, "is a bucket: name a file in it")
+	}
+	return folder, name, nil
+}
+
 // ReadPlace reads a file of at most most bytes that an argument names, on a disk or in a bucket.
 func ReadPlace(ctx context.Context, argument string, most int64) ([]byte, error) {
-	path, folder, err := Place(argument)
+	folder, name, err := InBucket(argument)
 	if err != nil {
 		return nil, err
 	}
 	if folder == nil {
-		return bounded.ReadFile(path, most)
+		return bounded.ReadFile(name, most)
 	}
-	folder, name := folder.Parent()
 	return folder.Read(ctx, name, most)
+}
+
+// IsAbsent reports whether an error is that of a file which is not there, on a disk or in a bucket that is there.
+func IsAbsent(err error) bool {
+	e, stored := errors.AsType[*bucket.Error](err)
+	return errors.Is(err, fs.ErrNotExist) && (!stored || e.Code != "NoSuchBucket")
+}
+
+// ReadTokens reads the token file that an argument names, on a disk or in a bucket. If it is not there, the error is fs.ErrNotExist.
+func ReadTokens(ctx context.Context, argument string) (*tokens.File, error) {
+	folder, name, err := InBucket(argument)
+	if err != nil {
+		return nil, err
+	}
+	if folder == nil {
+		return tokens.Open(name)
+	}
+	o, err := folder.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := weights.OpenObject(ctx, folder, o)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokens.Read(file)
+	return t, errors.Join(err, file.Close())
 }

@@ -112,7 +112,7 @@ func announce(c *cli.Context, t *transform.Tokens) {
 
 // readTokens reads the tokens that --tokens names.
 func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transform.Tokens, error) {
-	file, err := openTokens(c.String("tokens"), m.Dir)
+	file, err := openTokens(c.Context, c.String("tokens"), m.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,9 @@ func readEval(c *cli.Context) (q *evaluation, err error) {
 	if q.purpose != tokens.Evaluation && q.purpose != tokens.Calibration {
 		return nil, exit.Usagef("--part %s: give %s or %s", q.purpose, tokens.Evaluation, tokens.Calibration)
 	}
+	for i, path := range q.paths {
+		q.paths[i] = flag.Path(path)
+	}
 	if err := tokensGiven(c); err != nil {
 		return nil, err
 	}
@@ -144,7 +147,7 @@ func (q *evaluation) open(ctx context.Context) error {
 		}
 		q.models = append(q.models, m)
 	}
-	file, err := openTokens(q.file, q.models[0].Dir)
+	file, err := openTokens(ctx, q.file, q.models[0].Dir)
 	if err != nil {
 		return err
 	}

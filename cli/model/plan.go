@@ -64,7 +64,7 @@ config.json.`,
 		if err != nil {
 			return err
 		}
-		path := c.String("output")
+		path := flag.Path(c.String("output"))
 		if part.Of > 0 {
 			return writePlanPart(c, m, args[0], path, o, part)
 		}
@@ -72,7 +72,7 @@ config.json.`,
 		if c.Bool("json") && !c.IsSet("output") && !merge {
 			path = ""
 		}
-		if err := outfile.CheckPlan(path, args[0], m); err != nil {
+		if err := outfile.CheckPlan(c.Context, path, args[0], m); err != nil {
 			return err
 		}
 		var closeDevice func() error
@@ -93,7 +93,7 @@ config.json.`,
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(outfile.Write(path, js), finish(o.Tokens)); err != nil {
+		if err := errors.Join(outfile.WritePlan(c.Context, path, js), finish(o.Tokens)); err != nil {
 			return err
 		}
 		if c.Bool("json") {

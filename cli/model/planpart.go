@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
@@ -77,7 +77,7 @@ func writePlanPart(c *cli.Context, m *weights.Model, model, path string, o trans
 		return err
 	}
 	file := planPartPath(path, part)
-	if err := outfile.Write(file, js); err != nil {
+	if err := outfile.WritePlan(c.Context, file, js); err != nil {
 		return err
 	}
 	if c.Bool("json") {
@@ -112,7 +112,7 @@ func planCommand(c *cli.Context, model, path string, words ...string) string {
 
 // mergePlan is plan --merge.
 func mergePlan(c *cli.Context, m *weights.Model, path string, o transform.Options) (*plan.Plan, error) {
-	files, err := filepath.Glob(globQuote(path) + ".part-*-of-*")
+	files, err := outfile.PlanParts(c.Context, path)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,11 @@ func mergePlan(c *cli.Context, m *weights.Model, path string, o transform.Option
 	}
 	var parts []*plan.Part
 	for _, file := range files {
-		part, err := plan.ReadPart(file)
+		js, err := flag.ReadPlace(c.Context, file, bounded.Plan)
+		if err != nil {
+			return nil, err
+		}
+		part, err := plan.DecodePart(file, js)
 		if err != nil {
 			return nil, err
 		}
@@ -135,9 +139,4 @@ func mergePlan(c *cli.Context, m *weights.Model, path string, o transform.Option
 		err = fmt.Errorf("%s.part-*: %w", path, err)
 	}
 	return p, err
-}
-
-// globQuote quotes what filepath.Glob would take for a pattern.
-func globQuote(path string) string {
-	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(path)
 }

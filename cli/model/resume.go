@@ -67,7 +67,7 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	if err == nil {
 		p, err = transform.Passes.DecodePlan(path, js)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if flag.IsAbsent(err) {
 		return nil, noPlan(path)
 	}
 	return p, err

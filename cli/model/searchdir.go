@@ -31,6 +31,9 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 	if kept && dir == "" {
 		return "", false, exit.Usagef("--search-dir is empty: name a folder")
 	}
+	if weights.IsURL(dir) {
+		return "", false, exit.Usagef("--search-dir %s: a search needs a folder of a disk: name one", dir)
+	}
 	if !kept {
 		if dir = besideOut(beside); beside == "" || isDevice(beside) {
 			dir = filepath.Join(os.TempDir(), "lowtoggle-"+key[:16]+".search")

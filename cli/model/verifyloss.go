@@ -34,7 +34,7 @@ func verifyJudge(c *cli.Context, src *weights.Model, path string, o flag.Options
 	if !c.IsSet("tokens") {
 		return nil, nil
 	}
-	file, err := openTokens(c.String("tokens"), src.Dir)
+	file, err := openTokens(c.Context, c.String("tokens"), src.Dir)
 	if err != nil {
 		return nil, err
 	}

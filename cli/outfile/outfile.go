@@ -1,6 +1,7 @@
 package outfile
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,9 +16,12 @@ import (
 
 // CheckPlan refuses, before any work is done, a file that could not be written and one that is
 // part of the model, whose folder is never written to. No path, no objection.
-func CheckPlan(path, model string, m *weights.Model) error {
-	if path == "" {
+func CheckPlan(ctx context.Context, path, model string, m *weights.Model) error {
+	switch {
+	case path == "":
 		return nil
+	case weights.IsURL(path):
+		return checkStoredPlan(ctx, path, model)
 	}
 	st, err := os.Stat(path)
 	switch {

@@ -10,6 +10,9 @@ import (
 // makeTensor is a field that reads blocks from a mapped file, and rounds them if the file has another type.
 func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 	at := args[0].(tensorName)
+	if weights.IsURL(at.path) {
+		return nil, fmt.Errorf("tensor(%s): patterns read tensors of a disk: copy the file to a disk, and name it", spellPlace(at))
+	}
 	model, err := weights.Open(at.path)
 	if err != nil {
 		return nil, fmt.Errorf("tensor(%s): %w", spellPlace(at), err)

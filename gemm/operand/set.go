@@ -2,6 +2,7 @@ package operand
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -47,6 +48,8 @@ type Options struct {
 	// OnCard is true for products for package cuda. Its dequantising kernels take four-bit weights as the same operand as
 	// Kernel does, and with at most [gemm.FewTokens] tokens as the A operand. Default: products are for predictions.
 	OnCard bool
+	// OpenURL opens a model in an object store; the set closes it. Default: such sources are an error.
+	OpenURL func(url string) (*weights.Model, error)
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family
 }
@@ -122,10 +125,7 @@ func (s *Set) open(src Source) (*model, error) {
 	m := &model{Model: src.model}
 	var err error
 	if m.Model == nil {
-		if _, err := os.Stat(src.Path); errors.Is(err, fs.ErrNotExist) {
-			return nil, noFile(src.Path)
-		}
-		if m.Model, err = weights.Open(src.Path); err != nil {
+		if m.Model, err = s.openPath(src.Path); err != nil {
 			return nil, err
 		}
 		m.own = true
@@ -135,6 +135,19 @@ func (s *Set) open(src Source) (*model, error) {
 	}
 	s.models[key] = m
 	return m, nil
+}
+
+func (s *Set) openPath(path string) (*weights.Model, error) {
+	if weights.IsURL(path) {
+		if s.options.OpenURL == nil {
+			return nil, fmt.Errorf("%s: is read from a disk alone here: copy the model to a disk, and name its folder", path)
+		}
+		return s.options.OpenURL(path)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, noFile(path)
+	}
+	return weights.Open(path)
 }
 
 // Model returns the model that a source names with its layout, which is nil if the family is not known. Both are nil for a

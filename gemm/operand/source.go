@@ -26,7 +26,7 @@ type Source struct {
 // errNoSource is the error of the zero Source.
 var errNoSource = errors.New("a source of values is missing: parse a pattern or PATH:TENSOR, or take a model's")
 
-// Parse reads a pattern, or PATH:TENSOR. If the path does not exist, the error is an [ErrNoFile]; all other errors
+// Parse reads a pattern, or PATH:TENSOR. The path may be a URL of an object store, where nothing is looked up yet. If the path does not exist, the error is an [ErrNoFile]; all other errors
 // are about the text.
 func Parse(text string) (Source, error) {
 	s := Source{Text: text}
@@ -34,6 +34,9 @@ func Parse(text string) (Source, error) {
 	if wrong == nil {
 		s.Pattern = p
 		return s, nil
+	}
+	if weights.IsURL(text) {
+		return s, s.readURL()
 	}
 	// A colon may belong to the path. The path ends at the first colon after an existing file or folder.
 	for i, c := range text {
@@ -52,9 +55,24 @@ func Parse(text string) (Source, error) {
 		return s, noFile(file)
 	}
 	if _, err := os.Stat(text); err == nil {
-		return s, fmt.Errorf("%s: which tensor? write %s:NAME, or %s: for all its linear layers", text, text, text)
+		return s, noTensorIn(text)
 	}
 	return s, fmt.Errorf("%w\nor a tensor, as in MODEL:NAME (MODEL: alone means all its linear layers)", wrong)
+}
+
+// readURL reads a source in an object store. Its path ends at the first colon after the scheme.
+func (s *Source) readURL() error {
+	scheme, rest, _ := strings.Cut(s.Text, "://")
+	place, tensors, ok := strings.Cut(rest, ":")
+	if !ok {
+		return noTensorIn(s.Text)
+	}
+	s.Path, s.Tensors = scheme+"://"+place, tensors
+	return s.checkTensors()
+}
+
+func noTensorIn(path string) error {
+	return fmt.Errorf("%s: which tensor? write %[1]s:NAME, or %[1]s: for all its linear layers", path)
 }
 
 // MustParse is [Parse] for constant texts. It panics on an error.

@@ -54,6 +54,11 @@ func ReadPart(path string) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DecodePart(path, js)
+}
+
+// DecodePart reads a part; path is for messages.
+func DecodePart(path string, js []byte) (*Part, error) {
 	p, err := decodePart(js)
 	if err != nil {
 		return nil, weights.FileErrorf(path, "%w: %w", ErrInvalid, err)

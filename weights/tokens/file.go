@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -21,8 +22,14 @@ type Part struct {
 	Sequences [][]int32 // N of length T
 }
 
-// Path is where a model folder has its tokens.
-func Path(dir string) string { return filepath.Join(dir, "tokens.safetensors") }
+// Path is where a model folder, also one of an object store, has its tokens.
+func Path(dir string) string {
+	const name = "tokens.safetensors"
+	if weights.IsURL(dir) {
+		return strings.TrimRight(dir, "/") + "/" + name
+	}
+	return filepath.Join(dir, name)
+}
 
 // Open reads a token file. Every tensor must have integers of 8 to 64 bits from 0 to 2^31-1, and the
 // shape [n, T] or [T], which is one sequence; sequences have at least two tokens. Errors about the
@@ -38,8 +45,13 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	defer file.Close()
-	f := &File{Path: path}
-	err = file.Each(func(t weights.Tensor) error {
+	return Read(file)
+}
+
+// Read is [Open] for a file that is open, such as one of an object store. The result does not need it afterwards.
+func Read(file *weights.File) (*File, error) {
+	f := &File{Path: file.Path}
+	err := file.Each(func(t weights.Tensor) error {
 		part, err := decode(t)
 		f.Parts = append(f.Parts, part)
 		return err
@@ -48,7 +60,7 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	if len(f.Parts) == 0 {
-		return nil, &weights.FormatError{File: path, Offset: -1, Msg: "has no tensors: store tokens as an integer tensor [sequences, length]"}
+		return nil, &weights.FormatError{File: file.Path, Offset: -1, Msg: "has no tensors: store tokens as an integer tensor [sequences, length]"}
 	}
 	return f, nil
 }
