@@ -344,6 +344,7 @@ func (w *Quantised) checkShape(st *storage) error {
 		return nil
 	}
 	t := w.Tensors[st.shape]
+	weights.Need(t.Data)
 	for i, d := range w.Shape {
 		if have := t.integer(i); have != int64(d) {
 			return w.fail(st.shape, i*t.DType.Bits()/8, "says that dimension %d is %d, and codes %q hold %d", i, have, w.Tensors[0].Name, d)
