@@ -103,7 +103,7 @@ func resultsClaims(e *evidence) []claim {
 			percent(change(e.of("layers-decode-stationary", "zeros").RelativeEnergy), 0)),
 		says("In decode it adds {} to {} points to the saving of a coarse grid: `scale,grid=4` reads {} where `grid=4` reads {} ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
 			e.measured("level-decode", "grid4-scale", 1), e.measured("level-decode", "grid4", 1)),
-		says("`scale=uncached`: {} and {} in decode", e.predicted(model, uncached, "decode"), e.predicted(model, balanced, "decode")),
+		says("`scale=uncached`: {} and {} of energy in decode", e.predicted(model, uncached, "decode"), e.predicted(model, balanced, "decode")),
 	)
 }
 

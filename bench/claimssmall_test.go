@@ -32,6 +32,13 @@ func architectureClaims(e *evidence) []claim {
 	return []claim{says("take at most {} MiB, or one block", printed(0, e.shifted("transform/apply/shard.go", "const inFlight")/(1<<20)))}
 }
 
+func storesClaims(e *evidence) []claim {
+	return []claim{
+		says("or {} MiB of smaller ones", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
+		says("in parts of {} MiB or more", printed(0, e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
+	}
+}
+
 func limitsClaims(e *evidence) []claim {
 	return []claim{says("up to {} GiB: the next", printed(0, e.shifted("gemm/divergence/needed.go", "const mostNeeded")/(1<<30)))}
 }

@@ -55,6 +55,7 @@ var readers = map[string]string{
 	"transform.readRecipe":              "transform.FuzzRecipe",
 	"transform.resultRoom":              "– of the operating system",
 	"transform/apply.Unfinished":        "transform/plan.FuzzDecode",
+	"transform/apply.UnfinishedIn":      "transform/plan.FuzzDecode",
 	"transform/apply.add":               "transform/apply.FuzzJournal",
 	"transform/apply.check":             "transform/apply.FuzzPart",
 	"transform/apply.read":              "transform/apply.FuzzPart",

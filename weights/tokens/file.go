@@ -50,6 +50,9 @@ func Open(path string) (*File, error) {
 
 // Read is [Open] for a file that is open, such as one of an object store. The result does not need it afterwards.
 func Read(file *weights.File) (*File, error) {
+	if file == nil {
+		return nil, errors.New("no file of tokens was given: open one with Open")
+	}
 	f := &File{Path: file.Path}
 	err := file.Each(func(t weights.Tensor) error {
 		part, err := decode(t)
