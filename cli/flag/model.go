@@ -46,7 +46,7 @@ func whole(path string, m *weights.Model, err error) (*weights.Model, error) {
 
 // onlyTokens reports whether all tensors of a model have types that tokens have and weights do not.
 func onlyTokens(m *weights.Model) bool {
-	types := []weights.DType{weights.I16, weights.U16, weights.I32, weights.U32, weights.I64, weights.U64}
+	types := []weights.DType{weights.U8, weights.I16, weights.U16, weights.I32, weights.U32, weights.I64, weights.U64}
 	infos := m.Infos()
 	return len(infos) > 0 && !slices.ContainsFunc(infos, func(t weights.Info) bool { return !slices.Contains(types, t.DType) })
 }
