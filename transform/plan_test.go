@@ -252,7 +252,7 @@ func TestReorderAsGiven(t *testing.T) {
 	}
 	testmodel.OK(t, give(map[string][]int{"layers.1.kv": {1, 0}}))
 	testmodel.WantError(t, give(map[string][]int{"layers.1.kv": {1, 1}}), path, "index layers.1.kv: the order is not a permutation of its 2 labels")
-	testmodel.WantError(t, give(map[string][]int{"layers.1.kv.0.pair": {0, 1, 2, 3, 5, 4}}), path, "or it may not be permuted")
+	testmodel.WantError(t, give(map[string][]int{"layers.1.kv.0.pair": {0, 1, 2, 3, 5, 4}}), path, "or the index may not be permuted")
 	testmodel.WantError(t, give(map[string][]int{"layers.9.kv": {1, 0}}), path, `the model has no index "layers.9.kv"`)
 	testmodel.WantError(t, give([]int{1}), path, "cannot unmarshal")
 	_, err := transform.Plan(t.Context(), m, testplan.Options(t, "reorder=given/nowhere.json", 0))

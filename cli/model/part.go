@@ -171,7 +171,7 @@ func sourceFailed(c *cli.Context, args []string, part apply.Part, err error) err
 	if c.Bool("finish") {
 		return err
 	}
-	return fmt.Errorf("part %v: %w\nrun part %[1]v again: %s", part, err, partCommand(c, args, "--part", part.String()))
+	return fmt.Errorf("part %v: %w\nrun part %[1]v again: %[3]s", part, err, partCommand(c, args, "--part", part.String()))
 }
 
 // notFinished adds to the error of --finish the commands that remain.
