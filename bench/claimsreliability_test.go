@@ -61,7 +61,7 @@ func fuzzClaims(e *evidence) []claim {
 			slow++
 		}
 	}
-	return []claim{says("{} targets ran for {} to {} minutes each, {} million executions in all", fmt.Sprint(len(r.Targets)),
+	return []claim{says("targets.json), {} targets ran for {} to {} minutes each, {} million executions in all", fmt.Sprint(len(r.Targets)),
 		fmt.Sprintf("%.1f", least/60), fmt.Sprintf("%.1f", most/60), fmt.Sprintf("%.1f", float64(all)/1e6)),
 		says("The slowest reader's target runs {} times in a second of processor time; {} of all targets run less than 1000 times", fmt.Sprintf("%.0f", slowest), fmt.Sprint(slow))}
 }

@@ -34,7 +34,7 @@ func architectureClaims(e *evidence) []claim {
 
 func storesClaims(e *evidence) []claim {
 	return []claim{
-		says("or {} MiB of smaller ones", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
+		says("models, or {} MiB of smaller ones", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
 		says("in parts of {} MiB or more", printed(0, e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
 	}
 }
