@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -58,6 +60,16 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	if family, err = t.familyBeside(family); err != nil {
 		return nil, weights.FileErrorf(m.Dir, "%w", err)
 	}
+	own := t != nil && t.model == m
+	var fingerprint plan.Model
+	var reading errgroup.Group // reads samples of the whole model, which takes as long as the rest of this function
+	if own {
+		fingerprint = t.fingerprint
+	} else {
+		count.fingerprints++
+		reading.Go(func() (err error) { fingerprint, err = plan.Fingerprint(m); return err })
+	}
+	defer reading.Wait() // the caller may close the model after an error
 	q, err := quant.Describe(m)
 	if err != nil {
 		return nil, err
@@ -70,19 +82,6 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		s.reference, s.quantised = s.weights, s.target.Description
 		s.weights = quant.Group(s.target.Model, s.quantised)
 	}
-	own := t != nil && t.model == m
-	switch {
-	case own:
-		s.fingerprint = t.fingerprint
-	default:
-		count.fingerprints++
-		if s.fingerprint, err = plan.Fingerprint(m); err != nil {
-			return nil, err
-		}
-	}
-	if t != nil && t.fingerprint != s.fingerprint {
-		return nil, weights.FileErrorf(m.Dir, "the tokens were taken for another model, %s", t.model.Dir)
-	}
 	switch {
 	case own && s.target == nil:
 		s.layout = t.scorer.Layout
@@ -91,6 +90,12 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	default:
 		count.resolved++
 		s.layout, s.unresolved = arch.Resolve(m, family)
+	}
+	if err := reading.Wait(); err != nil {
+		return nil, err
+	}
+	if s.fingerprint = fingerprint; t != nil && t.fingerprint != s.fingerprint {
+		return nil, weights.FileErrorf(m.Dir, "the tokens were taken for another model, %s", t.model.Dir)
 	}
 	return s, nil
 }

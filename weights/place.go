@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // place is where a model lies: on a disk, or in an object store. Names are slash-separated and relative to it. Of a name that
@@ -49,16 +50,18 @@ func (d disk) size(name string) (int64, error) {
 	return st.Size(), nil
 }
 
-func (d disk) open(names []string) (files []*File, err error) {
-	for _, name := range names {
-		f, err := OpenFile(d.path(name))
+func (d disk) open(names []string) ([]*File, error) {
+	files, errs := make([]*File, len(names)), make([]error, len(names))
+	parallel.Do(len(names), 0, func(i int) { files[i], errs[i] = OpenFile(d.path(names[i])) })
+	for _, err := range errs {
 		if err != nil {
 			for _, f := range files {
-				f.Close()
+				if f != nil {
+					f.Close()
+				}
 			}
 			return nil, err
 		}
-		files = append(files, f)
 	}
 	return files, nil
 }

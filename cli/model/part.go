@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
@@ -44,15 +45,19 @@ func convertInParts(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := givenPlan(c, c.String("plan"))
-	if err != nil {
+	var p *plan.Plan
+	var reading errgroup.Group // a long plan takes as long as the headers of its model
+	reading.Go(func() (err error) { p, err = givenPlan(c, c.String("plan")); return err })
+	m, err := flag.OpenModel(c.Context, args[0])
+	if err == nil {
+		defer m.Close()
+	}
+	if err := reading.Wait(); err != nil {
 		return err
 	}
-	m, err := flag.OpenModel(c.Context, args[0])
 	if err != nil {
 		return sourceFailed(c, args, part, err)
 	}
-	defer m.Close()
 	po := transform.PartOptions{Patience: patience,
 		ApplyOptions: transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Store: storeOf(args[1]), Version: c.App.Version}}
 	if c.Bool("finish") {
