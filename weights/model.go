@@ -84,7 +84,11 @@ func (m *Model) openSingle(name string) (err error) {
 // file is one of several shards, or belongs to another model.
 func (m *Model) configsBeside() (err error) {
 	index := m.Path(IndexName)
-	if weightMap, err := m.readIndex(); !errors.Is(err, fs.ErrNotExist) {
+	weightMap, err := m.readIndex()
+	if unread, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(unread, fs.ErrNotExist) {
+		return err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		names, file := shardsIn(weightMap), filepath.Base(m.Shards[0].Path)
 		if !slices.Contains(names, file) {
 			return nil
@@ -95,8 +99,11 @@ func (m *Model) configsBeside() (err error) {
 		}
 	}
 	for _, name := range []string{ConfigName, ModelOptConfigName, GPTQConfigName} {
-		if _, err := m.FileSize(name); err == nil {
+		switch _, err := m.FileSize(name); {
+		case err == nil:
 			m.Others = append(m.Others, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
 		}
 	}
 	m.Config, err = m.ReadFile(ConfigName, bounded.Config)

@@ -32,8 +32,12 @@ func (r inspectJSON) page(c *cli.Context, all []inspect.ValuesOfKind) *page.Page
 	return p
 }
 
-// modelName is the name of a model's folder or file.
+// modelName is the name of a model's folder or file. Only a path such as ".." needs the working directory.
 func modelName(path string) string {
+	name := filepath.Base(path)
+	if name != "." && name != ".." {
+		return name
+	}
 	if full, err := filepath.Abs(path); err == nil {
 		return filepath.Base(full)
 	}
