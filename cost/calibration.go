@@ -89,6 +89,8 @@ type Baseline struct {
 	Watts    float64   `json:"watts"`
 	Clock    float64   `json:"clock_mhz"`
 	Features *Features `json:"signals"`
+	// ClockAssumed is true if the clock was not measured. Clock is then a plausible value, and predictions have no clock.
+	ClockAssumed bool `json:"clock_assumed,omitempty"`
 }
 
 // Observation is a measured point: ratios to the baseline, and the features of its operands.

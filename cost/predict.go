@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
@@ -17,7 +19,8 @@ type Prediction struct {
 	Relative     float64    `json:"relative_energy"`
 	Interval     [2]float64 `json:"interval"` // 95 %
 	RelativeTime float64    `json:"relative_time"`
-	// BelowCap is nil with weights from memory, which do not reach the power limit, and if the card's clock there is not known.
+	// BelowCap is nil with weights from memory, which do not reach the power limit, and if the card's clock is not known, at the
+	// limit or below.
 	BelowCap *BelowCap `json:"below_cap,omitempty"`
 	Joules   *float64  `json:"joules,omitempty"` // of one product
 	Watts    *float64  `json:"watts,omitempty"`
@@ -80,18 +83,22 @@ func (c *Calibration) applied(typ arith.Type, to weights.DType) string {
 	return fmt.Sprintf("%s, %s applied to %s", c.label(), typ, to)
 }
 
+// unknown is the error of a type that was not calibrated with weights in this place.
 func (c *Calibration) unknown(p Product) error {
-	var known []arith.Type
+	var known []string
 	for _, m := range c.Models {
-		if m.Cold == p.Cold {
-			known = append(known, m.Type)
-		}
+		known = append(known, fmt.Sprintf("%s with %s", m.Type, placeOf(m.Cold)))
 	}
-	from := ""
-	if p.Cold {
-		from = " with weights from memory"
+	return fmt.Errorf("the calibration of %s has no measurements of %s with %s, only of %s: add them and run lowtoggle calibrate again",
+		c.Card, p.Type, placeOf(p.Cold), strings.Join(known, ", "))
+}
+
+// placeOf names the place that weights come from, and the phase that has them there.
+func placeOf(cold bool) string {
+	if cold {
+		return "weights from memory (decode)"
 	}
-	return fmt.Errorf("the calibration of %s does not know %s%s, only %s", c.Card, p.Type, from, arith.Names(known))
+	return "weights on chip (prefill)"
 }
 
 func (c *Calibration) model(typ arith.Type, cold bool) *Model {
@@ -134,14 +141,22 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 		e, _, _ := answer(usual, s)
 		return e / random
 	})
+	if !c.measured(p) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no %s weights in %s were measured with %s: the prediction uses measurements of %s weights, with a wider interval",
+			p.Role, p.Type, placeOf(p.Cold), series.Role))
+	}
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
 	half := float64(math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // results add the rest
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
 	highest := func(clock float64) float64 { return min(series.Baseline.Clock*clock, c.Facts.Settings.HighestClock) } // a response has the noise of its readings
-	watts, mhz := joules/seconds, highest(clock)
-	r.Joules, r.Seconds, r.Watts, r.Clock = &joules, &seconds, &watts, &mhz
+	watts := joules / seconds
+	r.Joules, r.Seconds, r.Watts = &joules, &seconds, &watts
+	if series.Baseline.ClockAssumed {
+		return r, nil
+	}
+	r.Clock = new(highest(clock))
 	if c.Facts.Power.Bursts != nil && !p.Cold {
 		r.BelowCap = c.Facts.Power.belowCap(func(p *PowerLaw) (float64, float64) {
 			by := func(s *Series, activity float64) (energy, time, clock float64) { return c.burstBy(p, s, activity) }
@@ -221,6 +236,11 @@ func (p Product) work() float64 {
 		return float64(p.N) * float64(p.K)
 	}
 	return float64(p.M) * float64(p.N) * float64(p.K)
+}
+
+// measured reports whether weights in the product's role and place were measured.
+func (c *Calibration) measured(p Product) bool {
+	return slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == p.Type && s.Cold == p.Cold && s.Role == p.Role })
 }
 
 // nearest returns the nearest series of the same type and workload: in the number of results, which decides how

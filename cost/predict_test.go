@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,5 +97,61 @@ func TestScaleBeyondTheType(t *testing.T) {
 				t.Errorf("%v: %v", typ, err)
 			}
 		}
+	}
+}
+
+// TestUnmeasuredRoleAndPlace: a role that a calibration has no measurements of gets a warning and twice the interval, a place of
+// the weights is an error that says which it has, and a clock that was assumed is not predicted.
+func TestUnmeasuredRoleAndPlace(t *testing.T) {
+	h200, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(keep func(Series) bool) *Calibration {
+		c := &Calibration{Card: "mine", Facts: h200.Facts, Names: h200.Names}
+		for _, s := range h200.Series {
+			if s.Type == arith.BF16 && keep(s) {
+				c.Series = append(c.Series, s)
+			}
+		}
+		for _, m := range h200.Models {
+			if m.Type == arith.BF16 && slices.ContainsFunc(c.Series, func(s Series) bool { return s.Cold == m.Cold }) {
+				c.Models = append(c.Models, m)
+			}
+		}
+		return c
+	}
+	p := Product{Type: arith.BF16, M: 512, N: 512, K: 512, Role: Streaming}
+	_, x := drawn(t, "normal(0,1)", weights.BF16, 512, 512, 2)
+	_, w := drawn(t, "normal(0,1) | round(4)", weights.BF16, 512, 512, 3)
+	predict := func(c *Calibration, p Product) (Prediction, error) { return c.Predict(t.Context(), p, x, w) }
+
+	one := part(func(s Series) bool { return !s.Cold && s.Role == Stationary && s.N == 1024 })
+	r, err := predict(one, p)
+	half, want := (r.Interval[1]-r.Interval[0])/2, 2*math.Hypot(one.Models[0].Quality.HalfWidth(r.Relative), 1.96*r.SamplingError)
+	if err != nil || len(r.Warnings) != 1 || math.Abs(half-want) > 1e-9 ||
+		r.Warnings[0] != "no streaming weights in bf16 were measured with weights on chip (prefill): the prediction uses measurements of stationary weights, with a wider interval" {
+		t.Errorf("± %v, want ± %v: %q (%v)", half, want, r.Warnings, err)
+	}
+	if r.Clock == nil || r.BelowCap == nil {
+		t.Error("a measured clock is not predicted")
+	}
+	if p.Role = Stationary; err == nil {
+		if r, err = predict(one, p); err != nil || len(r.Warnings) > 0 {
+			t.Errorf("a role that was measured: %q (%v)", r.Warnings, err)
+		}
+	}
+
+	one.Series[0].Baseline.ClockAssumed = true
+	if r, err = predict(one, p); err != nil || r.Clock != nil || r.BelowCap != nil || r.Watts == nil {
+		t.Errorf("an assumed clock: %+v (%v)", r, err)
+	}
+	if _, err = one.Work(p, r, 1); err == nil || !strings.Contains(err.Error(), "which the calibration of mine lacks: measure clocks") {
+		t.Error(err)
+	}
+	p.M, p.Cold = 16, true
+	if _, err := predict(one, p); err == nil || err.Error() != "the calibration of mine has no measurements of bf16 with weights from memory (decode), "+
+		"only of bf16 with weights on chip (prefill): add them and run lowtoggle calibrate again" {
+		t.Error(err)
 	}
 }

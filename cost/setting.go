@@ -70,8 +70,11 @@ func (s *Settings) lowest() (clock, limit float64) {
 // its time and power too, but not its clock. A product with weights from memory has an additional time to
 // start. The stack's matrices, which are multiplied in one launch, share this time; 1: a single matrix.
 func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
-	if r.Seconds == nil || r.Watts == nil || r.Clock == nil {
-		return Work{}, errors.New("the effect of a setting follows from watts, seconds and a clock, and the prediction lacks one of them")
+	if r.Seconds == nil || r.Watts == nil {
+		return Work{}, errors.New("the effect of a setting follows from watts and seconds, and the prediction lacks one of them")
+	}
+	if r.Clock == nil {
+		return Work{}, fmt.Errorf("the effect of a setting follows from the clock, which the calibration of %s lacks: measure clocks as well (clock_mhz) and run lowtoggle calibrate again", c.Card)
 	}
 	kernels := &c.Facts.Kernels
 	p.Cold = p.Cold && p.M <= kernels.MemoryBoundTokens

@@ -39,7 +39,8 @@ const Fewest = 12
 
 // Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
 // without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged. The inputs are taken
-// to be normal(0,1). Without a clock the baseline is taken to run at the highest clock of the prior. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
+// to be normal(0,1). Without a clock the baseline is taken to run at the highest clock of the prior, and predictions have no
+// clock. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
 func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 	switch {
 	case t.Card == "":
@@ -137,7 +138,7 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	known := clock > 0
 	b.Clock = digits(clock / n)
 	if !known {
-		b.Clock = facts.Settings.HighestClock
+		b.Clock, b.ClockAssumed = facts.Settings.HighestClock, true
 	}
 	for _, r := range rows {
 		if r.Weights.String() == b.W {
