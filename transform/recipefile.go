@@ -15,6 +15,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
 // recipeFields are the fields of a recipe's file. docs/recipes.md and docs/schemas/recipe.schema.json describe them.
@@ -107,7 +108,7 @@ func (r *Recipe) readFields(fields *yaml.Node) error {
 	for _, f := range recipeFields {
 		names = append(names, f.name)
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{} // lines
 	for i := 0; i+1 < len(fields.Content); i += 2 {
 		key, value := fields.Content[i], fields.Content[i+1]
 		at := func(err error) error { return &fieldError{key.Line, key.Value, err} }
@@ -117,12 +118,12 @@ func (r *Recipe) readFields(fields *yaml.Node) error {
 			return at(fmt.Errorf("belongs to a recipe of llm-compressor: lowtoggle has fields of its own, %s", strings.Join(names, ", ")))
 		case key.Kind != yaml.ScalarNode || j < 0:
 			return at(fmt.Errorf("there is no such field%s: the fields are %s", spelling.DidYouMean("", key.Value, names), strings.Join(names, ", ")))
-		case seen[key.Value]:
+		case seen[key.Value] > 0:
 			return at(errors.New("stands here a second time: remove one"))
 		case value.Kind == yaml.AliasNode || value.Anchor != "":
 			return at(errors.New("anchors and aliases are not supported: write the value out"))
 		}
-		seen[key.Value] = true
+		seen[key.Value] = key.Line
 		if value.Tag == "!!null" {
 			return at(errors.New("has no value: give one, or remove the field"))
 		}
@@ -133,10 +134,11 @@ func (r *Recipe) readFields(fields *yaml.Node) error {
 	if r.Passes == "" {
 		return &fieldError{max(1, fields.Line), "passes", errors.New("is missing: name the passes, as in passes: grid,round")}
 	}
-	if len(r.Ignore)+len(r.Only) > 0 {
-		if _, err := r.Selector(); err != nil {
-			return &fieldError{max(1, fields.Line), "", err}
-		}
+	if r.MaxLoss != nil && r.WithTokens == "" {
+		return &fieldError{seen["max_loss"], "max_loss", errors.New("needs with_tokens, the passes that spend this budget: add with_tokens: " + searched)}
+	}
+	if _, err := r.Selector(); err != nil { // each list is good by itself
+		return &fieldError{max(seen["ignore"], seen["only"]), "", err}
 	}
 	return nil
 }
@@ -206,7 +208,10 @@ func readPasses(n *yaml.Node, to *string) error {
 }
 
 func readPatterns(n *yaml.Node, to *[]string) (err error) {
-	*to, err = readTexts(n)
+	if *to, err = readTexts(n); err != nil {
+		return err
+	}
+	_, err = plan.Selection{Ignore: *to}.Selector()
 	return err
 }
 

@@ -145,6 +145,8 @@ func finish(t *transform.Tokens) error {
 // planFailed returns the error of a plan that was not finished, with advice; t may be nil.
 func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	switch {
+	case errors.Is(err, plan.ErrPattern) && !c.IsSet("ignore") && !c.IsSet("only"):
+		return exit.Usage(inRecipe(c, err))
 	case errors.Is(err, plan.ErrPattern):
 		return exit.Usage(err)
 	case c.Context.Err() == nil:

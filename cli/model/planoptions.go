@@ -1,6 +1,9 @@
 package model
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
@@ -63,7 +66,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		known.Tokens = &transform.Tokens{}
 	}
 	if err := known.Validate(); err != nil {
-		return o, exit.Usage(err)
+		return o, exit.Usage(inRecipe(c, err))
 	}
 	return o, nil
 }
@@ -79,6 +82,15 @@ func findRecipe(c *cli.Context) (transform.Recipe, error) {
 		return recipe, exit.Usage(err)
 	}
 	return recipe, nil
+}
+
+// inRecipe adds the recipe's file to an error about what the recipe asks for.
+func inRecipe(c *cli.Context, err error) error {
+	name := c.String("recipe")
+	if name == "" || slices.ContainsFunc(transform.Recipes, func(r transform.Recipe) bool { return r.Name == name }) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // searches reports whether a recipe's passes for tokens are asked for.

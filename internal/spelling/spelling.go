@@ -5,16 +5,22 @@ import "fmt"
 
 // DidYouMean suggests the name closest to a mistyped word; "" if none is close.
 func DidYouMean(prefix, word string, names []string) string {
-	best, least := "", 3 // at most two edits
+	best := Closest(word, names)
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s%s?)", prefix, best)
+}
+
+// Closest returns the name closest to a mistyped word; "" if none is within two edits.
+func Closest(word string, names []string) string {
+	best, least := "", 3
 	for _, name := range names {
 		if d := distance(word, name); d < least && d < len(name) {
 			best, least = name, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s%s?)", prefix, best)
+	return best
 }
 
 // distance is the Levenshtein distance in bytes.

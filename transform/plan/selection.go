@@ -37,6 +37,7 @@ type Selector struct {
 
 // namePattern matches names of modules and tensors.
 type namePattern struct {
+	list  string // ignore or only
 	text  string
 	match func(name string) bool
 }
@@ -46,17 +47,17 @@ func (s Selection) Selector() (*Selector, error) {
 	if len(s.Ignore)+len(s.Only) > mostPatterns {
 		return nil, fmt.Errorf("%w: there are %d of them, and at most %d are allowed", ErrPattern, len(s.Ignore)+len(s.Only), mostPatterns)
 	}
-	ignore, err := compilePatterns(s.Ignore)
+	ignore, err := compilePatterns("ignore", s.Ignore)
 	if err != nil {
 		return nil, err
 	}
-	only, err := compilePatterns(s.Only)
+	only, err := compilePatterns("only", s.Only)
 	return &Selector{ignore, only}, err
 }
 
-func compilePatterns(list []string) (all []namePattern, err error) {
-	for _, text := range list {
-		p := namePattern{text: text, match: func(name string) bool { return name == text }}
+func compilePatterns(list string, texts []string) (all []namePattern, err error) {
+	for _, text := range texts {
+		p := namePattern{list: list, text: text, match: func(name string) bool { return name == text }}
 		expression, isExpression := strings.CutPrefix(text, "re:")
 		switch {
 		case len(text) > longestPattern:
@@ -132,7 +133,7 @@ func (s *Selector) Check(weights [][]string) error {
 	var errs []error
 	for _, p := range slices.Concat(s.ignore, s.only) {
 		if !slices.ContainsFunc(weights, p.matches) {
-			errs = append(errs, fmt.Errorf("%w %q: matches no module and no tensor of the model%s", ErrPattern, p.text, closeNames(p.text, weights)))
+			errs = append(errs, fmt.Errorf("%s: %w %q: matches no module and no tensor of the model%s", p.list, ErrPattern, p.text, closeNames(p.text, weights)))
 		}
 	}
 	return errors.Join(errs...)
@@ -178,11 +179,30 @@ func closeNames(pattern string, weights [][]string) string {
 	if near := spelling.DidYouMean("", pattern, modules); near != "" {
 		return near
 	}
+	if near := closePattern(pattern, parts, weights); near != "" {
+		return fmt.Sprintf(" (did you mean %s?)", near)
+	}
 	if near := spelling.DidYouMean("*.", last, parts); near != "" {
 		return near
 	}
 	if len(modules) > 0 {
 		return fmt.Sprintf(": the first module is %s; lowtoggle inspect MODEL --tensors lists all", modules[0])
+	}
+	return ""
+}
+
+// closePattern replaces a mistyped part of a pattern so that it matches; empty if no part is close to one of the model's.
+func closePattern(pattern string, parts []string, weights [][]string) string {
+	const notInNames = `.:*?[]()|+{}^$\`
+	for part := range strings.FieldsFuncSeq(pattern, func(c rune) bool { return strings.ContainsRune(notInNames, c) }) {
+		close := spelling.Closest(part, parts)
+		if close == "" || close == part {
+			continue
+		}
+		near := strings.Replace(pattern, part, close, 1)
+		if p, err := compilePatterns("", []string{near}); err == nil && slices.ContainsFunc(weights, p[0].matches) {
+			return near
+		}
 	}
 	return ""
 }

@@ -68,6 +68,9 @@ func TestSelectionErrors(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"lm_haed":                       `pattern "lm_haed": matches no module and no tensor of the model (did you mean lm_head?)`,
 		"*.dwn_proj":                    `(did you mean *.down_proj?)`,
+		"*.mpl.*":                       `ignore: pattern "*.mpl.*": matches no module and no tensor of the model (did you mean *.mlp.*?)`,
+		`re:.*layer\.0\..*`:             `(did you mean re:.*layers\.0\..*?)`,
+		"mpl.*":                         `: the first module is`, // mlp.* matches nothing either
 		"mlp.down_proj":                 `: there is model.layers.0.mlp.down_proj`,
 		"layers.9.mlp.up_proj.weight":   `: there are model.layers.0.mlp.up_proj, model.layers.1.mlp.up_proj and 2 others`,
 		`re:.*vision`:                   `: the first module is model.layers.0.mlp.down_proj; lowtoggle inspect MODEL --tensors lists all`,
