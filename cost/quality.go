@@ -24,6 +24,32 @@ type Quality struct {
 	Growth float64 `json:"growth"`
 }
 
+// largeError is a mean error, of relative energy, beyond which predictions are of little use: the built-in calibration has 0.024 at most.
+const largeError = 0.03
+
+// Doubts lists why predictions by the calibration's models may be wrong: few points, errors that are large or not known.
+func (c *Calibration) Doubts() (list []string) {
+	if c == nil {
+		return nil
+	}
+	for _, m := range c.Models {
+		of, points := fmt.Sprintf("%s with %s: ", m.Type, placeOf(m.Cold)), 0
+		for s := range c.seriesOf([]kind{{m.Type, m.Cold}}) {
+			points += 1 + len(s.Points)
+		}
+		if points < fewPoints {
+			list = append(list, fmt.Sprintf("%s%d points are few, so the coefficients stay near those of another card: measure at least %d", of, points, fewPoints))
+		}
+		switch {
+		case m.Quality.Points == 0:
+			list = append(list, of+"the errors are not known, because too few points are left without a kind of pattern: measure more kinds")
+		case m.Quality.Mean > largeError:
+			list = append(list, fmt.Sprintf("%sthe mean error of %.1f points is large: check the measurements, or measure more kinds of patterns", of, 100*m.Quality.Mean))
+		}
+	}
+	return list
+}
+
 const (
 	earlierFloor = 0.003
 	// floorUnknown and growthUnknown are the floor and the growth of a model with fewer than fewTested predictions of small or

@@ -3,6 +3,7 @@ package cost
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
@@ -128,5 +129,30 @@ func TestConstantFeatures(t *testing.T) {
 		if _, found := m.Coefficients[c.Names[stationaryNonzero]]; err != nil || found != want {
 			t.Errorf("without %q: %v, %v", without, m.Coefficients, err)
 		}
+	}
+}
+
+// TestDoubts: a calibration from many points with small errors gives no cause for doubt, one from few points or with large or
+// unknown errors does.
+func TestDoubts(t *testing.T) {
+	h200, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var few []string
+	for _, d := range h200.Doubts() {
+		if !strings.Contains(d, "weights from memory (decode): ") || !strings.Contains(d, " points are few, so ") {
+			t.Error(d)
+		}
+		few = append(few, d)
+	}
+	if len(few) != 2 { // FP16 and FP8 in decode
+		t.Errorf("%q", few)
+	}
+	c := &Calibration{Series: h200.Series, Models: []Model{{Type: arith.BF16, Quality: Quality{Points: 50, Mean: 0.031}}, {Type: arith.BF16, Cold: true}}}
+	have := c.Doubts()
+	if len(have) != 2 || have[0] != "bf16 with weights on chip (prefill): the mean error of 3.1 points is large: check the measurements, or measure more kinds of patterns" ||
+		!strings.HasPrefix(have[1], "bf16 with weights from memory (decode): the errors are not known") {
+		t.Errorf("%q", have)
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
@@ -38,8 +40,8 @@ type Table struct {
 const Fewest = 12
 
 // Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
-// without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged. The inputs are taken
-// to be normal(0,1). Without a clock the baseline is taken to run at the highest clock of the prior, and predictions have no
+// without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged, and copies are left out. The
+// inputs are taken to be [operand.DefaultX]. Without a clock the baseline is taken to run at the highest clock of the prior, and predictions have no
 // clock. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
 func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 	switch {
@@ -79,6 +81,9 @@ func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
 	var products []cost.Product
 	rows := map[cost.Product][]Row{}
 	for _, r := range t.Rows {
+		if r.Copy {
+			continue
+		}
 		if rows[r.Product] == nil {
 			products = append(products, r.Product)
 		}
@@ -100,7 +105,7 @@ func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
 	for typ, by := range count {
 		for cold, n := range by {
 			if n < Fewest {
-				return nil, fmt.Errorf("%v with weights %s: %d rows besides those of random weights are too few; a fit needs %d, with patterns of several kinds: measure more patterns, or remove these rows",
+				return nil, fmt.Errorf("%v with weights %s: patterns besides the random weights: %d, and a fit needs %d, of several kinds: measure more, or remove these rows",
 					typ, map[bool]string{true: "from memory (M ≤ 64)", false: "on chip"}[cold], n, Fewest)
 			}
 		}
@@ -110,38 +115,30 @@ func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
 
 // seriesOf relates the rows of one product to their baseline.
 func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error) {
-	static := facts.Power.Static.Usual
+	static, first, last := facts.Power.Static.Usual, rows[0].Line, rows[len(rows)-1].Line
 	s := cost.Series{Product: p, Change: "weights"}
-	b, n := &s.Baseline, 0.0
-	clock, first := 0.0, 0
-	for _, r := range rows {
-		if b.W == "" && random(r.Weights) {
-			b.W, first = r.Weights.String(), r.Line
-		}
-		if r.Weights.String() != b.W {
-			continue
-		}
-		n++
-		b.Joules, b.Seconds, b.Watts, clock = b.Joules+r.Joules, b.Seconds+r.Seconds, b.Watts+r.Watts, clock+r.Clock
-	}
-	if n == 0 {
+	rows = averaged(rows)
+	at := slices.IndexFunc(rows, func(r Row) bool { return random(r.Weights) })
+	if at < 0 {
 		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step: measure normal(0,0.02) as well, with which the others are compared",
-			rows[0].Line, rows[len(rows)-1].Line, p.Type, p.M, p.N, p.K, p.Role)
+			first, last, p.Type, p.M, p.N, p.K, p.Role)
 	}
-	b.X, b.Joules, b.Seconds, b.Watts = "normal(0,1)", digits(b.Joules/n), digits(b.Seconds/n), digits(b.Watts/n)
+	base := rows[at]
+	s.Baseline = cost.Baseline{X: operand.DefaultX(p.Type).Text, W: base.Weights.String(), Joules: digits(base.Joules), Seconds: digits(base.Seconds),
+		Watts: digits(base.Watts), Clock: digits(base.Clock)}
+	b := &s.Baseline
 	if b.Watts <= static {
-		return s, fmt.Errorf("line %d: random weights draw %g W, but the model assumes %g W of static power: it fits only cards of several hundred watts", rows[0].Line, b.Watts, static)
+		return s, fmt.Errorf("line %d: random weights draw %g W, but the model assumes %g W of static power: it fits only cards of several hundred watts", base.Line, b.Watts, static)
 	}
-	if allZero(pattern.MustParse(b.W), p.Type.Operand()) {
-		return s, fmt.Errorf("line %d: %s is nothing but zeros in %s, so the other rows cannot be compared with it: measure random weights such as normal(0,%g)", first, b.W, p.Type.Operand(), cost.RandomSigma(p.Type.Operand()))
+	if allZero(base.Weights, p.Type.Operand()) {
+		return s, fmt.Errorf("line %d: %s is nothing but zeros in %s, so the other rows cannot be compared with it: measure random weights such as normal(0,%g)", base.Line, b.W, p.Type.Operand(), cost.RandomSigma(p.Type.Operand()))
 	}
-	known := clock > 0
-	b.Clock = digits(clock / n)
+	known := base.Clock > 0
 	if !known {
 		b.Clock, b.ClockAssumed = facts.Settings.HighestClock, true
 	}
-	for _, r := range rows {
-		if r.Weights.String() == b.W {
+	for i, r := range rows {
+		if i == at {
 			continue
 		}
 		if times := r.Joules / b.Joules; times > mostTimes || times < 1/mostTimes {
@@ -157,6 +154,53 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 		s.Points = append(s.Points, o)
 	}
 	return s, nil
+}
+
+// averaged returns one row for each pattern, with the means of its rows, in the order of their first lines. A clock is known if
+// all rows of the pattern have one.
+func averaged(rows []Row) (means []Row) {
+	at, count := map[string]int{}, []float64{}
+	for _, r := range rows {
+		i, again := at[r.Weights.String()]
+		if !again {
+			at[r.Weights.String()] = len(means)
+			means, count = append(means, r), append(count, 1)
+			continue
+		}
+		m := &means[i]
+		m.Joules, m.Seconds, m.Watts = m.Joules+r.Joules, m.Seconds+r.Seconds, m.Watts+r.Watts
+		if m.Clock == 0 || r.Clock == 0 {
+			m.Clock = 0
+		} else {
+			m.Clock += r.Clock
+		}
+		count[i]++
+	}
+	for i, n := range count {
+		m := &means[i]
+		m.Joules, m.Seconds, m.Watts, m.Clock = m.Joules/n, m.Seconds/n, m.Watts/n, m.Clock/n
+	}
+	return means
+}
+
+// Repeats returns the numbers of the rows that a fit leaves out as copies, and of those that it averages into an earlier row.
+func (t Table) Repeats() (copies, repeated int) {
+	type of struct {
+		cost.Product
+		w string
+	}
+	seen := map[of]bool{}
+	for _, r := range t.Rows {
+		key := of{r.Product, r.Weights.String()}
+		switch {
+		case r.Copy:
+			copies++
+		case seen[key]:
+			repeated++
+		}
+		seen[key] = seen[key] || !r.Copy
+	}
+	return copies, repeated
 }
 
 // mostTimes is beyond what weights change in a product's energy: a row with more has another unit or counts other executions.
@@ -235,7 +279,7 @@ func (t Table) observe(ctx context.Context, c *cost.Calibration, all []cost.Seri
 	done, fresh := 0, 0
 	err = parallel.Run(ctx, len(jobs), 0, func(ctx context.Context, i int) error {
 		j := jobs[i]
-		key := fmt.Sprintf("%+v %t %s", j.series.Product, swapped[j.series.Type], j.w)
+		key := fmt.Sprintf("%+v %t %s %s", j.series.Product, swapped[j.series.Type], j.series.Baseline.X, j.w)
 		mu.Lock()
 		f := kept[key]
 		mu.Unlock()

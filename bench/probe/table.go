@@ -25,6 +25,8 @@ type Row struct {
 	// Joules and Seconds are of one execution, Watts their mean.
 	Joules, Seconds, Watts float64
 	Clock                  float64 // in MHz; 0: not known
+	// Copy is true for the baseline's copy, as measure --csv writes it to show how far equal weights differ. A fit leaves it out.
+	Copy bool
 }
 
 // Columns of a table of measurements, in any order. The first six must be there.
@@ -101,9 +103,6 @@ func readTable(name string, r io.Reader) ([]Row, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err) // it names the line
 		}
-		if strings.HasSuffix(cells[at["pattern"]], measuredCopy) {
-			continue
-		}
 		line, _ := c.FieldPos(0)
 		row, column, err := readRow(cells, at)
 		if err != nil {
@@ -123,7 +122,9 @@ func readRow(cells []string, at map[string]int) (row Row, column string, err err
 		}
 		return ""
 	}
-	if row.Weights, err = pattern.Parse(cell("pattern")); err != nil {
+	text, isCopy := strings.CutSuffix(cell("pattern"), measuredCopy)
+	row.Copy = isCopy
+	if row.Weights, err = pattern.Parse(text); err != nil {
 		return row, column, err
 	}
 	p := &row.Product

@@ -140,7 +140,7 @@ func TestTableErrors(t *testing.T) {
 		strings.ReplaceAll(header+good+strings.Repeat(zeros, 12), "bf16", "int8"):                                       "line 2: normal(0,0.02) is nothing but zeros in I8, so the other rows cannot be compared with it: measure random weights such as normal(0,32)",
 		header + good + zeros + "const(1),bf16,256x256x256,stationary,970,2,485\n" + strings.Repeat(zeros, 12):          "line 4: energy is 485 × that of the random weights: are its joules and seconds those of one execution, in J and s?",
 		header + good + zeros + "const(1),bf16,256x256x256,stationary,0.002,0.000004,500\n" + strings.Repeat(zeros, 12): "line 4: energy is 0.001 × that of the random weights",
-		header + good + strings.Repeat(zeros, 11):                                                                       "11 rows besides those of random weights are too few; a fit needs 12",
+		header + good + strings.Repeat(zeros, 13):                                                                       "bf16 with weights on chip: patterns besides the random weights: 1, and a fit needs 12",
 		header + strings.Repeat(zeros, 13):                                                                              "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
 	} {
 		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
@@ -149,6 +149,70 @@ func TestTableErrors(t *testing.T) {
 		}
 		if _, err := (probe.Table{Rows: rows, Card: "c"}).Calibrate(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestTableRepeats: rows of one pattern are one point, the mean of the rows, and copies of the baseline are left out.
+func TestTableRepeats(t *testing.T) {
+	text, _ := table(t)
+	read := func(text string) probe.Table {
+		t.Helper()
+		rows, err := probe.ReadTable("power.csv", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23"}
+	}
+	once := read(text)
+	var zeros probe.Row
+	for _, r := range once.Rows {
+		if r.Weights.String() == "zeros" {
+			zeros = r
+		}
+	}
+	again := func(times float64) string {
+		return fmt.Sprintf("stationary,zeros,256x256x256,%g,%g,bf16\n", times*zeros.Joules, times*zeros.Seconds)
+	}
+	more := read(text + again(1.1) + again(0.9) + "stationary,\"normal(0,0.02) (copy)\",256x256x256,3,0.006,bf16\n")
+	if copies, repeated := more.Repeats(); copies != 1 || repeated != 2 {
+		t.Errorf("%d copies, %d repeated", copies, repeated)
+	}
+	if copies, repeated := once.Repeats(); copies+repeated != 0 {
+		t.Errorf("%d copies, %d repeated in a table without any", copies, repeated)
+	}
+	a, err := once.Calibrate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := more.Calibrate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Series[0].Points) != len(b.Series[0].Points) {
+		t.Fatalf("%d points, and with repeated rows %d", len(a.Series[0].Points), len(b.Series[0].Points))
+	}
+	for i, o := range a.Series[0].Points {
+		if math.Abs(o.Energy-b.Series[0].Points[i].Energy) > 1e-4 {
+			t.Errorf("%s: %g, and with repeated rows %g", o.W, o.Energy, b.Series[0].Points[i].Energy)
+		}
+	}
+}
+
+// TestTableInputs: the fit assumes the inputs that measure multiplies by default.
+func TestTableInputs(t *testing.T) {
+	text, _ := table(t)
+	for typ, want := range map[string]string{"bf16": "normal(0,1)", "int8": "normal(0,32)"} {
+		rows, err := probe.ReadTable("power.csv", strings.NewReader(strings.ReplaceAll(strings.ReplaceAll(text, "bf16", typ), "0.02", "20")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23"}.Calibrate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := c.Series[0].Baseline.X; x != want {
+			t.Errorf("%s: %s, want %s", typ, x, want)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package card
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,8 +21,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/internal/printable"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // calibrateOut is the default folder.
@@ -55,9 +56,10 @@ Where a type has few points its coefficients stay near those of the built-in H20
 shows the prediction error for families of patterns that the fit did not use.
 
 A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
-and may have watts, clock_mhz and cold, in any order. Each type, shape and role needs a row of
-random weights such as normal(0,0.02), each type 12 rows besides. The card is named after OUT.
-After an interrupt the same command continues.
+and may have watts, clock_mhz and cold, in any order. Inputs are random: normal(0,32) in int8,
+normal(0,1) in other types. Each type, shape and role needs a row of random weights such as
+normal(0,0.02), each type 12 other patterns. Rows of one pattern are averaged. The card is named
+after OUT. After an interrupt the same command continues. docs/own-card.md has an example.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
 not be measured, or the components fit badly; 4: no GPU.`,
@@ -91,7 +93,8 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		if c.IsSet("output") || c.IsSet("anew") {
 			return exit.Usagef("-o and --anew are for components: add --components")
 		}
-		if err := outfile.Check(out + ".json"); err != nil {
+		replaced, err := checkCalibrationFile(out + ".json")
+		if err != nil {
 			return err
 		}
 		from := c.StringSlice("from")
@@ -103,6 +106,7 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
 			return exit.Usagef("--full, --time and --device do not go with --from, which measures nothing: leave them out")
 		}
+		r := &calibrateJSON{File: out + ".json", Replaced: replaced}
 		fit := func(progress func(done, total int)) (*cost.Calibration, error) {
 			return probe.CalibrateFolders(c.Context, from, nil, progress)
 		}
@@ -110,12 +114,17 @@ not be measured, or the components fit badly; 4: no GPU.`,
 			if len(from) > 1 {
 				return exit.Usagef("--from: give one CSV file, and no other --from")
 			}
+			table, err := readTable(from[0], out)
+			if err != nil {
+				return err
+			}
+			r.Rows = len(table.Rows)
+			r.Copies, r.Repeated = table.Repeats()
 			fit = func(progress func(done, total int)) (*cost.Calibration, error) {
-				return calibrateTable(c.Context, from[0], out, progress)
+				return calibrateTable(c.Context, from[0], table, progress)
 			}
 		}
-		r, err := calibrateFit(c, fit, out+".json")
-		if err != nil {
+		if err := r.fit(c, fit); err != nil {
 			return err
 		}
 		if c.Bool("json") {
@@ -124,6 +133,26 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		r.print(c.App.Writer)
 		return nil
 	},
+}
+
+// checkCalibrationFile refuses a file that could not be written, and one that is not a calibration. It reports whether there is
+// a calibration to replace.
+func checkCalibrationFile(name string) (replaced bool, err error) {
+	if err := outfile.Check(name); err != nil {
+		return false, err
+	}
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
+		return false, nil // outfile.Check has seen what cannot be written
+	}
+	var head struct {
+		Version *int `json:"calibration_version"`
+	}
+	data, err := bounded.ReadFile(name, bounded.Config)
+	if err != nil || json.Unmarshal(data, &head) != nil || head.Version == nil {
+		return false, exit.OutputExists(weights.FileErrorf(name, "exists and is not a calibration, so it is not replaced: give another OUT"))
+	}
+	return true, nil
 }
 
 func calibrateMeasure(c *cli.Context, out string) (err error) {
@@ -153,24 +182,28 @@ func calibrateMeasure(c *cli.Context, out string) (err error) {
 
 func isTable(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
 
-// calibrateTable fits to a table of measurements. Features that were computed are kept in a file beside OUT.json until
-// the fit is done.
-func calibrateTable(ctx context.Context, name, out string, progress func(done, total int)) (*cost.Calibration, error) {
+// readTable reads a table of measurements. Features that a fit has computed are kept in a file beside OUT.json until the fit is done.
+func readTable(name, out string) (t probe.Table, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	defer f.Close()
 	rows, err := probe.ReadTable(name, f)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	st, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	c, err := probe.Table{Rows: rows, Card: filepath.Base(out), Date: st.ModTime().UTC().Format(time.DateOnly),
-		Kept: out + ".features.json", Progress: progress}.Calibrate(ctx)
+	return probe.Table{Rows: rows, Card: filepath.Base(out), Date: st.ModTime().UTC().Format(time.DateOnly), Kept: out + ".features.json"}, nil
+}
+
+// calibrateTable fits to the table in a file.
+func calibrateTable(ctx context.Context, name string, table probe.Table, progress func(done, total int)) (*cost.Calibration, error) {
+	table.Progress = progress
+	c, err := table.Calibrate(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -178,23 +211,24 @@ func calibrateTable(ctx context.Context, name, out string, progress func(done, t
 	return c, nil
 }
 
-// calibrateFit fits to measurements and writes the calibration's file.
-func calibrateFit(c *cli.Context, fit func(progress func(done, total int)) (*cost.Calibration, error), file string) (*calibrateJSON, error) {
+// fit fits to measurements and writes the calibration's file.
+func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total int)) (*cost.Calibration, error)) error {
 	event, end := term.Progress(c)
 	fitted, err := fit(func(done, total int) {
 		event(progress.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
 	})
 	end()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; lowtoggle calibrate measures some", err)
+		return fmt.Errorf("%w; lowtoggle calibrate measures some", err)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := fitted.Write(file); err != nil {
-		return nil, err
+	if err := fitted.Write(r.File); err != nil {
+		return err
 	}
-	return &calibrateJSON{file, fitted.Card, fitted.Models}, nil
+	r.Card, r.Models, r.Warnings = fitted.Card, fitted.Models, fitted.Doubts()
+	return nil
 }
 
 // calibrateShortJSON is what calibrate --json prints where the time was over before there was anything to fit.
@@ -205,31 +239,3 @@ type calibrateShortJSON struct {
 	Points   int    `json:"points"`
 	Missing  string `json:"missing"` // why there is no fit, and what to do
 }
-
-// calibrateJSON is what calibrate --json prints.
-type calibrateJSON struct {
-	File   string       `json:"file"`
-	Card   string       `json:"card"`
-	Models []cost.Model `json:"models"`
-}
-
-func (r *calibrateJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: prediction errors for families of patterns that the fit did not use\n\n", printable.Quote(r.Card))
-	tab := term.NewTable("type", "weights", "points", "mean error", "worst")
-	for _, m := range r.Models {
-		from := "on chip"
-		if m.Cold {
-			from = "from memory"
-		}
-		mean, worst := points(m.Quality.Mean), points(m.Quality.Worst)
-		if m.Quality.Points == 0 { // without a family too few are left
-			mean, worst = "not tested", "–"
-		}
-		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
-	}
-	tab.Print(w)
-	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", printable.Quote(r.File))
-}
-
-// points formats a share as percentage points.
-func points(v float64) string { return fmt.Sprintf("%.2f", 100*v) }

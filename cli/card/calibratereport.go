@@ -1,0 +1,62 @@
+package card
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
+)
+
+// calibrateJSON is what calibrate --json prints.
+type calibrateJSON struct {
+	File     string       `json:"file"`
+	Replaced bool         `json:"replaced,omitempty"` // an earlier calibration in File
+	Card     string       `json:"card"`
+	Models   []cost.Model `json:"models"`
+	// Rows of a table of measurements: Copies of the baseline were left out, Repeated rows averaged with earlier ones.
+	Rows     int      `json:"rows,omitempty"`
+	Copies   int      `json:"copies,omitempty"`
+	Repeated int      `json:"repeated,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func (r *calibrateJSON) print(w io.Writer) {
+	fmt.Fprintf(w, "%s: prediction errors for families of patterns that the fit did not use\n\n", printable.Quote(r.Card))
+	tab := term.NewTable("type", "weights", "points", "mean error", "worst")
+	for _, m := range r.Models {
+		from := "on chip"
+		if m.Cold {
+			from = "from memory"
+		}
+		mean, worst := points(m.Quality.Mean), points(m.Quality.Worst)
+		if m.Quality.Points == 0 { // without a family too few are left
+			mean, worst = "not tested", "–"
+		}
+		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
+	}
+	tab.Print(w)
+	fmt.Fprintf(w, "\nerrors in points of relative energy\n")
+	if r.Copies+r.Repeated > 0 {
+		term.Remark(w, "rows", fmt.Sprintf("%d, of which %s left out as copies of the random weights, and %s averaged with an earlier row of the same pattern",
+			r.Rows, were(r.Copies), were(r.Repeated)))
+	}
+	term.Remarks(w, "warning", r.Warnings)
+	written := "written"
+	if r.Replaced {
+		written = "replaced"
+	}
+	fmt.Fprintf(w, "%s: %s\n", written, printable.Quote(r.File))
+}
+
+// were counts rows as the subject of a sentence.
+func were(n int) string {
+	if n == 1 {
+		return "1 was"
+	}
+	return fmt.Sprintf("%d were", n)
+}
+
+// points formats a share as percentage points.
+func points(v float64) string { return fmt.Sprintf("%.2f", 100*v) }
