@@ -1,14 +1,6 @@
 package main
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-
-	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
-)
+import "github.com/lowtoggle/lowtoggle/internal/recordfile"
 
 // record is what all runs did.
 type record struct {
@@ -53,27 +45,8 @@ func (t *tally) rate() float64 {
 // readRecord reads a record; a file that is absent is an empty one.
 func readRecord(path string) (*record, error) {
 	r := &record{Targets: map[string]*tally{}}
-	if path == "" {
-		return r, nil
-	}
-	js, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(js, r); err != nil {
-		return nil, fmt.Errorf("%s is no record of this command: %w", path, err)
-	}
-	return r, nil
+	return r, recordfile.Read(path, r)
 }
 
 // write replaces the file.
-func (r *record) write(path string) error {
-	js, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(path, append(js, '\n'))
-}
+func (r *record) write(path string) error { return recordfile.Write(path, r) }

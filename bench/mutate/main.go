@@ -6,10 +6,11 @@
 //	go run ./bench/mutate -survivors bench/results/mutants/cost.json
 //
 // Mutants are arithmetic, comparisons, constants, swapped arguments and indices, and errors that are ignored. A sample is drawn
-// by the seed. Each mutant is compiled with go test -overlay, so no source is ever changed; rapid leaves the inputs of failures in
-// testdata/rapid, which git ignores. A mutant that does not compile is replaced by the next. The short tests of its package
-// run first. If they pass, all tests of the package run, and then those of the packages that hold its laws. A record that is
-// there is continued; -survivors runs those of a record again.
+// by the seed. All of them are compiled into one test program of each package with go test -overlay, so no source is ever changed, and a
+// variable of the environment switches one on. A mutant of a constant, which cannot be switched, is compiled alone. rapid leaves the
+// inputs of failures in testdata/rapid, which git ignores. A mutant that does not compile is replaced by the next. The short tests of
+// its package run first. If they pass, all tests of the package run, and then those of the packages that hold its laws; tests that
+// do not reach the mutant are left out. A record that is there is continued; -survivors runs those of a record again.
 package main
 
 import (
@@ -98,43 +99,81 @@ func run(ctx context.Context, args []string) error {
 	rec.Command = "mutate " + strings.Join(args, " ")
 	r := rand.New(rand.NewPCG(*seed, 0))
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	t := &tester{short: *short, laws: group.laws, baseline: map[string]time.Duration{}}
-	begin := time.Now()
-	for _, m := range all {
-		if *again == "" && len(rec.Mutants) >= *count || time.Since(begin) > *length {
+	end := time.Now().Add(*length)
+	for time.Now().Before(end) {
+		chosen := rec.next(all, *count, *again != "")
+		if len(chosen) == 0 {
 			break
 		}
+		if err := rec.test(ctx, chosen, group.laws, *short, path, end); err != nil {
+			return err
+		}
+		if *again != "" {
+			break
+		}
+	}
+	fmt.Println(rec.summary())
+	return nil
+}
+
+// next are the mutants to test, in the order of the sample: those that the record lacks up to a number, or its survivors again.
+func (r *record) next(all []mutant, count int, again bool) (chosen []mutant) {
+	for _, m := range all {
 		if m.symmetric {
 			continue
 		}
-		at := slices.IndexFunc(rec.Mutants, func(o outcome) bool { return o.mutant.same(m) })
+		at := r.find(m)
 		switch {
-		case *again != "" && (at < 0 || rec.Mutants[at].Killed):
-			continue
-		case *again == "" && (at >= 0 || slices.ContainsFunc(rec.NotCompiled, m.same)):
+		case again && at >= 0 && !r.Mutants[at].Killed:
+		case !again && len(r.Mutants)+len(chosen) < count && at < 0 && !slices.ContainsFunc(r.NotCompiled, m.same):
+		default:
 			continue
 		}
-		o, err := t.try(ctx, m)
+		chosen = append(chosen, m)
+	}
+	return chosen
+}
+
+// find returns the place of a mutant in the record; -1 if it is not there.
+func (r *record) find(m mutant) int {
+	return slices.IndexFunc(r.Mutants, func(o outcome) bool { return o.mutant.same(m) })
+}
+
+// test tests mutants until a time, and adds what it finds to the record, and that to its file.
+func (r *record) test(ctx context.Context, chosen []mutant, laws []string, short bool, path string, end time.Time) error {
+	folder, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	t, err := newTester(ctx, folder, chosen, laws, short)
+	if err != nil {
+		return err
+	}
+	for i, m := range chosen {
+		if time.Now().After(end) {
+			return nil
+		}
+		o, err := t.try(ctx, i)
 		if err != nil {
 			return err
 		}
-		switch {
+		switch at := r.find(m); {
 		case o == nil:
-			rec.NotCompiled = append(rec.NotCompiled, m)
+			r.NotCompiled = append(r.NotCompiled, m)
 		case at >= 0:
-			rec.Mutants[at] = *o
+			r.Mutants[at] = *o
 		default:
-			rec.Mutants = append(rec.Mutants, *o)
+			r.Mutants = append(r.Mutants, *o)
 		}
 		if o != nil {
 			fmt.Println(o)
 		}
 		if path != "" {
-			if err := rec.write(path); err != nil {
+			if err := r.write(path); err != nil {
 				return err
 			}
 		}
 	}
-	fmt.Println(rec.summary())
 	return nil
 }

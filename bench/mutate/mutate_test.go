@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -96,7 +95,7 @@ func TestReasonsHaveSurvivors(t *testing.T) {
 // TestTry: a mutant that a test notices is killed, another survives, a third does not compile, and the folder stays as it was.
 func TestTry(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles a module eight times")
+		t.Skip("compiles a module some times")
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -120,9 +119,16 @@ func TestArea(t *testing.T) { if area(5, 3) != 4 { t.Error("wrong") } }
 		t.Fatal(err)
 	}
 	r := &record{Group: "p", Possible: len(list)}
-	of := &tester{baseline: map[string]time.Duration{}}
-	for _, m := range []mutant{list[0], list[10], list[slices.IndexFunc(list, func(m mutant) bool { return m.Was == "-" })]} {
-		o, err := of.try(t.Context(), m)
+	chosen := []mutant{list[0], list[10], list[slices.IndexFunc(list, func(m mutant) bool { return m.Was == "-" })]}
+	of, err := newTester(t.Context(), t.TempDir(), chosen, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []mutantState{mutantAlone, mutantInvalid, mutantSwitched}; !slices.Equal(of.state, want) {
+		t.Errorf("states %v, want %v", of.state, want)
+	}
+	for i, m := range chosen {
+		o, err := of.try(t.Context(), i)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,7 +19,12 @@ import (
 type tester struct {
 	short    bool // only the short tests of a mutant's package
 	laws     []string
-	baseline map[string]time.Duration // of a suite, without a mutant
+	folder   string // for programs
+	overlay  string // with the switches of all mutants in the list
+	list     []mutant
+	state    []mutantState
+	programs map[string]string // test programs, by package
+	usual    map[suite]baseline
 }
 
 // suite is a run of tests.
@@ -34,49 +40,143 @@ func (s suite) String() string {
 	return s.pkg
 }
 
-// try runs tests on a mutant until one fails. The outcome is nil if it does not compile.
-func (t *tester) try(ctx context.Context, m mutant) (*outcome, error) {
-	folder, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		return nil, err
+// baseline is a run of a suite without a mutant.
+type baseline struct {
+	took    time.Duration
+	reached map[int]bool // the mutants whose code ran
+}
+
+// newTester compiles nothing yet. The folder must be empty.
+func newTester(ctx context.Context, folder string, list []mutant, laws []string, short bool) (*tester, error) {
+	t := &tester{short: short, laws: laws, folder: folder, list: list, programs: map[string]string{}, usual: map[suite]baseline{}}
+	var err error
+	t.overlay, t.state, err = withSwitches(ctx, folder, list)
+	return t, err
+}
+
+// suites are the tests of a mutant's package, then those of packages that hold its laws.
+func (t *tester) suites(m mutant) []suite {
+	list := []suite{{m.Package, true}}
+	if t.short {
+		return list
 	}
-	defer os.RemoveAll(folder)
-	overlay, err := m.overlay(folder)
-	if err != nil {
-		return nil, err
-	}
-	suites := []suite{{m.Package, true}}
-	if !t.short {
-		suites = append(suites, suite{m.Package, false})
-		for _, pkg := range t.laws {
-			if pkg != m.Package {
-				suites = append(suites, suite{pkg, true})
-			}
+	list = append(list, suite{m.Package, false})
+	for _, pkg := range t.laws {
+		if pkg != m.Package {
+			list = append(list, suite{pkg, true})
 		}
+	}
+	return list
+}
+
+// try runs tests on the mutant of a place in the list until one fails. A suite that does not run the mutant's code is left out. The outcome
+// is nil if it does not compile.
+func (t *tester) try(ctx context.Context, i int) (*outcome, error) {
+	m := t.list[i]
+	if t.state[i] == mutantInvalid {
+		return nil, nil
 	}
 	begin := time.Now()
-	for _, s := range suites {
-		usual, ok := t.baseline[s.String()]
-		if !ok {
-			started := time.Now()
-			if failed, how, err := test(ctx, "", s, 30*time.Minute); err != nil || failed {
-				return nil, errors.Join(err, fmt.Errorf("%s fails without a mutant: %s", s, how))
-			}
-			usual = time.Since(started)
-			t.baseline[s.String()] = usual
-		}
-		failed, how, err := test(ctx, overlay, s, 3*usual+time.Minute)
+	for _, s := range t.suites(m) {
+		usual, err := t.baseline(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		if how == notCompiled {
-			return nil, nil
+		limit := 3*usual.took + time.Minute
+		var failed bool
+		var how string
+		switch {
+		case t.state[i] == mutantAlone:
+			failed, how, err = t.alone(ctx, m, s, limit)
+		case usual.reached[i]:
+			failed, how, err = t.run(ctx, s, strconv.Itoa(i), limit)
 		}
-		if failed {
+		switch {
+		case err != nil:
+			return nil, err
+		case how == notCompiled:
+			return nil, nil
+		case failed:
 			return &outcome{mutant: m, Killed: true, By: s.String() + ": " + how, Seconds: time.Since(begin).Seconds()}, nil
 		}
 	}
 	return &outcome{mutant: m, Seconds: time.Since(begin).Seconds()}, nil
+}
+
+// baseline runs a suite without a mutant, once.
+func (t *tester) baseline(ctx context.Context, s suite) (baseline, error) {
+	if b, ok := t.usual[s]; ok {
+		return b, nil
+	}
+	b := baseline{reached: map[int]bool{}}
+	reached := filepath.Join(t.folder, fmt.Sprintf("reached%d", len(t.usual)))
+	if _, err := t.program(ctx, s.pkg); err != nil {
+		return b, err
+	}
+	begin := time.Now()
+	if failed, how, err := t.run(ctx, s, "reached "+reached, 30*time.Minute); err != nil || failed {
+		return b, errors.Join(err, fmt.Errorf("%s fails without a mutant: %s", s, how))
+	}
+	b.took = time.Since(begin)
+	text, err := os.ReadFile(reached)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return b, err
+	}
+	for _, number := range strings.Fields(string(text)) {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return b, err
+		}
+		b.reached[n] = true
+	}
+	t.usual[s] = b
+	return b, nil
+}
+
+// program compiles the tests of a package with the switches, once.
+func (t *tester) program(ctx context.Context, pkg string) (string, error) {
+	if name, ok := t.programs[pkg]; ok {
+		return name, nil
+	}
+	name := filepath.Join(t.folder, strings.ReplaceAll(pkg, "/", "-")+".test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", t.overlay, "-o", name, "./"+pkg)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compiling the tests of %s: %w\n%s", pkg, err, out)
+	}
+	t.programs[pkg] = name
+	return name, nil
+}
+
+// run runs a suite with a mutant, or what else the environment chooses, and says whether a test failed, and which.
+func (t *tester) run(ctx context.Context, s suite, choice string, limit time.Duration) (failed bool, how string, err error) {
+	program, err := t.program(ctx, s.pkg)
+	if err != nil {
+		return false, "", err
+	}
+	args := []string{"-test.failfast", "-test.timeout", limit.Round(time.Second).String()}
+	if s.short {
+		args = append(args, "-test.short")
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = s.pkg, append(os.Environ(), environment+"="+choice)
+	return result(ctx, cmd, limit)
+}
+
+// alone compiles and runs a suite of a mutant that has no switch.
+func (t *tester) alone(ctx context.Context, m mutant, s suite, limit time.Duration) (failed bool, how string, err error) {
+	folder, err := os.MkdirTemp(t.folder, "alone")
+	if err != nil {
+		return false, "", err
+	}
+	overlay, err := m.overlay(folder)
+	if err != nil {
+		return false, "", err
+	}
+	args := []string{"test", "-vet=off", "-failfast", "-count=1", "-timeout", limit.Round(time.Second).String(), "-overlay", overlay}
+	if s.short {
+		args = append(args, "-short")
+	}
+	return result(ctx, exec.CommandContext(ctx, "go", append(args, "./"+s.pkg)...), limit)
 }
 
 // overlay writes the changed file and the list that go test -overlay reads.
@@ -108,17 +208,9 @@ var (
 	panicked   = regexp.MustCompile(`(?m)^(panic|fatal error): (.{0,80})`)
 )
 
-// test runs a suite and says whether a test failed, and which.
-func test(ctx context.Context, overlay string, s suite, limit time.Duration) (failed bool, how string, err error) {
-	args := []string{"test", "-vet=off", "-failfast", "-count=1", "-timeout", limit.Round(time.Second).String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	if s.short {
-		args = append(args, "-short")
-	}
+// result runs tests and says whether one failed, and which.
+func result(ctx context.Context, cmd *exec.Cmd, limit time.Duration) (failed bool, how string, err error) {
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+s.pkg)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	err = cmd.Run()
@@ -145,71 +237,4 @@ func test(ctx context.Context, overlay string, s suite, limit time.Duration) (fa
 		return true, string(m[0]), nil
 	}
 	return true, string(text[max(0, len(text)-200):]), nil
-}
-
-// record is a sample of a group's mutants.
-type record struct {
-	Command     string    `json:"command"`
-	Group       string    `json:"group"`
-	Seed        uint64    `json:"seed"`
-	Asked       int       `json:"asked"`
-	Possible    int       `json:"possible"` // mutants of the group, with those that do not compile
-	Mutants     []outcome `json:"mutants"`
-	NotCompiled []mutant  `json:"not_compiled"`
-}
-
-// outcome is what the tests said of a mutant.
-type outcome struct {
-	mutant
-	Killed  bool    `json:"killed"`
-	By      string  `json:"by,omitempty"` // the first test that failed
-	Seconds float64 `json:"seconds"`
-}
-
-func (o outcome) String() string {
-	if o.Killed {
-		return fmt.Sprintf("killed    %3.0f s  %s\n                 by %s", o.Seconds, o.mutant, o.By)
-	}
-	return fmt.Sprintf("SURVIVED  %3.0f s  %s", o.Seconds, o.mutant)
-}
-
-// summary counts the mutants.
-func (r *record) summary() string {
-	killed := 0
-	for _, o := range r.Mutants {
-		if o.Killed {
-			killed++
-		}
-	}
-	return fmt.Sprintf("%s: %d of %d mutants killed (of %d possible; seed %d)", r.Group, killed, len(r.Mutants), r.Possible, r.Seed)
-}
-
-// readRecord reads a record; a file that is absent is an empty one.
-func readRecord(path string) (*record, error) {
-	r := new(record)
-	if path == "" {
-		return r, nil
-	}
-	js, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(js, r)
-	}
-	return r, err
-}
-
-// write replaces the file. The order is that of the files, so that records of two days can be compared.
-func (r *record) write(path string) error {
-	slices.SortStableFunc(r.Mutants, func(a, b outcome) int { return a.compare(b.mutant) })
-	slices.SortStableFunc(r.NotCompiled, mutant.compare)
-	js, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(js, '\n'), 0o666)
 }

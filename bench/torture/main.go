@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/recordfile"
 )
 
 func main() {
@@ -79,11 +80,7 @@ func torture(ctx context.Context, args []string) (failed bool, err error) {
 	}
 	rec.print(os.Stdout)
 	if *output != "" {
-		js, err := json.MarshalIndent(rec, "", " ")
-		if err == nil {
-			err = os.WriteFile(*output, append(js, '\n'), 0o666)
-		}
-		if err != nil {
+		if err := recordfile.Write(*output, rec); err != nil {
 			return false, err
 		}
 	}

@@ -1,0 +1,43 @@
+// Package recordfile keeps the records of measurements, which a later run of the same command continues, as JSON files.
+package recordfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+)
+
+// Read reads the record at path, of which into is a pointer. A path that is empty or absent leaves it as it is.
+func Read(path string, into any) error {
+	if path == "" {
+		return nil
+	}
+	js, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(js, into); err != nil {
+		return fmt.Errorf("%s is no record of this command: %w", path, err)
+	}
+	return nil
+}
+
+// Write creates or replaces the record at path, whole or not at all, and makes its folder.
+func Write(path string, record any) error {
+	js, err := json.MarshalIndent(record, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, append(js, '\n'))
+}
