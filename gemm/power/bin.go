@@ -22,14 +22,14 @@ type Bin struct {
 func MainBin(times []float64) Bin {
 	sorted := slices.Sorted(slices.Values(times))
 	var best Bin
-	most := 0
-	for i, j := 0, 0; i < len(sorted); i++ {
-		high := sorted[i] * (1 + Margin(sorted[i]))
+	var most, j int
+	for i, low := range sorted {
+		high := low * (1 + Margin(low))
 		for j < len(sorted) && sorted[j] <= high {
 			j++
 		}
 		if j-i > most {
-			best, most = Bin{sorted[i], high}, j-i
+			best, most = Bin{low, high}, j-i
 		}
 	}
 	return best

@@ -114,37 +114,17 @@ func (w *Monitor) Check() error {
 	return nil
 }
 
-// MostWatts is more than any power that the card can draw, even for a moment. A sensor that shows more is wrong.
-func MostWatts(info Info) float64 {
-	if most := info.PowerLimitMax; most != nil && *most > 0 {
-		return 3 * *most
-	}
-	return 20e3
-}
-
-// plausible returns nil in place of a reading outside a range, and notes it.
-func (w *Window) plausible(name string, v *float64, low, high float64) *float64 {
-	if v == nil || *v >= low && *v <= high {
-		return v
-	}
-	w.odd = append(w.odd, fmt.Sprintf("the %s shows %.4g", name, *v))
-	return nil
-}
-
 // inspect returns an [ErrDisturbed] if a window cannot be right.
 func (m *Meter) inspect(w *Window) error {
-	info, most := m.card.Info(), MostWatts(m.card.Info())
-	if !(w.Watts > 0 && w.Watts <= most) {
+	info := m.card.Info()
+	watts := WattsRange(info)
+	if w.Watts <= 0 || !watts.Holds(w.Watts) {
 		return Disturbed("%s: by its energy counter the card drew %.4g W: the counter is wrong, perhaps because the driver was reloaded", info.Name, w.Watts)
 	}
-	clock := math.Inf(1)
-	if info.MaxSMClock != nil {
-		clock = 1.5 * *info.MaxSMClock
-	}
-	w.SMClock = w.plausible("clock, in MHz,", w.SMClock, 0, clock)
-	w.Temperature = w.plausible("temperature, in °C,", w.Temperature, -60, 150)
-	w.MemoryWatts = w.plausible("memory's power sensor, in W,", w.MemoryWatts, 0, most)
-	w.InstantWatts = w.plausible("power sensor, in W,", w.InstantWatts, 0, most)
+	w.SMClock = w.plausible("clock, in MHz,", w.SMClock, ClockRange(info))
+	w.Temperature = w.plausible("temperature, in °C,", w.Temperature, TemperatureRange)
+	w.MemoryWatts = w.plausible("memory's power sensor, in W,", w.MemoryWatts, watts)
+	w.InstantWatts = w.plausible("power sensor, in W,", w.InstantWatts, watts)
 	if w.InstantWatts != nil && m.quick && m.opt.Duty == 0 && math.Abs(*w.InstantWatts/w.Watts-1) > sensorsDiffer {
 		return Disturbed("%s: the energy counter shows %.0f W and the power sensor %.0f W: one of them is wrong", info.Name, w.Watts, *w.InstantWatts)
 	}

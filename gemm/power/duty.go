@@ -157,7 +157,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 			return 0, err
 		case w.CappedShare == nil:
 			return 0, fmt.Errorf("%s does not tell whether it is at its power cap: choose a duty", m.card.Info().Name)
-		case *w.CappedShare >= cappedShare:
+		case isCapped(*w.CappedShare):
 			high = duty
 		default:
 			low = duty

@@ -3,6 +3,7 @@ package power
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,48 @@ func TestNoResponse(t *testing.T) {
 	}
 	if r := at(60).response(steps[:5], 0); r == nil || r.Update != 0.1 || r.Rise != 0.2 {
 		t.Errorf("response %+v", r)
+	}
+}
+
+// TestResponse: a sensor that follows a step of 100 W in ten steps of 10 ms is nine tenths there after 90 ms, and lags as a running mean
+// of 110 ms does: the mean of the delays, 55 ms, twice.
+func TestResponse(t *testing.T) {
+	const begin = 40 * time.Millisecond
+	idle := trace{{0, 100}}
+	var step trace
+	for i := 1; i <= 10; i++ {
+		step = append(step, reading{begin + time.Duration(i)*10*time.Millisecond, 100 + 10*float64(i)})
+	}
+	for i := range 60 { // noise of the sensor's last digit
+		step = append(step, reading{begin + time.Duration(11+i)*10*time.Millisecond, 200 - 1e-6*float64(i%2)})
+	}
+	r := idle.response(step, begin)
+	near(t, "update", r.Update, 0.01, 1e-6)
+	near(t, "rise", r.Rise, 0.09, 1e-6)
+	near(t, "window", r.Window, 0.11, 1e-4)
+	// The least step is a twentieth of the power after it.
+	for low, want := range map[float64]bool{95: true, 95.5: false, 94: true} {
+		tail := trace{{1, low}, {2, 100}, {3, 100}, {4, 100}, {5, 100}}
+		if r := (trace{{0, low}}).response(tail, 0); (r != nil) != want {
+			t.Errorf("a step from %v to 100 W: %+v", low, r)
+		}
+	}
+}
+
+// TestTrace: changes alone are kept; slope and intervals are those between them.
+func TestTrace(t *testing.T) {
+	var l trace
+	for i, v := range []float64{5, 5, 7, 7, 9, 13} {
+		l.add(time.Duration(i)*time.Second, v, nil)
+	}
+	l.add(9*time.Second, 99, ErrAbsent)
+	if want := (trace{{0, 5}, {2 * time.Second, 7}, {4 * time.Second, 9}, {5 * time.Second, 13}}); !slices.Equal(l, want) {
+		t.Errorf("%v, want %v", l, want)
+	}
+	if got := l.intervals(); !slices.Equal(got, []float64{2, 2, 1}) {
+		t.Errorf("intervals %v", got)
+	}
+	if got := l.slope(); got != 8.0/5 {
+		t.Errorf("slope %v", got)
 	}
 }

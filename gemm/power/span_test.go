@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,16 +74,17 @@ func TestLiveSimTimes(t *testing.T) {
 	})
 }
 
-// slowClock counts from 0; the sleep that begins at late takes 40 ms longer.
+// slowClock counts from 0; the sleeps that begin at late times take 40 ms longer.
 type slowClock struct {
 	Clock
-	now, late time.Duration
+	now  time.Duration
+	late []time.Duration
 }
 
 func (c *slowClock) Now() time.Duration { return c.now }
 
 func (c *slowClock) Sleep(_ context.Context, d time.Duration) error {
-	if c.now == c.late {
+	if slices.Contains(c.late, c.now) {
 		d += 40 * time.Millisecond
 	}
 	c.now += d
@@ -99,14 +101,35 @@ func (s stepping) Energy() (uint64, error) {
 	return uint64(s.clock.Now() / (100 * time.Millisecond)), nil
 }
 
-// TestLateStepIsSkipped: a step that falls into a slow reading has an unknown time, so the next step is taken.
+// TestLateStepIsSkipped: a step that falls into a slow reading has an unknown time, so the next step is taken. How slow is known from the
+// quickest reading, whatever the first one took.
 func TestLateStepIsSkipped(t *testing.T) {
-	for late, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 100, 80 * time.Millisecond: 200} {
-		c := &slowClock{late: late}
-		w := watcher{card: stepping{clock: c}, clock: c}
-		e, at, err := w.step(t.Context())
-		if want *= time.Millisecond; err != nil || at != want || e != uint64(want/(100*time.Millisecond)) {
-			t.Errorf("late at %v: step %d at %v (%v), want one at %v", late, e, at, err, want)
+	for _, c := range []struct {
+		late []time.Duration // in ms
+		want time.Duration
+	}{{[]time.Duration{20}, 100}, {[]time.Duration{80}, 200}, {[]time.Duration{0, 80}, 200}} {
+		clock := &slowClock{}
+		for _, at := range c.late {
+			clock.late = append(clock.late, at*time.Millisecond)
 		}
+		w := watcher{card: stepping{clock: clock}, clock: clock}
+		e, at, err := w.step(t.Context())
+		if want := c.want * time.Millisecond; err != nil || at != want || e != uint64(want/(100*time.Millisecond)) {
+			t.Errorf("late at %v: step %d at %v (%v), want one at %v", c.late, e, at, err, want)
+		}
+	}
+}
+
+// TestSpanOfNoEnergy: a counter that shows as much at the end as at the begin is no measurement, and one that shows more gives power.
+func TestSpanOfNoEnergy(t *testing.T) {
+	w := watcher{card: NewSim(quiet())}
+	for _, end := range []uint64{4000, 3999} {
+		if _, err := w.span(4000, end, 0, time.Second); err == nil {
+			t.Errorf("from 4000 to %d mJ: no error", end)
+		}
+	}
+	s, err := w.span(4000, 5000, time.Second, 3*time.Second)
+	if err != nil || s.Begin != 1 || s.Length != 2 || s.Joules != 1 || s.Watts != 0.5 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -69,8 +69,8 @@ func (r *Result) Kept(load string) []Window {
 	return windows
 }
 
-// cappedShare is the least share of samples at the power cap of a load that counts as capped.
-const cappedShare = 0.5
+// isCapped reports whether a load with this share of samples at the power cap counts as capped: half of them or more.
+func isCapped(share float64) bool { return share >= 0.5 }
 
 // summary averages a load's windows in its bins.
 func (r *Result) summary(load string) Summary {
@@ -98,7 +98,7 @@ func (r *Result) summary(load string) Summary {
 	s.SMClock, s.EffectiveClock, s.Temperature = clock.value(), effective.value(), temperature.value()
 	s.Duty, s.IdleJoules = *duty.value(), *idle.value()
 	if share := capped.value(); share != nil {
-		yes := *share >= cappedShare
+		yes := isCapped(*share)
 		s.Capped = &yes
 	}
 	s.Limit = s.limit(&r.Card)

@@ -95,7 +95,7 @@ func (s *sampler) record(run int) *recording {
 		{name: stitch.Average, every: late / 2, query: func() error { return r.power(stitch.Average, power.Average) }},
 		{name: "clock", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.SMClock()
-			if most := r.card.Info().MaxSMClock; err == nil && most != nil && v > 1.5**most {
+			if err == nil && !power.ClockRange(r.card.Info()).Holds(v) {
 				err = fmt.Errorf("%.4g MHz cannot be right", v)
 			}
 			return r.state(state{clock: &v}, err)
@@ -109,7 +109,7 @@ func (s *sampler) record(run int) *recording {
 		}},
 		{name: "temperature", every: 4 * stateEvery, next: first, query: func() error {
 			v, err := r.card.Temperature()
-			if err == nil && (v < -60 || v > 150) {
+			if err == nil && !power.TemperatureRange.Holds(v) {
 				err = fmt.Errorf("%.4g °C cannot be right", v)
 			}
 			return r.state(state{temperature: &v}, err)
@@ -198,7 +198,7 @@ func (r *recording) count() error {
 			at := now - gap/2
 			if r.step > 0 && e > r.energy {
 				watts := float64(e-r.energy) / 1000 / (at - r.step).Seconds()
-				if watts > power.MostWatts(r.card.Info()) {
+				if !power.WattsRange(r.card.Info()).Holds(watts) {
 					r.spoil("by its energy counter the card drew %.4g W", watts)
 				}
 				r.add(stitch.Reading{Sensor: stitch.Counter, At: Seconds(at), Since: Seconds(r.step), Watts: watts})
@@ -216,7 +216,7 @@ func (r *recording) power(name string, which power.Sensor) error {
 	if err != nil {
 		return err
 	}
-	if !(s.Watts >= 0 && s.Watts <= power.MostWatts(r.card.Info())) {
+	if !power.WattsRange(r.card.Info()).Holds(s.Watts) {
 		r.spoil("the power sensor (%s) shows %.4g W", name, s.Watts)
 		return nil
 	}

@@ -1,0 +1,40 @@
+package power
+
+import (
+	"fmt"
+	"math"
+)
+
+// Range is a range of readings that can be right. A sensor that shows anything else is wrong.
+type Range struct{ Least, Most float64 }
+
+// Holds reports whether a reading is in the range, ends included. NaN is in none.
+func (r Range) Holds(v float64) bool { return r.Least <= v && v <= r.Most }
+
+// TemperatureRange is that of a card's temperature, in °C.
+var TemperatureRange = Range{-60, 150}
+
+// WattsRange is the range of a card's power in watts, even for a moment.
+func WattsRange(info Info) Range {
+	if most := info.PowerLimitMax; most != nil && *most > 0 {
+		return Range{0, 3 * *most}
+	}
+	return Range{0, 20e3}
+}
+
+// ClockRange is the range of the clock of a card's multiprocessors, in MHz.
+func ClockRange(info Info) Range {
+	if most := info.MaxSMClock; most != nil {
+		return Range{0, 1.5 * *most}
+	}
+	return Range{0, math.MaxFloat64}
+}
+
+// plausible returns nil in place of a reading outside a range, and notes it.
+func (w *Window) plausible(name string, v *float64, r Range) *float64 {
+	if v == nil || r.Holds(*v) {
+		return v
+	}
+	w.odd = append(w.odd, fmt.Sprintf("the %s shows %.4g", name, *v))
+	return nil
+}
