@@ -254,7 +254,7 @@ func (d *disk) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 		n.sync()
 		return fuse.OK
 	})
-	if !st.Ok() {
+	if !st.Ok() && st != fuse.EINTR { // an interrupted fsync has dropped nothing
 		d.mu.Lock()
 		if n := d.nodes[in.NodeId]; n != nil {
 			n.lost = true
