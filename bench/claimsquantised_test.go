@@ -70,19 +70,21 @@ func (e *evidence) nearest(format string) string {
 	return out
 }
 
-// againstReference returns the mean output SNRs of the source's and the result's codes against the unquantised model.
-func (e *evidence) againstReference(source, out string) (before, after string) {
+// againstReference returns the mean output SNRs of the source's and the result's codes against the unquantised model, and the change of
+// energy that the same run of verify predicts.
+func (e *evidence) againstReference(source, out, workload string) (before, after, predicted string) {
 	e.Helper()
 	if out == "" {
-		return "", ""
+		return "", "", ""
 	}
 	var v struct {
 		Tensors []struct {
 			After  *float64 `json:"reference_snr_db"`
 			Before *float64 `json:"source_reference_snr_db"`
 		}
+		verifiedEnergy
 	}
-	if err := json.Unmarshal([]byte(e.command("verify", source, out, "--reference", e.llama(), "--json")), &v); err != nil {
+	if err := json.Unmarshal([]byte(e.command("verify", source, out, "--reference", e.llama(), "--workload", workload, "--json")), &v); err != nil {
 		e.Fatal(err)
 	}
 	n, sum, was := 0.0, 0.0, 0.0
@@ -91,7 +93,7 @@ func (e *evidence) againstReference(source, out string) (before, after string) {
 			n, sum, was = n+1, sum+*t.After, was+*t.Before
 		}
 	}
-	return printed(1, was/n), printed(1, sum/n)
+	return printed(1, was/n), printed(1, sum/n), percent(change(v.Energy.Predicted.Relative), 1)
 }
 
 func quantisedClaims(e *evidence) []claim {
@@ -106,9 +108,9 @@ func quantisedClaims(e *evidence) []claim {
 			more = " (any BF16 scale)"
 		}
 		out := reference(int4, passes)
-		before, after := e.againstReference(int4, out)
+		before, after, predicted := e.againstReference(int4, out, "prefill")
 		text := "| `" + passes + " --reference`" + more + " | {} → {} dB | {} |"
-		list = append(list, says(text, before, after, e.predicted(int4, out, "prefill")))
+		list = append(list, says(text, before, after, predicted))
 	}
 	below := e.source("transform/recipe.go", `\*source-(\d+)\)`)[0]
 	lowest := fmt.Sprint(*e.recipe("balanced").MinSNR)
@@ -121,12 +123,12 @@ func quantisedClaims(e *evidence) []claim {
 		var figures, checkpoint []string
 		for _, source := range []string{channel, block} {
 			out := reference(source, passes)
-			before, after := e.againstReference(source, out)
+			before, after, predicted := e.againstReference(source, out, "decode")
 			checkpoint = append(checkpoint, before)
 			if after != "" {
 				after += " dB"
 			}
-			figures = append(figures, after, e.predicted(source, out, "decode"))
+			figures = append(figures, after, predicted)
 		}
 		if passes == "scales=5" {
 			list = append(list, says("| the checkpoint | {} dB | 0 | {} dB | 0 |", checkpoint...))

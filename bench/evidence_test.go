@@ -108,6 +108,11 @@ type verified struct {
 		Class string
 		SNR   *float64 `json:"snr_db"`
 	}
+	verifiedEnergy
+}
+
+// verifiedEnergy is its prediction.
+type verifiedEnergy struct {
 	Energy struct {
 		Predicted struct {
 			Relative float64    `json:"relative_energy"`

@@ -445,6 +445,36 @@ func TestOrderIsCancelled(t *testing.T) {
 	}
 }
 
+// A distance is that of its two labels, in the direction that they have, also where it is computed once for both directions.
+func TestDistances(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSketch(t)
+		if rapid.Bool().Draw(t, "blocks") { // of two rows each: their first rows differ from their last ones
+			blocks := make([][]int, rapid.IntRange(2, 6).Draw(t, "blocks of rows"))
+			for i := range blocks {
+				blocks[i] = []int{2 * i, 2*i + 1}
+			}
+			rows := 2 * len(blocks)
+			s = sketchOf(t, SketchOptions{}, useOf(testmodel.Memory(weights.BF16, []int{rows, 3}, testmodel.DrawBytes(t, rows*3*2, "rows")), 0, blocks))
+		}
+		m, err := s.distances(context.Background(), Identity(s.labels), false, 2)
+		testmodel.OK(t, err)
+		sums := make([]separation, len(s.groups))
+		for a := range s.labels {
+			for b := range s.labels {
+				s.between(a, b, sums)
+				want := 0.0
+				for g, d := range sums {
+					want += float64(totalWeight(s.groups[g]) * d.alike)
+				}
+				if m.at(a, b) != float64(float32(want)) {
+					t.Fatalf("from %d to %d: %g, want %g", a, b, m.at(a, b), want)
+				}
+			}
+		}
+	})
+}
+
 // 2-opt never makes a path longer, keeps all its labels, and ends where no reversal of a stretch helps.
 func TestTwoOptImproves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

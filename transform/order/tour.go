@@ -113,9 +113,14 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 	for g, lags := range s.groups {
 		weight[g] = totalWeight(lags)
 	}
+	symmetric := s.symmetric()
 	return m, parallel.Run(ctx, n, workers, func(ctx context.Context, i int) error {
 		sums := make([]separation, len(s.groups))
-		for j := range n {
+		first := 0
+		if symmetric { // the rows of earlier labels have the others
+			first = i
+		}
+		for j := first; j < n; j++ {
 			if j%64 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -129,6 +134,9 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 				alike = math.Min(alike, opposed)
 			}
 			m.far[i*n+j] = float32(alike)
+			if symmetric {
+				m.far[j*n+i] = float32(alike)
+			}
 		}
 		return nil
 	})

@@ -330,7 +330,8 @@ func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 		return err
 	}
 	im, source := claimed, "claimed"
-	if hasClaim || d.noise > d.signal/100 { // else the values are where they were
+	// Else the values are where they were, or nothing that is found would count: see search.
+	if hasClaim || len(c.steps[t.Name]) == 0 && d.noise > d.signal/100 {
 		if im, source, err = c.search(ctx, t, p, claimed, &d); err != nil {
 			return err
 		}

@@ -238,12 +238,21 @@ func (p *pair) octaves(im *image, n, k int) (e int, negative, ok bool) {
 	if a == 0 || b == 0 || r-r != 0 {
 		return 0, false, false
 	}
-	frac, e := math.Frexp(math.Abs(r))
-	if frac < math.Sqrt2/2 { // nearer to the power of two below
-		e--
+	const mantissa = 1<<52 - 1
+	size := math.Float64bits(math.Abs(r))
+	e = int(size>>52) - 1023
+	if e == -1023 { // r is subnormal
+		var frac float64
+		frac, e = math.Frexp(math.Abs(r))
+		size, e = math.Float64bits(frac), e-1
+	}
+	if size&mantissa >= rootOfTwo&mantissa { // nearer to the power of two above
+		e++
 	}
 	return e, r < 0, true
 }
+
+var rootOfTwo = math.Float64bits(math.Sqrt2 / 2)
 
 func place(list []int, i int) int {
 	if list == nil {
