@@ -114,7 +114,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	if err := p.planLayers(ctx); err != nil {
 		return nil, err
 	}
-	if p.opt.part.made != nil {
+	if p.opt.part.made != nil || p.opt.part.measured != nil {
 		return p.plan, ctx.Err()
 	}
 	if err := p.complete(p.plan); err != nil {
@@ -373,6 +373,11 @@ func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, loss
 			}
 			return p.opt.Better(&better)
 		}
+	}
+	if count := p.opt.part.measured; count != nil {
+		own := p.ownLayers(changed)
+		*count = len(own)
+		return search.Measure(ctx, p.model, changed, lossy, o, own)
 	}
 	steps, found, err := search.Spend(ctx, p.model, changed, lossy, o)
 	if err != nil {

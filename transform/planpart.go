@@ -20,24 +20,25 @@ import (
 // planPart says which layers a planner decides about, and where the other decisions come from. The zero value is a whole plan.
 type planPart struct {
 	only apply.Part            // that the planner decides about; Of is 0: all layers
-	made *plan.Part            // what it decides
+	made *plan.Part            // what it decides; nil: it decides everything, or measures its layers
 	all  map[string]*plan.Part // decisions about every layer, by its name; nil: the planner decides
 	at   map[string]int        // the place of each in its part
 	head *plan.Part            // one of the parts
+	// measured counts the layers that the planner measures for a search; nil: it spends the budget of loss.
+	measured *int
 }
 
-// ErrTokensInParts is the error for a plan in parts that weighs errors by tokens.
-var ErrTokensInParts = errors.New("a plan in parts is made without tokens")
+// ErrBudgetInParts is the error for a part of a plan with a budget of loss, which is spent on all layers together.
+var ErrBudgetInParts = errors.New("a budget of loss is spent on all layers together: SearchPart measures a part of them")
 
 // PlanPart decides about one part of the layers. Parts need nothing from each other, and may be made on different machines, in any order;
-// [MergePlan] makes the plan of them. Passes that look at the whole model are planned in every part. Plans with tokens or with a budget of loss
-// are an [ErrTokensInParts].
+// [MergePlan] makes the plan of them. Passes that look at the whole model are planned in every part. A budget of loss is an [ErrBudgetInParts].
 func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (*plan.Part, error) {
 	if err := part.Check(); err != nil {
 		return nil, err
 	}
-	if o.Tokens != nil || o.Hessians != nil || o.Budget.MaxLoss != nil {
-		return nil, ErrTokensInParts
+	if o.Budget.MaxLoss != nil {
+		return nil, ErrBudgetInParts
 	}
 	o.part = planPart{only: part, made: &plan.Part{Version: plan.PartVersion, Tool: o.Version, Number: part.Number, Of: part.Of}}
 	p, err := Plan(ctx, m, o)

@@ -96,7 +96,7 @@ func TestMergeRefuses(t *testing.T) {
 		t.Errorf("other options: error %v", err)
 	}
 	o.Budget.MaxLoss = new(float64)
-	if _, err := transform.PlanPart(t.Context(), m, o, apply.Part{Number: 1, Of: 2}); !errors.Is(err, transform.ErrTokensInParts) {
+	if _, err := transform.PlanPart(t.Context(), m, o, apply.Part{Number: 1, Of: 2}); !errors.Is(err, transform.ErrBudgetInParts) {
 		t.Errorf("a budget of loss: error %v", err)
 	}
 }

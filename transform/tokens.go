@@ -33,6 +33,9 @@ type Tokens struct {
 	Dir string
 	// Keep is true where what Dir has stays for later calls; otherwise Remove is called in the end.
 	Keep bool
+	// Shared says that several processes use Dir at a time, as the parts of a search do. Statistics and measurements of another
+	// model, other tokens, options or devices in Dir are then an error, and are not replaced.
+	Shared bool
 	// Device runs the model instead of the CPU; nil: the CPU. It is set before anything else is done with the tokens.
 	Device Device
 
@@ -193,7 +196,11 @@ func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress
 	rounder := t.rounder(ctx)
 	var err error
 	options := func(before int) hessian.Options {
-		return hessian.Options{Workers: workers, Key: h.key, Progress: func(n, total int) {
+		return hessian.Options{Workers: workers, Key: h.key, Shared: t.Shared, Waiting: func() {
+			if progress != nil {
+				progress(Event{Stage: "wait for another process's statistics"})
+			}
+		}, Progress: func(n, total int) {
 			if progress != nil {
 				progress(Event{Stage: "statistics", Done: int64(before*total + n), Total: int64(2 * total)})
 			}
@@ -254,7 +261,11 @@ func (t *Tokens) search(o *Options) (s search.Options, err error) {
 	s = o.Search
 	s.Evaluator = t.reference
 	key, err := t.searchKey(o)
-	s.Record = search.Folder{Dir: filepath.Join(t.Dir, "search"), Key: key}
+	folder := search.Folder{Dir: filepath.Join(t.Dir, "search"), Key: key}
+	s.Record = folder
+	if err == nil && t.Shared {
+		err = folder.Claim()
+	}
 	return s, err
 }
 
@@ -276,7 +287,7 @@ func (t *Tokens) searchKey(o *Options) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	const format = 2 // of the records
+	const format = 3 // of the records
 	fmt.Fprintf(h, "%d\n%s\n%s\n%v\n%v\n%v\n%x\n%s\n", format, t.Key(), o.Version, o.Passes, o.Workload, o.Role, sum(cost), t.family)
 	if !o.Selection.Empty() || o.KeepRouters {
 		fmt.Fprintf(h, "%q %v\n", o.Selection, o.KeepRouters)

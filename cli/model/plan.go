@@ -26,9 +26,17 @@ var Plan = &cli.Command{
 A plan of more than 4 MiB is packed: a summary of its steps, then everything, compressed.
 With --json it goes to standard output, never packed, and to a file only if -o names one.
 
+--part K/N makes one of N parts, on any machine, in any order and any number of times; --merge
+makes the plan of all parts, with the bytes of a single run. With --tokens, the parts share the
+folder that --search-dir names: a part of a search (--max-loss) measures its layers into it.
+
    lowtoggle plan MODEL                               the recipe near-lossless, into plan.json
    lowtoggle plan MODEL -o p.json --passes round=4    exactly these passes
    lowtoggle plan MODEL --tokens FILE --max-loss 0.1%
+   lowtoggle plan MODEL --tokens FILE --max-loss 0.1% --search-dir DIR --part 3/16
+                                                      one of 16 parts, on any machine
+   lowtoggle plan MODEL --tokens FILE --max-loss 0.1% --search-dir DIR --merge
+                                                      the plan of all parts
    lowtoggle plan MODEL --json                        the plan on standard output
    lowtoggle convert MODEL OUT --plan plan.json       carry it out
 
@@ -81,11 +89,7 @@ config.json.`,
 		if err != nil {
 			return err
 		}
-		make := func() (*plan.Plan, error) { return makePlan(c, m, o) }
-		if merge {
-			make = func() (*plan.Plan, error) { return mergePlan(c, m, path, o) }
-		}
-		p, err := make()
+		p, err := planOrMerge(c, m, args[0], path, o)
 		if err != nil {
 			return err
 		}
@@ -113,6 +117,20 @@ config.json.`,
 		}
 		return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))
 	},
+}
+
+// planOrMerge makes the plan, or with --merge takes it from its parts.
+func planOrMerge(c *cli.Context, m *weights.Model, model, path string, o transform.Options) (*plan.Plan, error) {
+	if !c.Bool("merge") {
+		return makePlan(c, m, o)
+	}
+	if o.Tokens != nil {
+		o.Tokens.Shared = true
+		if o.Budget.MaxLoss != nil {
+			return mergeSearch(c, m, model, path, o)
+		}
+	}
+	return mergePlan(c, m, path, o)
 }
 
 // makePlan plans and shows progress.

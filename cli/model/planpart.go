@@ -11,11 +11,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -41,10 +43,8 @@ func planPartFlags(c *cli.Context) (part apply.Part, err error) {
 	if c.IsSet("part") && c.Bool("merge") {
 		return part, exit.Usagef("--part and --merge exclude each other: make every part, then --merge")
 	}
-	for _, f := range []string{"tokens", "max-loss"} {
-		if c.IsSet(f) {
-			return part, exit.Usagef("--%s and %s exclude each other: a search with tokens runs in one process", f, name)
-		}
+	if c.IsSet("tokens") && !c.IsSet("search-dir") {
+		return part, exit.Usagef("%s with --tokens needs --search-dir DIR, a folder that all parts share", name)
 	}
 	if !c.IsSet("part") {
 		return part, nil
@@ -57,20 +57,38 @@ func planPartFlags(c *cli.Context) (part apply.Part, err error) {
 
 // planPartJSON is what plan --part --json prints.
 type planPartJSON struct {
-	Output string `json:"output"` // file of the part
+	Output string `json:"output"` // file of the part; in a search, the folder of --search-dir
 	Part   int    `json:"part"`
 	Parts  int    `json:"parts"`
-	Layers int    `json:"layers"` // that the part decides about
+	Layers int    `json:"layers"` // that the part decides about or measures
 }
 
 // writePlanPart is plan --part.
-func writePlanPart(c *cli.Context, m *weights.Model, model, path string, o transform.Options, part apply.Part) error {
+func writePlanPart(c *cli.Context, m *weights.Model, model, path string, o transform.Options, part apply.Part) (err error) {
+	defer func() { err = planPartFailed(c, model, path, part, err) }()
+	var closeDevice func() error
+	o.Tokens, closeDevice, err = givenTokens(c, m, model, path, o)
+	defer exit.CloseAll(&err, closeDevice)
+	if err != nil {
+		return err
+	}
 	event, end := term.Progress(c)
 	o.Progress = event
+	if o.Tokens != nil {
+		o.Tokens.Shared = true
+		if o.Budget.MaxLoss != nil {
+			layers, err := transform.SearchPart(c.Context, m, o, part)
+			end()
+			if err != nil {
+				return err
+			}
+			return searchPartDone(c, model, path, o.Tokens.Dir, part, layers)
+		}
+	}
 	made, err := transform.PlanPart(c.Context, m, o, part)
 	end()
 	if err != nil {
-		return fmt.Errorf("%w\nmake part %v again: %s", apply.Temporary(err, path), part, planCommand(c, model, path, "--part", part.String()))
+		return apply.Temporary(err, path)
 	}
 	js, err := made.Encode()
 	if err != nil {
@@ -86,6 +104,24 @@ func writePlanPart(c *cli.Context, m *weights.Model, model, path string, o trans
 	_, err = fmt.Fprintf(c.App.Writer, "part %v: %s decided, written to %s\nwhen all parts are made: %s\n", part, term.Plural(len(made.Layers), "layer", "layers"),
 		printable.Quote(file), planCommand(c, model, path, "--merge"))
 	return err
+}
+
+// searchPartDone reports a part of a search.
+func searchPartDone(c *cli.Context, model, path, dir string, part apply.Part, layers int) error {
+	if c.Bool("json") {
+		return term.JSON(c.App.Writer, planPartJSON{dir, part.Number, part.Of, layers})
+	}
+	_, err := fmt.Fprintf(c.App.Writer, "part %v: %s measured, kept in %s\nwhen all parts are measured: %s\n", part, term.Plural(layers, "layer", "layers"),
+		printable.Quote(dir), planCommand(c, model, path, "--merge"))
+	return err
+}
+
+// planPartFailed adds to the error of a part the command that makes the part again, unless that would fail in the same way.
+func planPartFailed(c *cli.Context, model, path string, part apply.Part, err error) error {
+	if err == nil || errors.Is(err, search.ErrOther) || errors.Is(err, hessian.ErrOther) {
+		return err
+	}
+	return fmt.Errorf("%w\nmake part %v again: %s", err, part, planCommand(c, model, path, "--part", part.String()))
 }
 
 // planCommand is the command line of another part, or of the merge, of the same plan.
@@ -108,6 +144,16 @@ func planCommand(c *cli.Context, model, path string, words ...string) string {
 		line = append(line, "--trust-family")
 	}
 	return term.CommandLine(append(line, words...)...)
+}
+
+// mergeSearch is plan --merge of a search, whose parts have measured all layers.
+func mergeSearch(c *cli.Context, m *weights.Model, model, path string, o transform.Options) (*plan.Plan, error) {
+	o.Search.Measured = true
+	p, err := makePlan(c, m, o)
+	if errors.Is(err, search.ErrUnmeasured) {
+		err = fmt.Errorf("%s: %w: run the parts that have not ended, then merge again; to measure the rest here: %s", o.Tokens.Dir, err, planCommand(c, model, path))
+	}
+	return p, err
 }
 
 // mergePlan is plan --merge.

@@ -16,6 +16,8 @@ submit() { sbatch --parsable --kill-on-invalid-dep=yes "$@"; }
 
 after=()
 if [[ ! -e $plan ]]; then
+	# A search with tokens (OPTIONS='--tokens FILE --max-loss 0.1% --search-dir DIR') can be measured in parts: submit this command as an
+	# array (-a 1-16) with --part auto behind it, then this job with -d afterok:ARRAY and --merge behind it. See docs/scale.md.
 	# shellcheck disable=SC2086 # options are words
 	job=$(submit -J plan -o "$logs/plan-%j.log" step.sbatch lowtoggle plan "$MODEL" -o "$plan" ${OPTIONS-})
 	after=(-d "afterok:$job")

@@ -12,7 +12,9 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/internal/tally"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Options of [Collect] and [CollectAndScore].
@@ -24,11 +26,19 @@ type Options struct {
 	Key string
 	// Progress is called after each of total steps: the blocks and the head. Default: nobody.
 	Progress func(done, total int)
+	// Shared says that processes with the same key use the folder together. Statistics of another key are then an [ErrOther], and
+	// are not removed.
+	Shared bool
+	// Waiting is called if another process is collecting statistics in the folder, before Collect waits for that process. Default:
+	// nobody.
+	Waiting func()
 }
 
 // Collect runs tokens through a model, block by block, and writes the statistics of all linear layers to
 // a folder. It makes the folder where there is none. Statistics of the same key are not computed again;
-// those of another key are removed. After an error, finished statistics stay for the next call.
+// those of another key are removed, unless the folder is [Options.Shared]. After an error, finished statistics stay for the next call.
+// If another process is collecting in the folder, Collect waits for that process and uses its statistics. File systems without
+// locks do not allow that: there, one process must have collected the statistics before others begin.
 //
 // An expert to which the router sends no token has no statistics.
 //
@@ -70,11 +80,11 @@ func (o Options) step(done, total int) error {
 
 // collect finds the statistics in the folder, or calls pass to run the first blocks of the model. The head
 // counts as a block.
-func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, pass func(c *collection, blocks int) error) (*Store, error) {
+func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, pass func(c *collection, blocks int) error) (s *Store, err error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("%s: there is no key to recognise the statistics by: give one that identifies the model and the tokens", dir)
 	}
-	x, err := readIndex(dir)
+	x, err := o.known(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +93,21 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
+	}
+	unlock, err := lock.Wait(ctx, filepath.Join(dir, lockName), o.Waiting)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if failed := unlock(); err == nil && failed != nil {
+			s, err = nil, failed
+		}
+	}()
+	if x, err = o.known(dir); err != nil { // after another process has collected
+		return nil, err
+	}
+	if x != nil && x.Key == o.Key {
+		return newStore(dir, x), nil
 	}
 	if x != nil { // removed before the files that it lists
 		if err := os.Remove(filepath.Join(dir, indexName)); err != nil {
@@ -101,6 +126,21 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 		return nil, err
 	}
 	return newStore(dir, x), nil
+}
+
+// ErrOther marks a shared folder that has statistics of another key.
+var ErrOther = errors.New("has calibration statistics of another model, other tokens or another kind of device: name another folder, or remove this one")
+
+// lockName is the file of a folder that the process which collects locks.
+const lockName = "lock"
+
+// known reads the index of a folder; nil if there is none.
+func (o *Options) known(dir string) (*index, error) {
+	x, err := readIndex(dir)
+	if err == nil && x != nil && x.Key != o.Key && o.Shared {
+		return nil, weights.FileErrorf(dir, "%w", ErrOther)
+	}
+	return x, err
 }
 
 // collection is a folder without an index yet.

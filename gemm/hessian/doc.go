@@ -23,7 +23,7 @@
 //
 // A folder whose index has the same [Options.Key] is used as it is. A folder without an index was
 // interrupted: its complete files of the same key are used, and the rest is computed. Files of another
-// key are removed. Two runs at a time must not write to one folder.
+// key are removed. While a process collects, it locks the file named lock; other processes wait for it.
 //
 // # Memory
 //

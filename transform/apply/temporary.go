@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -39,7 +40,7 @@ func Temporary(err error, dir string) error {
 	switch {
 	case err == nil || is(ErrTemporary):
 		return err
-	case is(weights.ErrUnreachable):
+	case is(weights.ErrUnreachable) || is(lock.ErrHeld):
 		return retry{err}
 	case is(context.Canceled) || is(context.DeadlineExceeded) || is(weights.ErrFault):
 		return retry{err}

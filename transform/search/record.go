@@ -47,6 +47,33 @@ func (f Folder) Load(name string, into any) (found bool, err error) {
 	return json.Unmarshal(r.Value, into) == nil, nil
 }
 
+// ErrOther marks a folder that has the results of another search.
+var ErrOther = errors.New("has measurements of another search (other options, model, tokens, calibration or version): give the same options to all parts, or name another folder")
+
+// claimName is the name of the record that says which search a folder belongs to.
+const claimName = "search"
+
+// Claim says in the folder that it belongs to this search. If it belongs to another one, the error is an [ErrOther].
+func (f Folder) Claim() error {
+	for range 2 {
+		js, err := bounded.ReadFile(f.path(claimName), bounded.Index)
+		var r recorded
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := f.Save(claimName, true); err != nil {
+				return err
+			}
+			continue // another process may have been quicker
+		case err != nil:
+			return err
+		case json.Unmarshal(js, &r) != nil || r.Key != f.Key:
+			return weights.FileErrorf(f.Dir, "%w", ErrOther)
+		}
+		break
+	}
+	return nil
+}
+
 // Save writes something under a name, and creates the folder if needed.
 func (f Folder) Save(name string, from any) error {
 	value, err := json.Marshal(from)

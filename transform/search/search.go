@@ -50,6 +50,8 @@ type Options struct {
 	Time time.Duration
 	// Record keeps the search's intermediate results; nil: nothing is kept.
 	Record Record
+	// Measured makes curves and sensitivities that Record lacks an [ErrUnmeasured]. Default: they are measured.
+	Measured bool
 	// Better is called with the steps, by layer, of every model that keeps the budget and saves more energy than those
 	// before; may be nil.
 	Better func(steps [][]*plan.Step, found plan.Search) error
@@ -79,28 +81,21 @@ const searchRounds = 4
 // record of the search. If nothing saves energy within the budget, no layer has steps. The errors are those of the
 // passes, the evaluator, the record and Better, and ctx's.
 func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options) ([][]*plan.Step, *plan.Search, error) {
-	if m == nil || m.Context == nil || m.Budget.MaxLoss == nil {
-		return nil, nil, errors.New("a search needs a model with a budget of loss")
+	s, err := newSearch(m, layers, lossy, o)
+	if err != nil {
+		return nil, nil, err
 	}
-	s := &search{m: m, opt: o, maxLoss: *m.Budget.MaxLoss, lossy: lossy, layers: layers, index: map[string]int{}, start: time.Now()}
-	s.found.Budget = Margin * s.maxLoss
-	total := 0.0
-	for i, l := range layers {
-		s.index[l.Weight.Name] = i
-		total += float64(l.Rows() * l.Cols())
+	all := make([]int, len(layers))
+	for i := range all {
+		all[i] = i
 	}
-	for _, l := range layers {
-		s.share = append(s.share, float64(l.Rows()*l.Cols())/total)
-		l.Freed = m.Freed(l.Weight.Name)
-	}
-	s.taken = make([][]*plan.Step, len(layers))
-	if err := s.findCurves(ctx); err != nil {
+	if err := s.findCurves(ctx, all); err != nil {
 		return nil, nil, err
 	}
 	if !slices.ContainsFunc(s.curves, func(c curve) bool { return len(c) > 1 }) {
 		return s.taken, &s.found, nil // no layer has a choice
 	}
-	if err := s.sensitivities(ctx); err != nil {
+	if err := s.sensitivities(ctx, all); err != nil {
 		return nil, nil, err
 	}
 	for round := range searchRounds {
@@ -119,6 +114,25 @@ func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pas
 	return s.taken, &s.found, nil
 }
 
+func newSearch(m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options) (*search, error) {
+	if m == nil || m.Context == nil || m.Budget.MaxLoss == nil {
+		return nil, errors.New("a search needs a model with a budget of loss")
+	}
+	s := &search{m: m, opt: o, maxLoss: *m.Budget.MaxLoss, lossy: lossy, layers: layers, index: map[string]int{}, start: time.Now()}
+	s.found.Budget = Margin * s.maxLoss
+	total := 0.0
+	for i, l := range layers {
+		s.index[l.Weight.Name] = i
+		total += float64(l.Rows() * l.Cols())
+	}
+	for _, l := range layers {
+		s.share = append(s.share, float64(l.Rows()*l.Cols())/total)
+		l.Freed = m.Freed(l.Weight.Name)
+	}
+	s.curves, s.taken = make([]curve, len(layers)), make([][]*plan.Step, len(layers))
+	return s, nil
+}
+
 func (s *search) over() bool { return s.opt.Time > 0 && time.Since(s.start) > s.opt.Time }
 
 func (s *search) report(e progress.Event) {
@@ -127,22 +141,23 @@ func (s *search) report(e progress.Event) {
 	}
 }
 
-// progress reports how many layers a stage has done.
-func (s *search) progress(stage string, done int) {
-	s.report(progress.Event{Stage: stage, Done: int64(done), Total: int64(len(s.layers))})
-}
-
-// findCurves finds the rate–distortion curves of all layers.
-func (s *search) findCurves(ctx context.Context) error {
-	s.curves = make([]curve, len(s.layers))
-	return s.m.Parallel(ctx, "curves", len(s.layers), len(s.layers), func(ctx context.Context, i int) (err error) {
+// findCurves finds the rate–distortion curves of the layers at the given places.
+func (s *search) findCurves(ctx context.Context, places []int) error {
+	if s.opt.Measured {
+		return s.loadCurves(places)
+	}
+	return s.m.Parallel(ctx, "curves", len(places), len(places), func(ctx context.Context, n int) (err error) {
+		i := places[n]
 		l := s.layers[i]
-		s.curves[i], err = s.recorded("layers/"+l.Weight.Name, func() (curve, error) {
+		s.curves[i], err = s.recorded(curveName(l), func() (curve, error) {
 			return curveOf(ctx, l, s.lossy, pass.Lambdas())
 		})
 		return err
 	})
 }
+
+// curveName is the name of a layer's curve in the record.
+func curveName(l *pass.Layer) string { return "layers/" + l.Weight.Name }
 
 // recorded loads points from the record, or computes and saves them.
 func (s *search) recorded(name string, make func() (curve, error)) (c curve, err error) {

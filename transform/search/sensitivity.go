@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -17,18 +17,10 @@ const probe = 3e-3
 // leastSensitivity bounds a layer's sensitivity from below, as a share of the mean, so that no error is free.
 const leastSensitivity = 1e-4
 
-// sensitivities measures the divergence of the model's outputs that an error of each layer alone causes.
-func (s *search) sensitivities(ctx context.Context) error {
-	o := allocation{choice: make([]int, len(s.layers))}
-	for i, c := range s.curves {
-		best := math.Inf(1)
-		for k, p := range c {
-			if d := math.Abs(math.Log(p.Error / probe)); p.Error > 0 && d < best {
-				o.choice[i], best = k, d
-			}
-		}
-	}
-	list, err := s.measureSensitivities(ctx, o)
+// sensitivities measures the divergence of the model's outputs that an error of each layer alone causes. all are the places
+// of all layers.
+func (s *search) sensitivities(ctx context.Context, all []int) error {
+	list, err := s.measureSensitivities(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -48,27 +40,54 @@ func (s *search) sensitivities(ctx context.Context) error {
 	return nil
 }
 
-// measureSensitivities measures the divergence of an allocation's layers one by one, divided by their relative error, and
-// records each. It skips layers that the record has.
-func (s *search) measureSensitivities(ctx context.Context, o allocation) (list map[string]float64, err error) {
-	const name = "sensitivities"
-	record := s.opt.Record
-	if record != nil {
-		if found, err := record.Load(name, &list); err != nil {
+// probes chooses the point of each curve at which sensitivities are measured. It depends on the layer's curve alone.
+func (s *search) probes() allocation {
+	o := allocation{choice: make([]int, len(s.layers))}
+	for i, c := range s.curves {
+		best := math.Inf(1)
+		for k, p := range c {
+			if d := math.Abs(math.Log(p.Error / probe)); p.Error > 0 && d < best {
+				o.choice[i], best = k, d
+			}
+		}
+	}
+	return o
+}
+
+// sensitivityName is the name of a layer's sensitivity in the record.
+func sensitivityName(layer string) string { return "sensitivities/" + layer }
+
+// measureSensitivities measures the divergence that each of the layers at the given places causes alone, divided by the layer's
+// relative error, and records each. It skips layers that the record has, and those whose step causes no error.
+func (s *search) measureSensitivities(ctx context.Context, places []int) (list map[string]float64, err error) {
+	o := s.probes()
+	list = map[string]float64{}
+	changed := only{values{s, o}, map[string]bool{}}
+	for _, i := range places {
+		name := s.layers[i].Weight.Name
+		if s.point(o, i).Error == 0 {
+			continue
+		}
+		v, found, err := s.loadSensitivity(name)
+		switch {
+		case err != nil:
 			return nil, err
-		} else if !found {
-			list = nil
+		case found:
+			list[name] = v
+		default:
+			changed.wanted[name] = true
 		}
 	}
-	if list == nil {
-		list = map[string]float64{}
+	total := len(list) + len(changed.wanted)
+	if s.opt.Measured && len(changed.wanted) > 0 {
+		return nil, unmeasured(len(changed.wanted), len(s.layers))
 	}
-	s.progress("sensitivities", len(list))
-	changed := leftOut{values{s, o}, maps.Clone(list)}
-	for i, t := range s.layers {
-		if s.point(o, i).Error == 0 { // its step causes no error
-			changed.known[t.Weight.Name] = 0
-		}
+	report := func() {
+		s.report(progress.Event{Stage: "sensitivities", Done: int64(len(list)), Total: int64(total)})
+	}
+	report()
+	if len(changed.wanted) == 0 {
+		return list, nil
 	}
 	err = s.opt.Evaluator.PerLayer(ctx, nil, changed, func(layer string, nats float64) error {
 		i, ok := s.index[layer]
@@ -79,9 +98,9 @@ func (s *search) measureSensitivities(ctx context.Context, o allocation) (list m
 			return fmt.Errorf("%s: the model's outputs diverge by %v nats if this layer alone is changed: its weights are too large for float32", layer, nats)
 		}
 		list[layer] = nats / s.point(o, i).Error
-		s.progress("sensitivities", len(list))
-		if record != nil {
-			if err := record.Save(name, list); err != nil {
+		report()
+		if s.opt.Record != nil {
+			if err := s.opt.Record.Save(sensitivityName(layer), list[layer]); err != nil {
 				return err
 			}
 		}
@@ -93,22 +112,29 @@ func (s *search) measureSensitivities(ctx context.Context, o allocation) (list m
 	return list, nil
 }
 
-// leftOut are values without those of layers whose sensitivity is known.
-type leftOut struct {
-	values
-	known map[string]float64
+func (s *search) loadSensitivity(layer string) (v float64, found bool, err error) {
+	if s.opt.Record != nil {
+		found, err = s.opt.Record.Load(sensitivityName(layer), &v)
+	}
+	return v, found, err
 }
 
-func (l leftOut) Tensor(ctx context.Context, name string) ([]float32, error) {
-	if _, known := l.known[name]; known {
+// only are the values of those layers whose sensitivity is wanted.
+type only struct {
+	values
+	wanted map[string]bool
+}
+
+func (o only) Tensor(ctx context.Context, name string) ([]float32, error) {
+	if !o.wanted[name] {
 		return nil, nil
 	}
-	return l.values.Tensor(ctx, name)
+	return o.values.Tensor(ctx, name)
 }
 
-func (l leftOut) Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error) {
-	if _, known := l.known[name]; known {
+func (o only) Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error) {
+	if !o.wanted[name] {
 		return d, nil, true, nil
 	}
-	return l.values.Stored(ctx, name)
+	return o.values.Stored(ctx, name)
 }
