@@ -86,7 +86,10 @@ config.json, or a measurement is invalid, or less precise than --precision asked
 			return err
 		}
 		defer out.Close()
-		taken := asMade(c, out, &o)
+		taken, err := asMade(c, out, &o)
+		if err != nil {
+			return err
+		}
 		q, cards, err := card.ReadVerify(c, o)
 		if err != nil {
 			return err
@@ -198,10 +201,13 @@ type energyJSON struct {
 
 // asMade takes the workload and the role for which the manifest says that out was made, unless flags give them. It returns them as
 // flags if they differ from the flags' defaults.
-func asMade(c *cli.Context, out *weights.Model, o *flag.Options) (flags string) {
+func asMade(c *cli.Context, out *weights.Model, o *flag.Options) (flags string, err error) {
 	man, err := plan.ManifestOf(out)
+	if plan.Unread(err) {
+		return "", err
+	}
 	if err != nil || man.Plan == nil { // Verify reports a wrong manifest
-		return ""
+		return "", nil
 	}
 	var taken []string
 	if was := man.Plan.Request.Workload; !c.IsSet("workload") && was.Prefill+was.Decode > 0 && was != o.Workload {
@@ -212,7 +218,7 @@ func asMade(c *cli.Context, out *weights.Model, o *flag.Options) (flags string) 
 		o.Role = was
 		taken = append(taken, "--role", was.String())
 	}
-	return term.Words(taken...)
+	return term.Words(taken...), nil
 }
 
 // verifyModels compares and predicts, with progress.

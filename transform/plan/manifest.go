@@ -3,7 +3,9 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -139,6 +141,13 @@ func ManifestOf(m *weights.Model) (*Manifest, error) {
 		return nil, err
 	}
 	return DecodeManifest(m.Path(ManifestName), js)
+}
+
+// Unread says of an error of [ManifestOf] or [ReadManifest] that the manifest is there and could not be read, so what it
+// says is not known.
+func Unread(err error) bool {
+	_, malformed := errors.AsType[*weights.PlaceError](err)
+	return err != nil && !malformed && !errors.Is(err, fs.ErrNotExist)
 }
 
 // DecodeManifest reads a manifest. path is what messages call it.

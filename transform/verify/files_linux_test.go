@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -49,5 +50,26 @@ func TestUnreadableIsNoDifference(t *testing.T) {
 		if same, err := sameFile(models[order[0]], models[order[1]], "extra.txt"); !errors.Is(err, syscall.EIO) {
 			t.Errorf("same %v, error %v, want %v", same, err, syscall.EIO)
 		}
+	}
+}
+
+// TestUnreadManifest: a manifest that is there and cannot be read is an error. Whether its claims hold is not known.
+func TestUnreadManifest(t *testing.T) {
+	dir := t.TempDir()
+	head, _, err := weights.EncodeHeader([]weights.Info{{Name: "a", DType: weights.U8, Shape: []int{1}}}, nil)
+	testmodel.OK(t, err)
+	testmodel.OK(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), append(head, 0), 0o666))
+	m, err := weights.Open(dir)
+	testmodel.OK(t, err)
+	defer m.Close()
+	manifest := filepath.Join(dir, plan.ManifestName)
+	testmodel.OK(t, os.Symlink("/proc/self/mem", manifest)) // nothing is mapped at its beginning
+	if r, err := Models(t.Context(), m, m, Options{}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("%+v, error %v, want %v", r, err, syscall.EIO)
+	}
+	testmodel.OK(t, os.Remove(manifest))
+	testmodel.OK(t, os.WriteFile(manifest, []byte("{"), 0o666))
+	if r, err := Models(t.Context(), m, m, Options{}); err != nil || len(r.Problems) == 0 {
+		t.Errorf("malformed: %+v, error %v, want a problem", r, err)
 	}
 }

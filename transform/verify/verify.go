@@ -133,6 +133,8 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.problem("%s has no %s, so there are no claims to check", out.Dir, plan.ManifestName)
+	case plan.Unread(err):
+		return nil, err
 	case err != nil:
 		r.problem("%v", err)
 	default:
