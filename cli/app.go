@@ -116,7 +116,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	a := cli.NewApp()
 	a.Name = "lowtoggle"
 	a.Version = Version
-	a.Usage = "convert model weights so that a GPU's wires toggle less and it takes less power"
+	a.Usage = "convert model weights so that fewer of a GPU's wires toggle, which saves energy"
 	a.UsageText = "lowtoggle COMMAND [options] [arguments]"
 	a.Description = `Begin with
    lowtoggle demo                  convert and verify a small embedded model

@@ -56,7 +56,7 @@ func (f *Facts) Features() [featureCount]Feature {
 	return [featureCount]Feature{
 		quadSum:  {"quad_sum", fmt.Sprintf("group_sum of %d products", d.FirstSumProducts)},
 		groupSum: {"group_sum", fmt.Sprintf("bits that toggle in a sum of %d products, aligned to the largest of them, from step to step", d.SumProducts)},
-		accumulator: {"accumulator", fmt.Sprintf("the same in a sum of %d and what was accumulated before, where the stationary operand goes on by %d rows",
+		accumulator: {"accumulator", fmt.Sprintf("bits that toggle in a sum of %d products and the accumulator, when the stationary operand advances by %d rows",
 			d.SumProducts, d.StationaryRows)},
 		productMantissa:   {"product_mantissa", "bits that toggle in a product's mantissa, from step to step"},
 		productSign:       {"product_sign", "products that change their sign from step to step"},
@@ -70,7 +70,7 @@ func (f *Facts) Features() [featureCount]Feature {
 		busElement:        memory(m.Element, "bits that toggle between bytes %d apart in memory"),
 		busSector:         memory(m.Sector, "bits that toggle between bytes %d apart"),
 		busLine:           memory(m.Line, "bits that toggle between bytes %d apart"),
-		busOnes:           {"memory_ones", "bits that are set, of a byte"},
+		busOnes:           {"memory_ones", "set bits per byte"},
 		busAny:            {"memory_any", "bits that differ between elements anywhere in the matrix"},
 		weightElement:     weights(m.Element),
 		weightSector:      weights(m.Sector),

@@ -14,7 +14,7 @@ import (
 // nil.
 func leftBehind(m *weights.Model, layout *arch.Layout) string {
 	if stray := m.StrayAdapters(); len(stray) > 0 {
-		return fmt.Sprintf("%s is not converted with the model: only %s beside the model's own files is",
+		return fmt.Sprintf("%s is not converted with the model: only %s beside the model's own files can be",
 			strings.Join(stray, ", "), weights.AdapterName)
 	}
 	if layout != nil && layout.Adapter != nil && layout.Adapter.Problem != "" {

@@ -283,7 +283,7 @@ func TestFormatIsVerified(t *testing.T) {
 					}
 				}
 			})
-		}, "its codes do not stand for the source's values"},
+		}, "its codes do not represent the source's values"},
 		"some codes": {func(t *testing.T, dir string) {
 			edit(t, dir, func(info weights.Info, data []byte) {
 				if info.Name == up+"weight_packed" {

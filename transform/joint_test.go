@@ -304,7 +304,7 @@ func TestStepsThatDoNotGoTogether(t *testing.T) {
 		"trellis=0.1,round=2":              "trellis rounds the layer jointly: leave out all but one of trellis, round, which choose its values",
 		"grid=8,round=2,compensate":        "compensate rounds the layer jointly: leave out all but one of grid, round, which choose its values",
 		"round=2/truncate,compensate":      "compensate rounds the layer jointly: round: truncated values cannot be compensated: round to nearest; leave one",
-		"round=2,prune=0.2":                "prune rounds the layer jointly: no pass hands on the errors of the inputs that prune zeroes",
+		"round=2,prune=0.2":                "prune rounds the layer jointly: no pass compensates the errors of the inputs that prune zeroes",
 		"shift=4/epilogue,compensate=0.01": "compensate rounds the layer jointly: leave it out, or shift, which computes values one by one",
 		"shift=4/epilogue,trellis=0.1":     "trellis rounds the layer jointly: leave it out, or shift, which computes values one by one",
 	} {

@@ -87,19 +87,19 @@ func (o *Options) Validate() error {
 	}
 	minSNR, maxLoss := o.Budget.MinSNR, o.Budget.MaxLoss
 	if minSNR != nil && !(*minSNR >= 0 && *minSNR <= 200) {
-		bad("a lowest output SNR of %g dB is not within 0 and 200", *minSNR)
+		bad("a lowest output SNR of %g dB: give a number from 0 to 200", *minSNR)
 	}
 	if maxLoss != nil && !(*maxLoss > 0 && *maxLoss < 10) {
-		bad("a loss of %g nats is not above 0 and below 10", *maxLoss)
+		bad("a budget of %g nats: give a number above 0 and below 10", *maxLoss)
 	}
 	if maxLoss != nil && minSNR != nil {
-		bad("a budget is of loss or of output SNR, not both")
+		bad("give a budget of loss or of output SNR, not both")
 	}
 	if maxLoss != nil && o.Tokens == nil && (o.Search.Evaluator == nil || o.Hessians == nil) {
 		bad("a budget of loss is measured on tokens: %w", ErrNoTokens)
 	}
 	if o.Tokens != nil && (o.Hessians != nil || o.Search.Evaluator != nil || o.Search.Record != nil) {
-		bad("calibration statistics, evaluator and record are those of the tokens: give tokens alone, or these")
+		bad("tokens bring calibration statistics, evaluator and record: give either tokens or these three")
 	}
 	if maxLoss != nil && !slices.ContainsFunc(o.Passes, pass.Choice.Chosen) {
 		bad("a budget of loss needs a pass that can spend it, such as %s", searched)
@@ -114,10 +114,10 @@ func (o *Options) Validate() error {
 			bad("%s needs an argument (%s) or %w", c.Pass.Name, c.Pass.Usage, ErrNoBudget)
 		}
 		if c.Pass.SearchOnly && len(c.Args) == 0 && minSNR != nil {
-			bad("%s without an argument is chosen for a budget of loss alone: name one, as in %s", c.Pass.Name, c.Pass.Usage)
+			bad("%s without an argument needs a budget of loss: give an argument, as in %s", c.Pass.Name, c.Pass.Usage)
 		}
 		if c.Pass.NeedsHessians && o.Hessians == nil && o.Tokens == nil {
-			bad("%s weighs errors by the layers' inputs: %w", c.Pass.Name, ErrNoTokens)
+			bad("%s weights errors by the layers' inputs: %w", c.Pass.Name, ErrNoTokens)
 		}
 	}
 	return errors.Join(errs...)
@@ -186,7 +186,7 @@ func (o *Options) besideJoint() (errs []error) {
 		}
 	}
 	if fixed && len(choosers) > 1 {
-		bad("%s has the values of a layer chosen together, by one pass: ask for one of %s", joint, strings.Join(choosers, ", "))
+		bad("%s needs one pass that chooses all values of a layer together: ask for one of %s", joint, strings.Join(choosers, ", "))
 	}
 	return errs
 }
@@ -204,7 +204,7 @@ func (o *Options) companions() (errs []error) {
 			chooser, with := o.table().first(tuned), o.table().first(feedback)
 			errs = append(errs, fmt.Errorf("the search uses %s only beside %s and %s: ask for %[1]s,%[2]s,%[3]s", c, chooser, with))
 		case !fed:
-			errs = append(errs, fmt.Errorf("%s needs a pass that hands its errors on: ask for %[1]s,%s", c, o.table().first(feedback)))
+			errs = append(errs, fmt.Errorf("%s needs a pass that compensates its errors: ask for %[1]s,%s", c, o.table().first(feedback)))
 		}
 	}
 	return errs

@@ -27,18 +27,18 @@ type Table []Row
 
 // Passes is the table of the module's own passes. A caller's table may have more: append rows to a clone.
 var Passes = Table{
-	{pass.Scale, verify.Scale, "exponents first: the order is chosen on the bits that they leave"},
+	{pass.Scale, verify.Scale, "exponents first: the order is chosen for the bits after scaling"},
 	{pass.Reorder, verify.Reorder, "then the order"},
 	{pass.Signs, verify.Signs, "then signs, chosen between the neighbours that the order made"},
 	{pass.Shift, verify.Shift, "real arithmetic before anything is quantised"},
-	{pass.Prune, verify.Prune, "whole inputs before single zeros"},
+	{pass.Prune, verify.Prune, "whole inputs are pruned before single weights are zeroed"},
 	{pass.Sparsify, verify.Sparsify, "zeros before the values of the others are chosen"},
 	{pass.PositiveZero, verify.PositiveZero, "codes of equal value before others are chosen"},
 	{pass.Scales, verify.Scales, "scales before the codes under them are chosen"},
 	{pass.Trellis, verify.Trellis, "values: one of trellis, grid and round"},
 	{pass.Grid, verify.Grid, "the grid before rounding, which keeps multiples of a power of two"},
 	{pass.Round, verify.Round, "the low bits of whatever was computed before end up zero"},
-	{pass.Compensate, verify.Compensate, "how all of these hand on their errors"},
+	{pass.Compensate, verify.Compensate, "compensates the errors of all of these"},
 }
 
 // constraint: first stands before second in a table, for the reason given.
@@ -51,7 +51,7 @@ var constraints = []constraint{
 	{"shift", "prune", "a shift would fill the zeros again"},
 	{"shift", "sparsify", "a shift would fill the zeros again"},
 	{"reorder", "prune", "outputs that nobody reads are found in the final order"},
-	{"prune", "compensate", "it makes the others stand in for what is pruned"},
+	{"prune", "compensate", "the other weights compensate for the pruned ones"},
 	{"sparsify", "trellis", "zeros are kept"},
 	{"reorder", "sparsify", "blocks and 2:4 groups count places of the final order"},
 	{"shift", "grid", "a shift would leave the grid"},
@@ -82,7 +82,7 @@ func (t Table) validate(rules []constraint) error {
 		case r.Check == nil:
 			errs = append(errs, fmt.Errorf("pass %q has no check in package verify", r.Pass.Name))
 		case (r.Check.Symmetry != nil) != exact || (r.Check.Claim != nil) == exact:
-			errs = append(errs, fmt.Errorf("pass %q: a check of an exact pass has a Symmetry alone, every other a Claim alone", r.Pass.Name))
+			errs = append(errs, fmt.Errorf("pass %q: a check of an exact pass has only a Symmetry, any other check only a Claim", r.Pass.Name))
 		}
 	}
 	for _, c := range rules {
@@ -180,7 +180,7 @@ func (t Table) check(p *plan.Plan) error {
 		}
 	}
 	if p.DropIn != t.dropIn(p) && p.Request.Format == "" { // older versions called a new format drop-in
-		return fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say the opposite", plan.ErrInvalid, p.DropIn)
+		return fmt.Errorf("%w: it says \"drop_in\": %v, but its steps say the opposite", plan.ErrInvalid, p.DropIn)
 	}
 	return nil
 }

@@ -34,9 +34,9 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		name, want string
 		table      Table
 	}{
-		{"no name", `pass "": a pass needs a name`, altered("grid", func(p *pass.Pass) { p.Name = "" })},
-		{"a separator", `pass "a=b": a pass needs a name`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "a=b", "a=b" })},
-		{"a field of a step", `pass "tensor": a pass needs a name`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "tensor", "tensor" })},
+		{"no name", `pass "": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name = "" })},
+		{"a separator", `pass "a=b": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "a=b", "a=b" })},
+		{"a field of a step", `pass "tensor": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "tensor", "tensor" })},
 		{"name twice", `pass "round" stands twice`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "round", "round" })},
 		{"no check", `pass "scale" has no check`, unchecked},
 		{"no doc", `pass "grid": lacks its documentation`, altered("grid", func(p *pass.Pass) { p.Doc = "" })},
@@ -54,7 +54,7 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		{"lossy without compile", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Compile = nil })},
 		{"lossy plans", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Plan = plans })},
 		{"lossy merges", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Symmetry = pass.Signs.Symmetry })},
-		{"Hessians without use", `pass "prune": needs Hessians and does not use them`, altered("prune", func(p *pass.Pass) { p.UsesHessians = false })},
+		{"Hessians without use", `pass "prune": needs Hessians but does not use them`, altered("prune", func(p *pass.Pass) { p.UsesHessians = false })},
 		{"exact chooses", `pass "signs": only a lossy pass chooses values`, altered("signs", func(p *pass.Pass) { p.Chooser = true })},
 	} {
 		t.Run(c.name, func(t *testing.T) { testmodel.WantError(t, c.table.validate(nil), c.want) })
@@ -146,7 +146,7 @@ func TestParsePassesRefuses(t *testing.T) {
 func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 	least := -3.0
 	o := Options{Budget: pass.Budget{MinSNR: &least}, Passes: parsed(t, "grid,round")}
-	testmodel.WantError(t, o.Validate(), "no cost model", "-3 dB is not within 0 and 200")
+	testmodel.WantError(t, o.Validate(), "no cost model", "-3 dB: give a number from 0 to 200")
 	o = Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, "grid,round")}
 	testmodel.WantError(t, o.Validate(), "grid needs an argument (grid[=S]) or a budget", "round needs an argument (round[=BITS[/truncate]]) or a budget")
 	snr, nats := 30.0, 0.001
@@ -183,5 +183,5 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		}
 	}
 	o = Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, "trellis,compensate"), Budget: pass.Budget{MaxLoss: &nats}}
-	testmodel.WantError(t, o.Validate(), "a budget of loss is measured on tokens", "compensate weighs errors by the layers' inputs")
+	testmodel.WantError(t, o.Validate(), "a budget of loss is measured on tokens", "compensate weights errors by the layers' inputs")
 }

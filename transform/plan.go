@@ -103,7 +103,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		return nil, err
 	}
 	if _, err := s.FileSize(plan.ManifestName); err == nil && !s.Single {
-		p.note("the source has been converted before: what was lost then is not counted here")
+		p.note("the source is itself a conversion: its loss is not included here")
 	}
 	if doubt != "" {
 		p.note("%s", doubt)
@@ -336,7 +336,7 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 		}
 		h := p.opt.Hessians
 		if h != nil && (p.opt.Budget.MaxLoss != nil || UsesHessians(p.opt.Passes)) && !h.Has(w.Name) {
-			p.note("%s: no calibration token uses it: lossy passes leave it alone", w.Name)
+			p.note("%s: no calibration token reaches it, so lossy passes do not change it", w.Name)
 			continue
 		}
 		chosen = append(chosen, i)

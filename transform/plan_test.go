@@ -99,7 +99,7 @@ func TestPlansThatNoPassWrites(t *testing.T) {
 		"tensor":         {strings.Replace(js, `"pass":"reorder"`, `"pass":"round"`, 1), "round"},
 		"fraction":       {strings.Replace(js, `"zeroed":2`, `"zeroed":2.5`, 1), "round: tensor "},
 		"huge":           {strings.Replace(js, `"zeroed":2`, `"zeroed":1e400`, 1), "round: tensor "},
-		"drop-in":        {strings.Replace(js, `"drop_in": true`, `"drop_in": false`, 1), `"drop_in": false, and its steps say the opposite`},
+		"drop-in":        {strings.Replace(js, `"drop_in": true`, `"drop_in": false`, 1), `"drop_in": false, but its steps say the opposite`},
 	} {
 		out := filepath.Join(t.TempDir(), "out")
 		p, err := plan.Decode([]byte(c.text))

@@ -82,10 +82,10 @@ func (r *Recipe) decode(data []byte) error {
 		return yamlError(err)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return &fieldError{max(1, doc.Line), "", errors.New("a second document follows: write one recipe a file")}
+		return &fieldError{max(1, doc.Line), "", errors.New("the file has a second document: write one recipe in each file")}
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return &fieldError{max(1, doc.Line), "", errors.New("is not a list of fields: write a field a line, such as passes: grid,round")}
+		return &fieldError{max(1, doc.Line), "", errors.New("is not a list of fields: write one field in each line, such as passes: grid,round")}
 	}
 	return r.readFields(doc.Content[0])
 }
@@ -119,7 +119,7 @@ func (r *Recipe) readFields(fields *yaml.Node) error {
 		case key.Kind != yaml.ScalarNode || j < 0:
 			return at(fmt.Errorf("there is no such field%s: the fields are %s", spelling.DidYouMean("", key.Value, names), strings.Join(names, ", ")))
 		case seen[key.Value] > 0:
-			return at(errors.New("stands here a second time: remove one"))
+			return at(errors.New("occurs a second time: remove one"))
 		case value.Kind == yaml.AliasNode || value.Anchor != "":
 			return at(errors.New("anchors and aliases are not supported: write the value out"))
 		}

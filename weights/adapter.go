@@ -35,8 +35,8 @@ func (m *Model) openAdapter(files []string) (err error) {
 	return err
 }
 
-// StrayAdapters lists the adapters' files in a model's folder, relative to it, that are not read as
-// its Adapter: those of other formats, and those in subfolders.
+// StrayAdapters lists the adapter files in a model's folder that are not read as its Adapter: files of other formats, and files
+// in subfolders. Paths are relative to the folder.
 func (m *Model) StrayAdapters() (stray []string) {
 	beside := map[string]bool{} // folders where an adapter's weights were found
 	for _, file := range m.Others {

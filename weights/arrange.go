@@ -2,9 +2,9 @@ package weights
 
 import "errors"
 
-// Arrange returns a file that is not on any disk: tensors in the given order, under a header of their own. data returns a
-// tensor's elements, which may lie in another file's memory, or nil where there are none yet. path names the file in messages.
-// [File.Data] has nothing, and closing the file closes no other.
+// Arrange returns a file in memory, with tensors in the given order and a new header. data returns a tensor's elements, which may
+// lie in another file's memory, or nil where there are none yet. path names the file in messages. [File.Data] is empty, and
+// closing the file closes no other file.
 func Arrange(path string, tensors []Info, metadata map[string]string, data func(Info) []byte) (*File, error) {
 	head, placed, err := EncodeHeader(tensors, metadata)
 	if err != nil {

@@ -42,7 +42,7 @@ func fill(path string, head []byte, dataLen int64, reserve func(f *os.File, size
 	return w, nil
 }
 
-// WriteAt writes at a byte of the data section.
+// WriteAt writes p from a byte of the data section on.
 func (w *Filling) WriteAt(p []byte, at int64) (int, error) { return w.f.WriteAt(p, w.head+at) }
 
 // Close makes the file durable (fsync).

@@ -80,9 +80,9 @@ func (g *Grid) applyBF16(data []byte) {
 	}
 }
 
-// Nearest multiple of the step to b, ties to even, and of the largest finite magnitude at most.
-// NaN and infinity stay; zero has one sign. Where the format has fewer bits than a multiple needs,
-// the format's own spacing is the coarser power of two, so the value is a multiple already.
+// Nearest returns the multiple of the step that is nearest to b, ties to even, and at most the largest finite magnitude. NaN and
+// infinity do not change; zeros become positive. Where the format has fewer bits than a multiple needs, the format's own spacing
+// is the coarser power of two, so the value is a multiple already.
 func (g *Grid) Nearest(b uint32) uint32 { // on bits; byArithmetic is its plain twin
 	mag := b &^ g.sign
 	exp := int(mag >> g.mant)

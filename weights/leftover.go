@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// Leftover is a file or folder beside a model's weights that does not belong into a conversion of the model.
+// Leftover is a file or folder beside a model's weights that a conversion of the model does not copy.
 type Leftover struct {
 	// Path is slash-separated and relative to the model's folder. A folder's ends with a slash.
 	Path string `json:"path"`
@@ -29,9 +29,10 @@ var otherWeightFiles = []string{"pytorch_model*.bin", "consolidated*.safetensors
 // noParts are names of files and folders that tools leave behind.
 var noParts = []string{".git", ".cache", "__pycache__", ".ipynb_checkpoints", ".DS_Store"}
 
-// Leftovers lists what would serve other weights than the model's, with their indices, and what is not part of a model. keep
-// are globs of paths, file names or folders that are not listed. A safetensors file that is no shard is listed if its
-// name is that of another format or if it holds tensors with names of the model's, and not if it adds to the model, as an adapter does.
+// Leftovers lists files with other weights than the model's, their indices, and files that are not part of a model. keep has
+// globs of paths, file names or folders that are not listed. A safetensors file that is no shard is listed if its name is that of
+// another format, or if its tensors have names of the model's tensors. A file that adds to the model, such as an adapter, is not
+// listed.
 func (m *Model) Leftovers(keep []string) (list []Leftover) {
 	if m.Single {
 		return nil

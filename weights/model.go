@@ -45,10 +45,10 @@ type Model struct {
 }
 
 // Open opens a model folder or a single safetensors file: headers are read and checked, data is
-// mapped and not touched. The shards of a folder are those its index names; without an index
-// model.safetensors, or else the only safetensors file there is but for an adapter. A folder of an
-// adapter alone is an error. The error for other formats and layouts that are common, such as GGUF, names them and says what to do next.
-// The caller closes the model.
+// mapped and not touched. The shards of a folder are those that its index names. Without an index the only shard is
+// model.safetensors, or else the only safetensors file besides an adapter. A folder that holds only an adapter is an error. The
+// error for other formats and layouts that are common, such as GGUF, names them and says what to do next. The caller closes the
+// model.
 func Open(path string) (*Model, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -215,7 +215,7 @@ func (m *Model) Close() error {
 	return errors.Join(errs...)
 }
 
-// Files are all that hold tensors: the shards, then the adapter where there is one.
+// Files are all files with tensors: the shards, then the adapter if there is one.
 func (m *Model) Files() []*File {
 	if m.Adapter == nil {
 		return m.Shards
@@ -223,7 +223,7 @@ func (m *Model) Files() []*File {
 	return append(slices.Clone(m.Shards), m.Adapter)
 }
 
-// Tensor finds a tensor by name, the adapter's behind the model's.
+// Tensor finds a tensor by name, first in the model and then in its adapter.
 func (m *Model) Tensor(name string) (Tensor, bool) {
 	for _, f := range m.Shards {
 		if t, ok := f.Tensor(name); ok {

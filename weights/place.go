@@ -70,13 +70,13 @@ func (d disk) open(names []string) ([]*File, error) {
 // relative to [Model.Dir].
 func (m *Model) Path(name string) string { return m.place.path(name) }
 
-// ReadFile reads a file of at most most bytes in the model's folder. Its absence is fs.ErrNotExist.
+// ReadFile reads a file of the model's folder, of at most most bytes. A missing file is fs.ErrNotExist.
 func (m *Model) ReadFile(name string, most int64) ([]byte, error) { return m.place.read(name, most) }
 
-// Reader reads a file of the model's folder from its start. Its absence is fs.ErrNotExist.
+// Reader reads a file of the model's folder from its start. A missing file is fs.ErrNotExist.
 func (m *Model) Reader(name string) (io.ReadCloser, error) { return m.place.reader(name) }
 
-// FileSize returns the length in bytes of a file in the model's folder. Its absence is fs.ErrNotExist.
+// FileSize returns the length in bytes of a file in the model's folder. A missing file is fs.ErrNotExist.
 func (m *Model) FileSize(name string) (int64, error) { return m.place.size(name) }
 
 // OnDisk reports whether the model lies on a disk, not in an object store.

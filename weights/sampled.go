@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Sampled says that little of data, which lies in a mapped file, is read until end is called, and which parts are. The system then
-// reads the parts in advance, and nothing beside them: an ordinary mapping reads megabytes around each place. What was read may leave the
+// Sampled tells the system which parts of data, which lies in a mapped file, are read until end is called. The system then reads
+// these parts in advance, and nothing else: an ordinary mapping reads megabytes around each place. What was read may leave the
 // process's memory afterwards. This is advice: other data, and other systems, ignore it.
 //
 // Calls for overlapping data at the same time weaken each other's advice, and change nothing else.
@@ -24,7 +24,7 @@ func Sampled(data []byte, parts ...[]byte) (end func()) {
 	}
 }
 
-// Prefetch says that data, which lies in a mapped file, is needed soon.
+// Prefetch tells the system that data, which lies in a mapped file, is needed soon.
 func Prefetch(data []byte) { adviseMapped(data, readsSoon) }
 
 // Forget takes data, which lies in a mapped file, out of the process's memory. It is read again when it is needed.

@@ -38,8 +38,8 @@ type Output interface {
 	Abort()
 }
 
-// PartsFolder is where a conversion keeps what it knows of its parts while it writes to an object store. [PartsName] in it names
-// the object that is written last.
+// PartsFolder holds the records of a conversion's parts while it writes to an object store. The file [PartsName] in it names the
+// object that is written last.
 const (
 	PartsFolder = ".lowtoggle-parts"
 	PartsName   = "parts.json"

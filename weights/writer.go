@@ -11,8 +11,8 @@ import (
 
 // Writer streams a safetensors file: the head first, then the data in the head's order.
 //
-// Large files go past the page cache where the file system allows it: that is quicker, and a model
-// larger than memory does not push everything else out of it.
+// Large files bypass the page cache where the file system allows it: writing is faster, and a large model does not evict other
+// data from the cache.
 type Writer struct {
 	f       *os.File
 	want    int64
@@ -41,11 +41,11 @@ type blocks struct {
 }
 
 // Create starts a new file with the given head ([EncodeHeader]'s, or another [File.Head] taken
-// over as it is) whose data section is dataLen bytes long. A file that exists is an error, and so
-// are another head, and a disk without room for it, where the file system can tell.
+// over as it is) whose data section is dataLen bytes long. It is an error if the file exists, if head is not the head of a
+// safetensors file, or if the disk has no room, where the file system can tell.
 func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	if len(head) < 8 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
-		return nil, FileErrorf(path, "cannot be written: its head is not a safetensors head")
+		return nil, FileErrorf(path, "cannot be written: its header is not a safetensors header")
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *Writer) finish() error {
 func (w *Writer) Close() error {
 	if w.written != w.want {
 		w.f.Close()
-		return FileErrorf(w.f.Name(), "%d bytes written where the header promises %d", w.written, w.want)
+		return FileErrorf(w.f.Name(), "%d bytes are written, but the header announces %d", w.written, w.want)
 	}
 	var err error
 	if w.direct {

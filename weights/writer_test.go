@@ -58,7 +58,7 @@ func TestCloseCountsBytes(t *testing.T) {
 		if _, err := w.Write(make([]byte, n)); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes written where the header promises %d", path, len(head)+n, len(head)+4))
+		wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes are written, but the header announces %d", path, len(head)+n, len(head)+4))
 		w.Abort()
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the file is still there after Abort: %v", err)
@@ -153,7 +153,7 @@ func TestWriteLarge(t *testing.T) {
 	}
 	w.Write(data[:5<<20])
 	head := len(f.Head())
-	wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes written where the header promises %d", short, head+(5<<20), head+size))
+	wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes are written, but the header announces %d", short, head+(5<<20), head+size))
 	w.Abort()
 	if _, err := os.Lstat(short); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is still there after Abort: %v", err)

@@ -175,7 +175,7 @@ func (c *campaign) repeat(ctx context.Context, given string) (failed bool, err e
 		return false, err
 	}
 	fmt.Fprint(c.out, f)
-	fmt.Fprintf(c.out, "%d faults came\n", len(came))
+	fmt.Fprintf(c.out, "%d faults were injected\n", len(came))
 	return len(f.What) > 0, nil
 }
 

@@ -89,7 +89,7 @@ func TestRight(t *testing.T) {
 		t.Error(f)
 	}
 	if faults < 40 {
-		t.Errorf("only %d faults came", faults)
+		t.Errorf("only %d faults were injected", faults)
 	}
 }
 

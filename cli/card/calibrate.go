@@ -62,7 +62,7 @@ normal(0,0.02), each type 12 other patterns. Rows of one pattern are averaged. T
 after OUT. After an interrupt the same command continues. docs/own-card.md has an example.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
-not be measured, or the components fit badly; 4: no GPU.`,
+not be measured, or the model by component is inaccurate; 4: no GPU.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
@@ -219,7 +219,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	})
 	end()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; lowtoggle calibrate measures some", err)
+		return fmt.Errorf("%w; measure some with lowtoggle calibrate", err)
 	}
 	if err != nil {
 		return err

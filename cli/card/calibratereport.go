@@ -37,7 +37,7 @@ func (r *calibrateJSON) print(w io.Writer) {
 		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
 	}
 	tab.Print(w)
-	fmt.Fprintf(w, "\nerrors in points of relative energy\n")
+	fmt.Fprintf(w, "\nerrors are in points of relative energy\n")
 	if r.Copies+r.Repeated > 0 {
 		term.Remark(w, "rows", fmt.Sprintf("%d, of which %s left out as copies of the random weights, and %s averaged with an earlier row of the same pattern",
 			r.Rows, were(r.Copies), were(r.Repeated)))

@@ -231,7 +231,7 @@ func (r *componentsJSON) print(w io.Writer) {
 	r.coefficients(w)
 	q := r.Quality
 	fmt.Fprintln(w)
-	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit cannot do without any of the others",
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit needs each of the others",
 		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
 		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: errors of %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
@@ -259,7 +259,7 @@ func (r *componentsJSON) print(w io.Writer) {
 		case l > 0:
 			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock at %.0f T operations per second, whatever the power", typ, l/1e12))
 		case held:
-			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock below the power cap; the kernels are too short to tell the rate", typ))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock below the power cap; the kernels are too short to show the rate", typ))
 		}
 	}
 	if r.Unfit != "" {

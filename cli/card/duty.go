@@ -75,7 +75,7 @@ func dutyRemark(w io.Writer, r *measure.Result) {
 	}
 	term.Remark(w, "duty", fmt.Sprintf("%.3g%s: bursts of %.2f ms, gaps of %.2f ms; energy and time are of the bursts", p.Duty, asked, 1e3*p.Burst, 1e3*p.Gap))
 	if share := r.Baseline.IdleJoules; share > 0 {
-		term.Remark(w, "idle", fmt.Sprintf("%.0f W in the gaps: %s for every pass of the baseline, which is not included", p.IdleWatts, siJoules(share)))
+		term.Remark(w, "idle", fmt.Sprintf("%.0f W in the gaps: %s for every pass of the baseline; this energy is not included", p.IdleWatts, siJoules(share)))
 	}
 }
 

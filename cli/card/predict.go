@@ -17,9 +17,9 @@ var Predict = &cli.Command{
 	Name:      "predict",
 	Usage:     "predict the energy of a product with different weights, without a GPU",
 	ArgsUsage: "[SOURCE...]",
-	Description: `Predicts energy, time, power and clock of y[M,N] = x[M,K]·w[N,K]ᵀ, each SOURCE as w, by a
-calibration: a model of a GPU, fitted to measurements on one. Energy and time are relative to
-random normal operands of the same scale.
+	Description: `Predicts energy, time, power and clock of y[M,N] = x[M,K]·w[N,K]ᵀ with each SOURCE as w, by a
+calibration: a model of a GPU that was fitted to measurements on it. Energy and time are relative
+to random normal operands of the same scale.
 
 ` + sourceHelp + `
 Patterns take the shapes of the first source from a file, or --shape.
@@ -36,7 +36,7 @@ have it; the built-in one has no tf32.
 Decoding multiplies 16 tokens and reads the weights from memory; prefill multiplies 8192. Only
 samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
-		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, as arguments are"},
+		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, like the arguments"},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
 		&cli.BoolFlag{Name: "layers", Usage: "add a row for every layer", DisableDefaultText: true},
 		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, outfile.PictureFlag, flag.CSV, flag.JSON, flag.Quiet, flag.Log,

@@ -54,9 +54,9 @@ SIZE is as in measure --collective. Power is split into idle, multipliers, on-ch
 memory, and a rest that no sensor tells apart: links and awake multiprocessors.
 
 The card's settings are never changed. Exit status 3: power was not steady to the end of a run,
-or the readings do not carry the --resolution; 4: no GPU.`,
+or the readings do not support the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "as usual"},
+		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "random"},
 		xFlag,
 		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},

@@ -181,7 +181,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 		if r.asked == 0 {
 			more = "more --runs, or a --resolution such as 10ms, show more"
 		}
-		term.Remark(w, "–", "power is not known: the trace is too coarse at that moment to tell it from later power; "+more)
+		term.Remark(w, "–", "power is not known: the trace is too coarse at that moment to separate it from later power; "+more)
 	}
 	if in := p.Execution; in != nil && in.Resolved {
 		term.Remark(w, "in an execution", executionText(*in))

@@ -42,9 +42,9 @@ if --caps names them.
 
 Settings only change with --change-settings, which needs root. Before the first change a watchdog
 process receives the original settings. They are restored and checked when the sweep ends, fails,
-is interrupted or is killed. Refused: a card with other processes, another sweep, MIG slices or
-clocks that somebody has locked. An earlier clock lock cannot be read, so after --clocks the
-clock is unlocked.
+is interrupted or is killed. A sweep is refused on a card with other processes, another sweep, MIG
+slices or locked clocks. An earlier clock lock cannot be read, so after --clocks the clock is
+unlocked.
 
 Exit status 1: failed, settings could not be restored, or interrupted (the report has what was
 measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
@@ -55,7 +55,7 @@ measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 		&cli.BoolFlag{Name: "simulate", Usage: "predict instead of measuring; needs no GPU", DisableDefaultText: true},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
 		&cli.StringFlag{Name: "k", Value: "1.5,2", Usage: "`K` of the energy-delay sums", DefaultText: "1.5,2"},
-		&cli.StringFlag{Name: "w", Usage: "original weights: a `SOURCE`", DefaultText: "as usual"},
+		&cli.StringFlag{Name: "w", Usage: "original weights: a `SOURCE`", DefaultText: "random"},
 		&cli.StringSliceFlag{Name: "against", Usage: "converted weights: a `SOURCE`", DefaultText: "none"},
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
 		outfile.PictureFlag,

@@ -21,7 +21,7 @@ var (
 	MinSNR   = &cli.Float64Flag{Name: "min-snr", Usage: "lowest output SNR of a layer, in `dB`", DefaultText: "the recipe's, or none"}
 	Workload = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX` of uses: prefill, decode or prefill=0.3,decode=0.7", DefaultText: "prefill"}
 	Role     = &cli.StringFlag{Name: "role", Value: "stationary", Usage: "unquantised weights' `ROLE`: stationary or streaming", DefaultText: "stationary"}
-	Seed     = &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that seeds everything random"}
+	Seed     = &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that seeds all random choices"}
 )
 
 var Common = []cli.Flag{JSON, Quiet, Log, Workers}

@@ -39,7 +39,7 @@ func whole(path string, m *weights.Model, err error) (*weights.Model, error) {
 		return nil, errors.Join(fmt.Errorf("%s is one shard of several (%s): give the folder %s", path, m.PartOf, m.Dir), m.Close())
 	}
 	if err == nil && m.Single && onlyTokens(m) {
-		return nil, errors.Join(weights.FileErrorf(path, "holds integers alone: it is a token file (--tokens), not a model; give the model's folder or its weights"), m.Close())
+		return nil, errors.Join(weights.FileErrorf(path, "holds only integers: it is a token file (--tokens), not a model; give the model's folder or its weights"), m.Close())
 	}
 	return m, err
 }

@@ -26,26 +26,27 @@ import (
 
 var Convert = &cli.Command{
 	Name:      "convert",
-	Usage:     "plan and write a model whose products toggle less",
+	Usage:     "plan and write a model whose products toggle fewer bits",
 	ArgsUsage: "MODEL OUT",
-	Description: `MODEL is a folder of safetensors or one such file. OUT is a new or empty folder; it appears
-whole or not at all. If the same conversion has made OUT before, nothing is done; --force
-replaces an OUT that another one made. Without --format it has the same tensors, shapes and
-types. MODEL's other files are copied; for a single file, the configs beside it. Weights in
-other formats (pytorch_model.bin) and files that are not part of a model (.git) are left out and
-named. README.md becomes the result's model card: it keeps its text and says what was
-changed. If the search for a plan is interrupted, run the same command again. If writing is
-interrupted, run it again with --resume; the result has the same bytes. A LoRA adapter in MODEL
-(adapter_model.safetensors) is converted too. Tensors outside the model's family, such as a
-vision tower's, stay as they are. In a quantised model, recipes also choose codes and scales
-within their budget (docs/quantised.md).
+	Description: `MODEL is a folder of safetensors files or one such file. OUT is a new or empty folder; it appears
+whole or not at all. Without --format, the tensors of OUT have the names, shapes and types of
+MODEL's. The other files of MODEL are copied; if MODEL is a single file, the configs beside it are.
+Weights in other formats (pytorch_model.bin) and files that are not part of a model (.git) are left
+out and named. README.md becomes the model card of OUT: it keeps its text and says what was
+changed. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors outside the
+model's family, such as those of a vision tower, do not change. In a quantised model, recipes also
+choose codes and scales within their budget (docs/quantised.md).
 
---format quantises an unquantised model; runtimes that support the format load it. The formats
-are fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors,
-and deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are
-quantised, except routers; lm_head and embeddings stay. --passes may be scales, zeros, round,
-grid, trellis and compensate, or empty. The default is scales, if the format has a choice of
-scales, and with tokens also compensate. docs/quantising.md describes the formats.
+If the search for a plan is interrupted, run the same command again. If writing is interrupted, add
+--resume; the result has the same bytes. If OUT is already the result of the same conversion,
+nothing is done. --force replaces the result of another conversion.
+
+--format quantises an unquantised model for runtimes that load the format. The formats are fp8,
+fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors, and
+deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are quantised,
+except routers; lm_head and embeddings are not. --passes may be scales, zeros, round, grid, trellis
+and compensate, or empty. The default is scales, if the format has a choice of scales, and with
+tokens also compensate. docs/quantising.md describes the formats.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode
@@ -67,11 +68,11 @@ scales, and with tokens also compensate. docs/quantising.md describes the format
                                                          OUT of all parts
 
 --part K/N writes the K-th of N parts into OUT.partial, in any order and any number of times.
---part auto takes K and N from Slurm's array job, or K from JOB_COMPLETION_INDEX (Kubernetes) and
-N from LOWTOGGLE_PARTS; auto/N names N, and Slurm's tasks are then numbered from 1 to N. --finish
-checks the parts without reading their data again. Exit status 75: run this part again (network,
-a full or vanished disk, an interrupt, or another process writes the same part). docs/scale.md
-has more.
+--part auto takes the part from an array job: K and N from Slurm, or K from JOB_COMPLETION_INDEX
+(Kubernetes) and N from LOWTOGGLE_PARTS. With auto/N, Slurm's tasks are numbered from 1 to N.
+--finish checks the parts without reading their data again. Exit status 75: run this part again.
+The cause is the network, a full or vanished disk, an interrupt, or another process that writes the
+same part. docs/scale.md has more.
 
 Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
 every layer; perplexity rose by more than --max-loss on the evaluation tokens; no weight was

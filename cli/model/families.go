@@ -27,7 +27,7 @@ family file and shows that family instead.
    lowtoggle families llama --tensors
    lowtoggle families --arch own.json`,
 	Flags: flag.Join(flag.Common, []cli.Flag{flag.Arch,
-		&cli.BoolFlag{Name: "tensors", Usage: "also list the tensors and what their axes count", DisableDefaultText: true}}),
+		&cli.BoolFlag{Name: "tensors", Usage: "also list the tensors and the meaning of their axes", DisableDefaultText: true}}),
 	Action: func(c *cli.Context) error {
 		own, err := flag.ReadFamily(c)
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 
 var (
 	partFlag   = &cli.StringFlag{Name: "part", Usage: "with --plan: write the part `K/N` of the shards, or auto"}
-	finishFlag = &cli.BoolFlag{Name: "finish", Usage: "with --plan: make OUT of all parts", DisableDefaultText: true}
+	finishFlag = &cli.BoolFlag{Name: "finish", Usage: "with --plan: make OUT from all parts", DisableDefaultText: true}
 )
 
 // patience is how often --finish looks again for a file that is not visible yet: for 6 seconds in all.

@@ -23,8 +23,8 @@ var Plan = &cli.Command{
 	Usage:     "decide what to do to a model; write the plan and nothing else",
 	ArgsUsage: "MODEL",
 	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan applies it.
-A plan of more than 4 MiB is packed: a summary of its steps, then everything, compressed.
-With --json it goes to standard output, never packed, and to a file only if -o names one.
+A plan of more than 4 MiB is packed: a summary of its steps, then the whole plan, compressed.
+--json prints the plan, never packed, on standard output. A file is then written only with -o.
 
 --part K/N makes one of N parts, on any machine, in any order and any number of times; --merge
 makes the plan of all parts, with the bytes of a single run. With --tokens, the parts share the

@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	planPartFlag = &cli.StringFlag{Name: "part", Usage: "decide about the part `K/N` of the layers, or auto; -o names the whole plan"}
-	mergeFlag    = &cli.BoolFlag{Name: "merge", Usage: "make the plan of all parts, with the options that they were made with", DisableDefaultText: true}
+	planPartFlag = &cli.StringFlag{Name: "part", Usage: "plan part `K/N` of the layers, or auto; -o names the whole plan"}
+	mergeFlag    = &cli.BoolFlag{Name: "merge", Usage: "join all parts into one plan; takes the options of the parts", DisableDefaultText: true}
 )
 
 // planPartPath is the file of a part of the plan in path.

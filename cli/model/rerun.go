@@ -106,7 +106,7 @@ func standingInStore(c *cli.Context, m *weights.Model, out string, o transform.O
 // differs says how the finished conversion to out differs from the one that is asked for; empty where it does not.
 func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o transform.Options) (string, error) {
 	if err := man.Plan.CheckModel(m); err != nil {
-		return "was made of another model", nil
+		return "was made from another model", nil
 	}
 	asked := man.Asked()
 	if a, b := strings.Join(asked.Keep, ","), strings.Join(splitPatterns(c.String("keep")), ","); a != b {
@@ -187,7 +187,7 @@ func unchanged(r *transform.Conversion, out string) error {
 			return nil
 		}
 	}
-	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found nothing to gain; ask for others, such as --recipe balanced"
+	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found no change that saves energy; try others, such as --recipe balanced"
 	if !slices.ContainsFunc(r.Plan.Predictions, func(p plan.Prediction) bool { return p.Linear }) {
 		why = "no tensor was recognised as a linear layer that the passes could change; describe the architecture with --arch FILE"
 	}

@@ -28,14 +28,14 @@ var Verify = &cli.Command{
 	Name:      "verify",
 	Usage:     "check a converted model independently, tensor by tensor",
 	ArgsUsage: "MODEL OUT",
-	Description: `Reads the source MODEL and what convert made of it, and trusts nothing else.
+	Description: `Reads MODEL and its conversion OUT, and relies on nothing else.
 
    identical    the same bytes                  compensated  shifted, or a norm was folded
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
    untouched    the same bytes: no part of the model's family, or of a quantised weight
 
-SNR is the output SNR of a layer against MODEL. If convert was given --reference, the same flag
-checks the SNRs that it claims against that model.
+SNR is the output SNR of a layer against MODEL. If convert was run with --reference, give verify
+the same flag: it then checks the SNRs against that model.
 
    lowtoggle verify MODEL OUT
    lowtoggle verify MODEL OUT --tokens FILE
@@ -44,21 +44,20 @@ checks the SNRs that it claims against that model.
 With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
 
---workload and --role are by default those that OUT was made for, as its lowtoggle.json says.
+The defaults of --workload and --role are those of the conversion, from OUT/lowtoggle.json.
 
-With --gpu, measures the energy of all linear layers before and after: 8192 tokens for prefill,
-16 with the weights read from memory for decode, as --workload says; a total and a row for each
-kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
+With --gpu, measures the energy of all linear layers before and after. Prefill has 8192 tokens.
+Decode has 16, and reads the weights from memory. --workload chooses. The table has a total and a
+row for each kind of layer, about 40 s each. lowtoggle measure --help explains the SOURCE of --x.
 With --device 0,1 these cards measure at the same time. Totals and differences follow.
 
-With --gpu --whole, runs whole models, every operation of them: decode steps at each --batch with
---context tokens a sequence, and a prefill of --prompt tokens. It reports joules per token, time
-and power, and the share of the linear layers. It takes about 40 s for each step. Both models and
+With --gpu --whole, runs all operations of whole models: decode steps at each --batch with
+--context tokens in each sequence, and a prefill of --prompt tokens. The table has joules per
+token, time, power and the share of the linear layers. Each step takes about 40 s. Both models and
 a copy must fit on the card.
 
-Exit status 3: the output does not keep what its manifest claims, the tensors do not fit
-config.json, or a measurement is invalid, or less precise than --precision asked; 4: no GPU for
---gpu.`,
+Exit status 3: OUT is not what its manifest claims, the tensors do not fit config.json, or a
+measurement is invalid or less precise than the --precision that was given; 4: no GPU for --gpu.`,
 	Flags: flag.Join([]cli.Flag{outfile.VerifyReportFlag, flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		args, err := flag.Arguments(c, "MODEL", "OUT")
@@ -143,10 +142,10 @@ config.json, or a measurement is invalid, or less precise than --precision asked
 			r.print(w, c.Bool("tensors"))
 			r.hint(w, src, args, o.Family != nil)
 			if judge != nil && !r.OK {
-				term.Remark(w, "note", "the loss was not measured: that of a wrong output says nothing")
+				term.Remark(w, "note", "the loss was not measured: the output is wrong")
 			}
 			if cards != nil && !r.OK {
-				term.Remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
+				term.Remark(w, "note", "the energy was not measured: the output is wrong")
 			}
 		}
 		if err == nil && path != "" {

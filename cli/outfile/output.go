@@ -25,16 +25,16 @@ const (
 )
 
 // ReportFlag is -o of commands that write a report.
-var ReportFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report to look at into `FILE`, an .html"}
+var ReportFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report to `FILE`, which ends in .html"}
 
 // VerifyReportFlag is -o of verify, whose --output is a number of tokens.
-var VerifyReportFlag = &cli.StringFlag{Name: "report", Aliases: []string{"o"}, Usage: "write a report to look at into `FILE`, an .html"}
+var VerifyReportFlag = &cli.StringFlag{Name: "report", Aliases: []string{"o"}, Usage: "write a report to `FILE`, which ends in .html"}
 
 // Pictures are the kinds of files of commands that draw a picture or write a report; a pipe gets an SVG.
 var Pictures = []Kind{SVG, PNG, HTML}
 
 // PictureFlag is -o of commands that write a report or draw a picture.
-var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) into `FILE`"}
+var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) to `FILE`"}
 
 // CheckOutput refuses, before any work is done, an output file that could not be written, one of another kind than the command
 // writes, and one that belongs to a model. No path, no objection. Pipes and devices may have any name: they get the first kind.

@@ -16,7 +16,7 @@ const (
 	pollEvery = 200 * time.Microsecond
 )
 
-var errCancelled = errors.New("cancelled before all of it had run")
+var errCancelled = errors.New("cancelled before all of the work had run")
 
 // supply yields work for the card, piece by piece. Its methods are called on the device's thread.
 type supply interface {

@@ -54,7 +54,7 @@ const sets = 2
 // NewGroup makes a communicator of cards that [OpenShared] has opened. A missing NCCL is an [ErrNoNCCL].
 func NewGroup(devices []*Device) (*Group, error) {
 	if len(devices) < 2 {
-		return nil, fmt.Errorf("a group of %d cards: it needs two", len(devices))
+		return nil, fmt.Errorf("a group of %d cards: give at least two", len(devices))
 	}
 	for _, d := range devices {
 		if !d.shared {
@@ -116,7 +116,7 @@ func (g *Group) Prepare(ctx context.Context, op Collective, size int64, data []b
 		each /= len(g.members)
 	}
 	if each < 2 || each%2 != 0 || len(data) == 0 || len(data)%2 != 0 {
-		return fmt.Errorf("%s of %d bytes: its buffers hold no BF16 values", op, size)
+		return fmt.Errorf("%s of %d bytes: give a size of whole BF16 values for every card", op, size)
 	}
 	g.op, g.count = op, uint64(each/2)
 	for rank, m := range g.members {

@@ -69,9 +69,9 @@ func (b *builder) claim(kind string, layer, dimensions int) *arch.Claim {
 	all := b.claims[module{kind, layer}]
 	switch {
 	case len(all) == 0 && layer < 0:
-		b.failf("the checkpoint has no %s, which the forward pass needs: use one with all of the model", kind)
+		b.failf("the checkpoint has no %s, which the forward pass needs: use a complete checkpoint", kind)
 	case len(all) == 0:
-		b.failf("the checkpoint has no %s in layer %d, which the forward pass needs: use one with all of the model", kind, layer)
+		b.failf("the checkpoint has no %s in layer %d, which the forward pass needs: use a complete checkpoint", kind, layer)
 	case len(all[0].Axes) != dimensions:
 		b.failf("tensor %q: has %d dimensions, the forward pass needs %d", all[0].Name, len(all[0].Axes), dimensions)
 	default:

@@ -18,7 +18,7 @@ type config struct {
 func readConfig(data []byte) *config {
 	c := &config{}
 	if data == nil {
-		c.failf("is not there: put the model's beside its weights")
+		c.failf("is missing: put the model's config.json beside its weights")
 	} else if err := json.Unmarshal(data, &c.fields); err != nil {
 		c.failf("%v", err)
 	}

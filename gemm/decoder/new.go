@@ -31,7 +31,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	}
 	c := readConfig(m.Config)
 	if names := unclaimed(f, c, layout); len(names) > 0 {
-		return nil, fmt.Errorf("tensor %q (%d such in all) is not part of family %s, so what it does to the loss is not known, and the loss cannot be computed", names[0], len(names), layout.Family)
+		return nil, fmt.Errorf("tensor %q (%d such in all) is not part of family %s, so its effect is unknown and the loss cannot be computed", names[0], len(names), layout.Family)
 	}
 	b := newBuilder(f, c, layout)
 	d := b.decoder()

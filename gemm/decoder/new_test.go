@@ -77,7 +77,7 @@ func TestWhatIsNotDescribedIsAnError(t *testing.T) {
 		{"deepseek_v2-tiny", fields{"scoring_func": "sigmoid"}, "scoring_func is sigmoid; the forward pass knows softmax only"},
 		{"deepseek_v2-tiny", fields{"norm_topk_prob": true}, "norm_topk_prob is true"},
 		{"deepseek_v3-tiny", fields{"topk_method": "greedy"}, "topk_method is greedy"},
-		{"deepseek_v3-tiny", fields{"n_group": 3}, "n_group is 3 and topk_group is 2: 8 experts are not so divided"},
+		{"deepseek_v3-tiny", fields{"n_group": 3}, "n_group is 3 and topk_group is 2: 8 experts cannot be divided so"},
 		{"opt-tiny", fields{"_remove_final_layer_norm": true}, "_remove_final_layer_norm is true"},
 		{"opt-projected-tiny", nil, "do_layer_norm_before is false"},
 		{"opt-projected-tiny", fields{"do_layer_norm_before": true}, "word_embed_proj_dim is 20; the forward pass knows 35 only"},
@@ -110,7 +110,7 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 			l.Dims["head_dim"] = 10
 		},
 		"6 heads cannot share 4 KV heads":                              func(l *arch.Layout) { l.Dims["kv_heads"] = 4 },
-		"11 of the 11 channels of a head would turn, and not in pairs": func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
+		"11 of the 11 channels of a head would rotate, which are not pairs": func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
 		`tensor "model.norm.weight": has 2 dimensions, the forward pass needs 1`: func(l *arch.Layout) {
 			l.Claims["model.norm.weight"].Axes = l.Claims["lm_head.weight"].Axes
 		},
@@ -122,7 +122,7 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 		}
 	}
 	layout := testmodel.LayoutOf(t, m)
-	for want, config := range map[string][]byte{"config.json: is not there": nil, "config.json: unexpected end": []byte("{")} {
+	for want, config := range map[string][]byte{"config.json: is missing": nil, "config.json: unexpected end": []byte("{")} {
 		m.Config = config
 		if _, err := decoder.New(m, layout); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

@@ -21,7 +21,7 @@ func (c *config) rope(data *rotaryData, kind string) rope {
 	r.theta = c.positive(data.theta.name, data.theta.value.(float64))
 	newer, older := c.object("rope_parameters"), c.object("rope_scaling")
 	if newer && older {
-		c.failf("has both rope_parameters and rope_scaling: keep the one that holds")
+		c.failf("has both rope_parameters and rope_scaling: keep the one that applies")
 	}
 	if data.local.name != "" && kind == slidingAttention {
 		r.theta, r.at = c.positive(data.local.name, data.local.value.(float64)), ""
@@ -101,7 +101,7 @@ func (r rope) turning(size int) (first, n int) {
 		n = size
 	}
 	if n%2 != 0 || n > size {
-		r.failf("%d of the %d channels of a head would turn, and not in pairs", n, size)
+		r.failf("%d of the %d channels of a head would rotate, which are not pairs", n, size)
 		return 0, 0
 	}
 	return first, n

@@ -13,7 +13,7 @@ import (
 // be nil.
 func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Observer) error {
 	if i >= d.Blocks() {
-		return fmt.Errorf("there is no block %d: the model has %d, and then comes Score", i, d.Blocks())
+		return fmt.Errorf("there is no block %d: the model has %d; after the last, call Score", i, d.Blocks())
 	}
 	if err := s.at(i); err != nil {
 		return err

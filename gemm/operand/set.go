@@ -140,7 +140,7 @@ func (s *Set) open(src Source) (*model, error) {
 func (s *Set) openPath(path string) (*weights.Model, error) {
 	if weights.IsURL(path) {
 		if s.options.OpenURL == nil {
-			return nil, fmt.Errorf("%s: is read from a disk alone here: copy the model to a disk, and name its folder", path)
+			return nil, fmt.Errorf("%s: can only be read from a disk here: copy the model to a disk, and name its folder", path)
 		}
 		return s.options.OpenURL(path)
 	}

@@ -156,7 +156,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 		case err != nil:
 			return 0, err
 		case w.CappedShare == nil:
-			return 0, fmt.Errorf("%s does not tell whether it is at its power cap: choose a duty", m.card.Info().Name)
+			return 0, fmt.Errorf("%s does not report whether it is at its power cap: give a number as the duty", m.card.Info().Name)
 		case isCapped(*w.CappedShare):
 			high = duty
 		default:

@@ -65,7 +65,7 @@ func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	}
 	ticks := append(idle.energy.intervals(), step.energy.intervals()...)
 	if len(idle.energy) < 3 || len(step.energy) < 5 {
-		return SelfTest{}, fmt.Errorf("%s: %d steps in %v idle and %d in %v of load %q: %w",
+		return SelfTest{}, fmt.Errorf("%s: the energy counter made %d steps in %v idle and %d in %v of load %q: %w",
 			m.card.Info().Name, len(idle.energy), idleTime, len(step.energy), stepTime, load.Name(), ErrCounterStill)
 	}
 	t := SelfTest{

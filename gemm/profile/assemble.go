@@ -69,7 +69,7 @@ func (p *profiler) alignClocks(card int) {
 	}
 	sync.Launch = stitch.Of(stats.Median(launch))
 	if slack := 2*sync.Residual + ms; sync.Launch < -slack {
-		c.result.warn("the clocks do not fit: work seems to begin %v before its launch, and early times are wrong by as much", -sync.Launch)
+		c.result.warn("the clocks of card and host disagree: work seems to begin %v before its launch, and early times are wrong by as much", -sync.Launch)
 	}
 }
 

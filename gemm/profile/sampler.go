@@ -96,7 +96,7 @@ func (s *sampler) record(run int) *recording {
 		{name: "clock", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.SMClock()
 			if err == nil && !power.ClockRange(r.card.Info()).Holds(v) {
-				err = fmt.Errorf("%.4g MHz cannot be right", v)
+				err = fmt.Errorf("%.4g MHz is not plausible", v)
 			}
 			return r.state(state{clock: &v}, err)
 		}},
@@ -110,7 +110,7 @@ func (s *sampler) record(run int) *recording {
 		{name: "temperature", every: 4 * stateEvery, next: first, query: func() error {
 			v, err := r.card.Temperature()
 			if err == nil && !power.TemperatureRange.Holds(v) {
-				err = fmt.Errorf("%.4g °C cannot be right", v)
+				err = fmt.Errorf("%.4g °C is not plausible", v)
 			}
 			return r.state(state{temperature: &v}, err)
 		}},

@@ -25,7 +25,7 @@ type Plan struct {
 // [power.ErrAbsent] where the card does not say what it can be set to, a *[SettingsError] where it cannot be set so.
 func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	if card.PowerLimit == nil || card.PowerLimitMin == nil || card.PowerLimitMax == nil || card.PowerLimitPreset == nil {
-		return Plan{}, fmt.Errorf("%s does not say what power limits it can be set to: %w", card.Name, power.ErrAbsent)
+		return Plan{}, fmt.Errorf("%s does not report its range of power limits: %w", card.Name, power.ErrAbsent)
 	}
 	p := Plan{Reference: Setting{Cap: *card.PowerLimit}, Default: *card.PowerLimitPreset}
 	if len(settings) == 0 {

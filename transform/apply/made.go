@@ -26,7 +26,7 @@ type Made struct {
 }
 
 // ErrNotMade marks a folder that a conversion did not make, or that was changed since.
-var ErrNotMade = errors.New("is not, or no longer, a folder that lowtoggle made")
+var ErrNotMade = errors.New("is not the unchanged result of a conversion")
 
 // listFiles returns the files of a folder by their paths in it, with slashes.
 func listFiles(dir string) (map[string]fs.FileInfo, error) {

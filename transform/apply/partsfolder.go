@@ -241,7 +241,7 @@ func (f *partsFolder) checkHead(ctx context.Context, name string, r *record, wan
 		return nil
 	})
 	if err == nil && head != r.Head {
-		err = errors.New("has another header than was written")
+		err = errors.New("its header is not the one that was written")
 	}
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func roundCodes(q *quant.Quantised, bits Bits) (o program.Operation, err error) 
 		return o, fmt.Errorf("codes are rounded to the nearest value")
 	}
 	if bits.Zeroed < 0 || bits.Zeroed > zeroableCodes(q) {
-		return o, fmt.Errorf("%d low bits of %s codes are to be zeroed; 0 to %d can be", bits.Zeroed, q.Format.Codes, zeroableCodes(q))
+		return o, fmt.Errorf("%d low bits of %s codes cannot be zeroed, only 0 to %d", bits.Zeroed, q.Format.Codes, zeroableCodes(q))
 	}
 	return program.Operation{Codes: &program.Recoding{Zeroed: bits.Zeroed}}, nil
 }

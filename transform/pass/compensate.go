@@ -69,7 +69,7 @@ var Compensate = &Pass{
 			return o, err
 		}
 		if !(d.Damp > 0 && d.Damp <= 1) {
-			return o, errors.New("its damping is not above 0 and up to 1")
+			return o, errors.New("its damping must be above 0 and at most 1")
 		}
 		return program.Operation{Joint: true, Damp: d.Damp}, nil
 	},

@@ -80,7 +80,7 @@ func foldScale(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Ope
 	case sh.Scale != "" && !layerNorm:
 		return o, fmt.Errorf("no LayerNorm of weight %q feeds it", sh.Scale)
 	case !layerNorm && !claim.Softmax && !sh.Epilogue:
-		return o, errors.New("its inputs may have any sum: a constant is not free")
+		return o, errors.New("its inputs need not sum to 0, so a constant would change the outputs")
 	case math.Abs(sh.Add) > math.MaxFloat32:
 		return o, errors.New("the constant is too large")
 	}

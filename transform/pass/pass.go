@@ -122,13 +122,13 @@ func (p *Pass) Validate() error {
 	var errs []error
 	bad := func(what string) { errs = append(errs, fmt.Errorf("pass %q: %s", p.Name, what)) }
 	if p.Name == "" || strings.ContainsAny(p.Name, "=,/ ") || p.Name == "pass" || p.Name == "index" || p.Name == "tensor" {
-		bad("a pass needs a name without separators, which is no field of a step")
+		bad("its name is empty, has separators, or is the name of a field of a step")
 	}
 	if p.Doc == "" || !strings.HasPrefix(p.Usage, p.Name) {
 		bad("lacks its documentation")
 	}
 	if p.NeedsHessians && !p.UsesHessians {
-		bad("needs Hessians and does not use them")
+		bad("needs Hessians but does not use them")
 	}
 	if p.Class != Lossy && (p.Joint || p.Chooser || p.Companion) {
 		bad("only a lossy pass chooses values")

@@ -74,7 +74,7 @@ func TestDamagedCompensateIsRefused(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	list := []damaged{{&plan.Step{Pass: "compensate"}, "has no data"}}
 	for _, damp := range []float64{0, -0.1, 1.5, math.NaN(), math.Inf(1)} {
-		list = append(list, damaged{&plan.Step{Pass: "compensate", Data: pass.Damping{Damp: damp}}, "its damping is not above 0 and up to 1"})
+		list = append(list, damaged{&plan.Step{Pass: "compensate", Data: pass.Damping{Damp: damp}}, "its damping must be above 0 and at most 1"})
 	}
 	wantRefused(t, m, testmodel.HessiansOf(t, m), "lm_head.weight", list)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // savesNothing is why no pass chooses an exact change of an index that quantised weights have.
-const savesNothing = "quantised weights have it, and orders, signs and powers of two of codes are predicted to save no energy (docs/quantised.md)"
+const savesNothing = "quantised weights share it, and other orders, signs and exponents of codes are predicted to save no energy (docs/quantised.md)"
 
 // givenStep is the step of a given order. It is an error if the codes of a quantised weight cannot follow it.
 func (m *Model) givenStep(ctx context.Context, ix *arch.Index, labels []int) (*plan.Step, error) {

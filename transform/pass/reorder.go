@@ -36,7 +36,7 @@ var Reorder = &Pass{
 		case args[0] == "given" && len(args) > 1, args[0] == "tour" && len(args) == 1:
 			return nil
 		case slices.Contains([]string{"greedy", "window", "sort", "tour"}, args[0]):
-			return fmt.Errorf("there is one way to order now, which saves as much as %s did: leave the argument out", strings.Join(args, "/"))
+			return fmt.Errorf("%s is no longer an argument, because the only order that is left saves as much: leave the argument out", strings.Join(args, "/"))
 		}
 		return fmt.Errorf("%q is not a way to order", args)
 	},

@@ -69,7 +69,7 @@ var Round = &Pass{
 			return roundCodes(c.Program.Source.Quantised, bits)
 		}
 		if bits.Zeroed < 0 || bits.Zeroed > f.MantBits {
-			return o, fmt.Errorf("bits to zero are not within 0 and %d", f.MantBits)
+			return o, fmt.Errorf("the number of bits to zero must be from 0 to %d", f.MantBits)
 		}
 		return roundOperation(f, bits), nil
 	},

@@ -134,7 +134,7 @@ func (m *Model) exactScales(ctx context.Context, chosen []*arch.Index, exps map[
 		}
 		for _, ix := range chosen {
 			if inexact[ix.Name] && anyNonzero(exps[ix.Name]) {
-				m.Note("scale: %s is not scaled: two scalings meet in one value that cannot take both", ix.Name)
+				m.Note("scale: %s is not scaled: together with another index it would scale a value beyond the type's range", ix.Name)
 				delete(exps, ix.Name)
 			}
 		}

@@ -195,7 +195,7 @@ func TestShiftIsRefused(t *testing.T) {
 	for want, s := range map[string]*plan.Step{
 		"is not part of a family":          {Tensor: "transformer.wte.weight", Data: pass.Shifted{Add: 1}},
 		"is no layer":                      {Tensor: "transformer.wpe.weight", Data: pass.Shifted{Add: 1}},
-		"a constant is not free":           {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1}},
+		"a constant would change the outputs":           {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1}},
 		"no LayerNorm of weight":           {Tensor: "transformer.h.0.attn.c_attn.weight", Data: pass.Shifted{Scale: "transformer.h.1.ln_1.weight"}},
 		"is not the bias of":               {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Bias: "transformer.h.0.ln_2.bias", Weight: "transformer.h.0.attn.c_attn.weight"}},
 		"only a norm's weights":            {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Fill: &one}},

@@ -210,7 +210,7 @@ func decodePlain(js []byte) (*Plan, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: something follows its end", ErrInvalid)
+		return nil, fmt.Errorf("%w: there is more text after its end", ErrInvalid)
 	}
 	if p.Version == 0 {
 		return nil, fmt.Errorf("%w: there is no plan_version", ErrInvalid)

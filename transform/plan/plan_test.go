@@ -48,8 +48,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"neither":       {strings.Replace(js, `"index":"residual",`, ``, 1), "reorder: names neither an index nor a tensor, or both"},
 		"both":          {strings.Replace(js, `"index":"residual",`, `"index":"residual","tensor":"a",`, 1), "reorder: names neither an index nor a tensor, or both"},
 		"null step":     {strings.Replace(js, `"steps": [`, `"steps": [null,`, 1), "step 0: is null"},
-		"two plans":     {js + js, "something follows its end"},
-		"two braces":    {js + "}", "something follows its end"},
+		"two plans":     {js + js, "there is more text after its end"},
+		"two braces":    {js + "}", "there is more text after its end"},
 	} {
 		if c.text == js {
 			t.Errorf("%s: the test changes nothing", name)

@@ -78,15 +78,15 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	case affine != "":
 		return bad("leave it out, or %s, which computes values one by one", affine)
 	case len(masks) > 1:
-		return bad("leave out one of %s, which make zeros that are to stay", strings.Join(masks, " and "))
+		return bad("leave out one of %s, whose zeros must stay", strings.Join(masks, " and "))
 	case len(choosers) > 1:
 		return bad("leave out all but one of %s, which choose its values", strings.Join(choosers, ", "))
 	case not != "":
 		return bad("%s; leave one of the two out", not)
 	case damped != "" && h == nil:
-		return nil, fmt.Errorf("%s weighs errors by the layer's inputs: %w", damped, ErrNoHessians)
+		return nil, fmt.Errorf("%s weights errors by the layer's inputs: %w", damped, ErrNoHessians)
 	case len(j.zeroInputs) > 0 && damped == "":
-		return bad("no pass hands on the errors of the inputs that %s zeroes", zeroing)
+		return bad("no pass compensates the errors of the inputs that %s zeroes", zeroing)
 	}
 	if j.isAlone = j.chosenAlone(p); j.isAlone && len(j.zeroOutputs) > 0 {
 		rows, _ := p.Row.Places(p.Rows, j.zeroOutputs) // checked when it was compiled

@@ -48,7 +48,7 @@ type Bits struct {
 // Begin implements [Chooser].
 func (b Bits) Begin(n, k int) (func(Column), error) {
 	if b.Zeroed < 0 || b.Zeroed > b.Format.Zeroable() {
-		return nil, fmt.Errorf("rounding: %d low bits of %s to be zeroed; 0 to %d can be",
+		return nil, fmt.Errorf("rounding: %d low bits of %s cannot be zeroed, only 0 to %d",
 			b.Zeroed, b.Format.DType, b.Format.Zeroable())
 	}
 	l := latticeOf(b.Format)

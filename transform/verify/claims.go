@@ -100,7 +100,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 		}
 	}
 	if c.needsRuntime() == p.DropIn && p.Request.Format == "" { // older versions called a new format drop-in
-		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say the opposite", p.DropIn)
+		return nil, fmt.Errorf("it says \"drop_in\": %v, but its steps say the opposite", p.DropIn)
 	}
 	return c, c.wholeFolds()
 }
@@ -423,7 +423,7 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		}
 	}
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite on one side only, or NaN with other bits", d.spread)
+		bad("%d values are NaN or infinite in only one of the models, or NaN with other bits", d.spread)
 	}
 	if c.plan == nil {
 		return nil

@@ -170,7 +170,7 @@ func (c *claims) compareCodes(ctx context.Context, t *Tensor, d *difference, wei
 		d.row(before, after)
 	}
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite on one side only", d.spread)
+		bad("%d values are NaN or infinite in only one of the models", d.spread)
 	}
 	for _, s := range c.steps[weight] {
 		if s.Codes == nil {
@@ -206,7 +206,7 @@ func (c *claims) holdSNR(t *Tensor, weight string) {
 	const tolerance = 0.01 // dB, because sums are in another order
 	anywhere := c.anywhere(weight)
 	if t.SNR != nil && t.Problem == "" && *t.SNR < leastSNR && !anywhere {
-		t.Problem = fmt.Sprintf("its output SNR is %.2f dB: its codes do not stand for the source's values", *t.SNR)
+		t.Problem = fmt.Sprintf("its output SNR is %.2f dB: its codes do not represent the source's values", *t.SNR)
 	}
 	snr, against := t.SNR, ""
 	if c.plan.Request.Reference != "" { // claims are against the reference

@@ -63,10 +63,10 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 	}
 	t.SNR, t.NonFinite, t.ZerosAdded = decibels(d.signal, d.noise), d.nonFinite, d.zerosAdded
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite on one side only", d.spread)
+		bad("%d values are NaN or infinite in only one of the models", d.spread)
 	}
 	if t.SNR != nil && *t.SNR < leastSNR {
-		bad("its output SNR is %.2f dB: its codes do not stand for the source's values", *t.SNR)
+		bad("its output SNR is %.2f dB: its codes do not represent the source's values", *t.SNR)
 	}
 	for _, s := range c.steps[a.Name] {
 		if s.Codes == nil {

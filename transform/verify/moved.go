@@ -31,7 +31,7 @@ func (im *image) undo(b *quant.Matrix, groups []int32) (*quant.Matrix, error) {
 			to, from := a.Place(place(im.row, n), place(im.col, k)), b.Place(n, k)
 			s := float32(math.Ldexp(float64(b.Scales[from]), -number(im.rowExp, n)-number(im.colExp, k)))
 			if known[to] && (a.Scales[to] != s || a.Zeros != nil && a.Zeros[to] != b.Zeros[from]) {
-				return nil, fmt.Errorf("scale %d of the source would have become several", to)
+				return nil, fmt.Errorf("scale %d of the source corresponds to several scales of the output", to)
 			}
 			if known[to], a.Scales[to] = true, s; a.Zeros != nil {
 				a.Zeros[to] = b.Zeros[from]

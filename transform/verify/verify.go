@@ -140,7 +140,7 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	default:
 		r.Plan, r.DropIn = man.Plan, man.Plan.DropIn && man.Plan.Request.Format == ""
 		if man.DropIn != man.Plan.DropIn {
-			r.problem("the manifest says \"drop_in\": %v, and its plan says the opposite", man.DropIn)
+			r.problem("the manifest says \"drop_in\": %v, but its plan says the opposite", man.DropIn)
 		}
 		if err := man.Plan.CheckModel(src); err != nil {
 			r.problem("%v", err)

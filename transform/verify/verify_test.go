@@ -109,7 +109,7 @@ func TestNaNIsCountedAndKept(t *testing.T) {
 		}
 	})
 	vouch(t, out)
-	wantProblem(t, report(t, src, out), "values are NaN or infinite on one side only")
+	wantProblem(t, report(t, src, out), "values are NaN or infinite in only one of the models")
 }
 
 func TestOneBitIsSeen(t *testing.T) {
@@ -292,7 +292,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		}},
 		{"version", "round=2", "manifest version 2", 0, func(m map[string]any) { m["manifest_version"] = 2 }},
 		{"no plan", "round=2", "invalid plan", 0, func(m map[string]any) { delete(m, "plan") }},
-		{"drop-in", "shift=4/epilogue", "and its steps say the opposite", 0, func(m map[string]any) { m["plan"].(map[string]any)["drop_in"] = true }},
+		{"drop-in", "shift=4/epilogue", "but its steps say the opposite", 0, func(m map[string]any) { m["plan"].(map[string]any)["drop_in"] = true }},
 		{"drop-in outside", "shift=4/epilogue", "drop_in", 0, func(m map[string]any) { m["drop_in"] = true }},
 		{"a fold without a family", "round=2", up + ": the claimed fold needs", 0, func(m map[string]any) {
 			for _, s := range steps(m, "round") {

@@ -92,7 +92,7 @@ func TestBrokenWholeLayersAreSeen(t *testing.T) {
 			{"sparsify=2:4,compensate", "by the manifest's steps it should be", zero, f.FromValue(0.5)},
 			{"round=5,compensate", "the plan zeroes 5 low bits", other, f.FromValue(1.0078125)},
 			{"grid=2,compensate", "is not a multiple of", other, f.FromValue(1.0 / 4096)},
-			{"trellis=0.1,compensate", "values are NaN or infinite on one side only", other, f.MaxFinite + 1},
+			{"trellis=0.1,compensate", "values are NaN or infinite in only one of the models", other, f.MaxFinite + 1},
 		} {
 			out := convertWith(t, src, c.passes)
 			wantOK(t, report(t, src, out))

@@ -33,8 +33,8 @@ func (a *Axis) Indices() []string {
 	return names
 }
 
-// Gather gives for every position after the permutations the source position that comes there;
-// perm(index)[i] is the source label that comes to place i. It is nil where every perm is nil.
+// Gather gives for every position of the result its source position. perm(index)[i] is the source label of place i. Gather is nil
+// where every perm is nil.
 func (a *Axis) Gather(perm func(index string) []int) []int {
 	if !a.reached(false, func(index string) bool { return perm(index) != nil }) {
 		return nil
@@ -46,8 +46,8 @@ func (a *Axis) Gather(perm func(index string) []int) []int {
 	return out
 }
 
-// Signs tells for every source position whether it is multiplied by -1; flip(index)[label] says
-// so of a label. It is nil where no flip reaches this axis.
+// Signs says for every source position whether it is multiplied by -1. flip(index)[label] is true for a label that is flipped.
+// Signs is nil where no flip reaches this axis.
 func (a *Axis) Signs(flip func(index string) []bool) []bool {
 	if !a.reached(true, func(index string) bool { return flip(index) != nil }) {
 		return nil
@@ -66,9 +66,8 @@ func (a *Axis) Signs(flip func(index string) []bool) []bool {
 	return out
 }
 
-// Exps gives for every source position the k of the 2^k that it is multiplied by;
-// exp(index)[label] is that of a label, which axes with "-" take negated. It is nil where no exp
-// reaches this axis.
+// Exps gives for every source position the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label; axes with
+// "-" negate it. Exps is nil where no exp reaches this axis.
 func (a *Axis) Exps(exp func(index string) []int) []int {
 	if !a.reached(true, func(index string) bool { return exp(index) != nil }) {
 		return nil

@@ -169,7 +169,7 @@ func (l *Layout) blockHiddenStates(why string) {
 	}
 }
 
-// Blocked are indices that stay as they are for one reason, or for like ones in several layers.
+// Blocked is a group of indices that do not change, for one reason or for the same reason in several layers.
 type Blocked struct {
 	Indices []string `json:"indices"`
 	Why     string   `json:"why"` // of the first of them

@@ -86,8 +86,7 @@ type Claim struct {
 	Bias string
 	// Quantised is the format of a weight that is stored as codes; empty for every other weight. Name is then that of the weight, and there may be no tensor of this name.
 	Quantised string
-	// Softmax: the outputs go into a softmax with nothing between, and the tensor serves nothing
-	// else, so that one vector may be added to every row.
+	// Softmax: the outputs go directly into a softmax, and no other layer uses the tensor. So one vector may be added to every row.
 	Softmax bool
 }
 
@@ -143,8 +142,8 @@ func (r *Role) UnmarshalText(b []byte) error {
 }
 
 // IsLinear reports whether a tensor is the weight of a linear layer. A quantised weight does not count, because
-// its tensors do not hold its values. A nil layout takes every matrix of numbers for one, unless its name hints
-// at an embedding; callers leave out what [quant.Description] holds.
+// its tensors do not hold its values. With a nil layout every matrix of numbers counts, unless its name suggests an embedding;
+// callers leave out the tensors that [quant.Description] holds.
 func (l *Layout) IsLinear(t weights.Info) bool {
 	if l != nil {
 		c := l.Claims[t.Name]

@@ -49,7 +49,7 @@ func holds(t *tensor, w *quant.Quantised) bool {
 	return slices.Equal(w.Shape[:i], want[:i]) && padding >= 0 && padding <= w.Padding
 }
 
-// IsLinearWeight reports whether a quantised weight is that of a linear layer. A nil layout goes by name and shape.
+// IsLinearWeight reports whether a quantised weight is that of a linear layer. With a nil layout, its name and shape decide.
 func (l *Layout) IsLinearWeight(w *quant.Quantised) bool {
 	if w == nil {
 		return false

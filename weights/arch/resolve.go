@@ -15,10 +15,10 @@ import (
 // config.json names a head.
 const embedderName = "modules.json"
 
-// Resolve finds out what every tensor of a model is, those of an adapter beside it included. A nil
-// family is the one that [Detect] finds. Where there is none, the error is [ErrUnknownFamily], and [ErrConfig]
-// where config.json cannot be read; every other error means that the model and its family contradict each other (see [Family.Resolve]), or that a
-// quantised checkpoint contradicts itself (see [quant.Describe]).
+// Resolve finds out what every tensor of a model is, including the tensors of an adapter beside it. With a nil family, [Detect]
+// chooses the family. Where there is none, the error is [ErrUnknownFamily], and [ErrConfig] where config.json cannot be read;
+// every other error means that the model and its family contradict each other (see [Family.Resolve]), or that a quantised
+// checkpoint contradicts itself (see [quant.Describe]).
 //
 // A quantised weight has a claim under the name that it has in an unquantised checkpoint, wherever its codes
 // lie. It blocks every index that it shares.
@@ -52,9 +52,8 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	return l, nil
 }
 
-// ResolveIfKnown is [Resolve] for callers that do not need the family. Where it is not known, the layout
-// is nil and so is the error. The methods [Layout.IsLinear], [Layout.Kind] and [Layout.OutAxis] of a nil
-// layout go by a tensor's name and shape.
+// ResolveIfKnown is [Resolve] for callers that do not need the family. Where it is not known, layout and error are nil. The
+// methods [Layout.IsLinear], [Layout.Kind] and [Layout.OutAxis] of a nil layout use a tensor's name and shape.
 func ResolveIfKnown(m *weights.Model, family *Family) (*Layout, error) {
 	l, err := Resolve(m, family)
 	if errors.Is(err, ErrUnknownFamily) {

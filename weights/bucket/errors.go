@@ -63,8 +63,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Is reports whether the error is that of an object or bucket that is not there, of one that exists, or one after which the same
-// request may succeed ([weights.ErrUnreachable]).
+// Is makes errors.Is report fs.ErrNotExist for a missing object or bucket, fs.ErrExist for one that exists already, and
+// [weights.ErrUnreachable] if the same request may succeed later.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case weights.ErrUnreachable:

@@ -5,8 +5,8 @@
 // from where Amazon's tools look for them: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared files, or the machine's role;
 // AWS_REGION; AWS_ENDPOINT_URL for other stores. gs:// takes an HMAC key in the same variables.
 //
-// A request that fails for now (a cut connection, 503 SlowDown) is repeated with growing pauses, for about half a minute. Every
-// part of an upload carries a checksum, and an object appears whole or not at all.
+// A request with a temporary error (a cut connection, 503 SlowDown) is repeated with growing pauses, for about half a minute.
+// Every part of an upload carries a checksum, and an object appears whole or not at all.
 package bucket
 
 import (
@@ -56,7 +56,7 @@ func Open(place string) (*Folder, error) {
 	case "gs":
 		endpoint = "https://storage.googleapis.com"
 	case "az", "abfs", "abfss", "wasb", "wasbs":
-		return nil, wrong("Azure's protocol is not spoken here: put a gateway with S3's protocol in front of it, such as versitygw, and give s3:// (docs/stores.md)")
+		return nil, wrong("Azure's protocol is not supported: put a gateway with S3's protocol in front of it, such as versitygw, and give s3:// (docs/stores.md)")
 	default:
 		return nil, wrong("there is no store %s://: give a path, s3://bucket/folder or gs://bucket/folder", u.Scheme)
 	}
@@ -113,7 +113,7 @@ func (f *Folder) URL() string {
 	return strings.TrimRight(u.String(), "/")
 }
 
-// Parent is the folder above, and the last name of this folder's prefix.
+// Parent returns the folder above, and the last name of this folder's path.
 func (f *Folder) Parent() (*Folder, string) {
 	g := *f
 	key := strings.TrimSuffix(f.prefix, "/")

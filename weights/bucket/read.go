@@ -65,8 +65,8 @@ func ended[T any](ctx context.Context, call func() (T, error)) (T, error) {
 
 func version(etag string) string { return strings.Trim(etag, `"`) }
 
-// ReadAt fills p from byte at of an object on. A connection that is cut is continued at the byte where it ended. If the object has
-// another version by now, that is an error.
+// ReadAt fills p with an object's bytes from byte at on. After a cut connection it continues at the byte where the data ended. It
+// is an error if the object has another version by now.
 func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64) error {
 	if len(p) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 	})
 }
 
-// Stat returns an object. Its absence is fs.ErrNotExist.
+// Stat returns an object's path, size and version. A missing object is fs.ErrNotExist.
 func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err error) {
 	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
 		info, err := f.core.StatObject(ctx, f.bucket, f.key(name), minio.StatObjectOptions{})
@@ -112,7 +112,7 @@ func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err e
 	return o, err
 }
 
-// Read returns an object of at most most bytes. Its absence is fs.ErrNotExist.
+// Read returns the bytes of an object, of which there may be at most most. A missing object is fs.ErrNotExist.
 func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte, err error) {
 	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
 		body, info, _, err := f.core.GetObject(ctx, f.bucket, f.key(name), minio.GetObjectOptions{})

@@ -43,7 +43,8 @@ type upload struct {
 	err   error // first one of a part
 }
 
-// Create begins an object of n bytes. It holds at most four parts of it in memory: 32 MiB, more for objects above 80 GB.
+// Create begins to write an object of n bytes. At most four parts of the object are in memory: 32 MiB, more for objects above 80
+// GB.
 func (f *Folder) Create(ctx context.Context, name string, n int64) weights.Output {
 	ctx, end := context.WithCancel(ctx)
 	u := &upload{ctx: ctx, end: end, f: f, name: name, nonce: rand.Text(), want: n, size: max(leastPart, (n/mostParts>>20+1)<<20), free: make(chan []byte, partsAtOnce+1)}
@@ -78,7 +79,7 @@ func (u *upload) Write(p []byte) (int, error) {
 // next takes an empty buffer.
 func (u *upload) next() error {
 	if u.wrote >= u.want {
-		return fmt.Errorf("%s: more than %d bytes are written", u.f.path(u.name), u.want)
+		return fmt.Errorf("%s: more than the announced %d bytes are written", u.f.path(u.name), u.want)
 	}
 	select {
 	case u.part = <-u.free:
@@ -167,7 +168,7 @@ func (u *upload) sendPart(data []byte, number int) (minio.CompletePart, error) {
 func (u *upload) Close() error {
 	if u.wrote != u.want {
 		u.Abort()
-		return fmt.Errorf("%s: %d bytes are written where %d are promised", u.f.path(u.name), u.wrote, u.want)
+		return fmt.Errorf("%s: %d bytes are written, but %d were announced", u.f.path(u.name), u.wrote, u.want)
 	}
 	if u.want <= u.size {
 		defer u.end()

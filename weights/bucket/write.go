@@ -32,7 +32,7 @@ func (f *Folder) put(ctx context.Context, name string, data []byte, options mini
 	})
 }
 
-// Remove removes an object. One that is not there is no error.
+// Remove removes an object. A missing object is no error.
 func (f *Folder) Remove(ctx context.Context, name string) error {
 	return f.retry(ctx, removing, name, func(ctx context.Context) error {
 		return f.core.RemoveObject(ctx, f.bucket, f.key(name), minio.RemoveObjectOptions{})

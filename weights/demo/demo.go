@@ -22,8 +22,7 @@ func FS() fs.FS {
 	return model
 }
 
-// Write copies the model's folder to dir, which must not exist while its parent must. After an
-// error nothing is left of dir.
+// Write copies the model's folder to dir. The folder must not exist, but its parent must. After an error nothing is left of dir.
 func Write(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return fmt.Errorf("demo model: %w", err)

@@ -15,8 +15,8 @@ import (
 // tensors. No weights are read. An adapter beside the model is left out.
 //
 // Tensors of a layout that this package does not know are described as far as possible: the format is then
-// unknown, and the shape is nil. The error names the tensor with its file, and the field of the config, where
-// the two contradict each other, where a weight lacks its scales, and where shapes or types do not fit.
+// unknown, and the shape is nil. It is an error if config and tensors contradict each other, if a weight lacks its scales, or if
+// shapes or types do not fit. The error names the tensor, its file, and the field of the config.
 func Describe(m *weights.Model) (*Description, error) {
 	if m == nil {
 		return nil, weights.ErrNoModel

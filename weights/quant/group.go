@@ -81,7 +81,7 @@ func logicalParts(d *Description) map[string]Place {
 // place in [weights.Model.Files].
 func (s *Set) Tensors(shard int) []Place { return s.tensors[shard] }
 
-// Weight finds a weight by its name, one of the adapter's behind the model's.
+// Weight finds a weight by its name, first among the model's and then among the adapter's.
 func (s *Set) Weight(name string) (*Weight, bool) {
 	w, ok := s.named[name]
 	return w, ok

@@ -90,10 +90,9 @@ func (w *Weight) Info() weights.Info {
 func (w *Weight) RowBytes() int { return w.Cols * w.DType.Bits() / 8 }
 
 // ReadRows returns the n rows from first on, as little-endian elements of DType. Where the values lie
-// in the file as they are, the result is the mapped file itself: read only, and no buf for a later
-// call. Otherwise it is buf, or new memory where buf is too small; buf may be nil. Many
-// rows at a time are faster than one where codes must be unpacked. It does not check scales, zero points and groups: see
-// [Quantised.Check].
+// in the file as they are, the result is the mapped file itself, which is read-only and must not be given as buf later. Otherwise
+// it is buf, or new memory where buf is too small; buf may be nil. Many rows at a time are faster than one where codes must be
+// unpacked. It does not check scales, zero points and groups: see [Quantised.Check].
 func (w *Weight) ReadRows(buf []byte, first, n int) []byte {
 	size := w.RowBytes()
 	if w.Quantised != nil {

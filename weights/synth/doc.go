@@ -5,7 +5,7 @@
 //
 //   - every output channel has a factor of its own, log-normal with 0.3 in the logarithm,
 //   - every input channel too, with 0.15,
-//   - and one input channel in 256 (at least one) stands out 4 to 12 times.
+//   - and one input channel in 256 (at least one) is 4 to 12 times as large.
 //
 // A convolution's kernel counts as a matrix of outputs × everything else. Embeddings are all tables that
 // are looked up or added by position: tokens, positions, token types, the class token of a vision model.

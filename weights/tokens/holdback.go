@@ -7,12 +7,12 @@ const (
 	fewestToHold = 4 // sequences
 )
 
-// HoldBack parts calibration tokens: values are fitted to those of fit, and those of held tell how much
-// the fitted values lose. The last quarter is held back, because neighbouring sequences may come from
-// one text, which would tell too little about others. Fewer than four sequences are an error.
+// HoldBack splits calibration tokens in two. Values are fitted to the tokens of fit; those of held measure the loss of the fitted
+// values on other tokens. The last quarter is held back and not every fourth sequence, because neighbouring sequences may come
+// from one text. Fewer than four sequences are an error.
 func (s Set) HoldBack() (fit, held Set, err error) {
 	if s.N < fewestToHold {
-		return fit, held, fmt.Errorf("%s: part %s: %d sequence%s of %d tokens: too few to choose by; give at least %d sequences, and some 32 000 tokens for a budget of 0.1 %%",
+		return fit, held, fmt.Errorf("%s: part %s: %d sequence%s of %d tokens: too few for a search; give at least %d sequences, and some 32 000 tokens for a budget of 0.1 %%",
 			s.File, s.Purpose, s.N, plural[s.N != 1], s.T, fewestToHold)
 	}
 	n := s.N - (s.N+heldShare-1)/heldShare
