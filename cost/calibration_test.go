@@ -152,7 +152,7 @@ func TestUnknownTypes(t *testing.T) {
 	}
 	_, x := drawn(t, "zeros", weights.F32, 64, 64, 1)
 	for _, p := range []Product{{M: 64, N: 64, K: 64}, {Type: arith.TF32, M: 64, N: 64, K: 64}, {Type: arith.TF32, M: 64, N: 64, K: 64, Cold: true}} {
-		if _, err := c.Predict(t.Context(), p, x, x); err == nil || !strings.Contains(err.Error(), "only bf16") {
+		if _, err := c.Predict(t.Context(), p, x, x); err == nil || !strings.Contains(err.Error(), "only of bf16") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// ApplyOptions are what a plan is applied with.
+// ApplyOptions are the options of [Apply].
 type ApplyOptions struct {
 	Table    Table            // of the plan's passes; default: Passes
 	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
@@ -184,22 +184,22 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 	return apply.CheckOut(m, out, resume, nil)
 }
 
-// Unfinished returns the plan of the conversion to out that was interrupted; nil where there is none, or none that
-// got as far as a plan.
+// Unfinished returns the plan of an interrupted conversion to out; nil if there is none, or if it was interrupted before it had a
+// plan.
 func Unfinished(out string) (*plan.Plan, error) { return apply.Unfinished(out) }
 
-// VerifyOptions are what a result is verified with.
+// VerifyOptions are the options of [Verify].
 type VerifyOptions struct {
-	Table  Table        // whose checks hold the plan's steps; default: Passes
+	Table  Table        // whose checks test the plan's steps; default: Passes
 	Family *arch.Family // nil: the catalogue's, by config.json
-	// Reference is the model that codes were chosen to be near. Default: what the plan claims of such a model is not checked.
+	// Reference is the model that codes were chosen to be near. Default: claims about such a model are not checked.
 	Reference *weights.Model
 	Workers   int         // goroutines; default: all processors
 	Progress  func(Event) // nil: none; called from several goroutines
 }
 
-// Verify compares a converted model with its source, trusting nothing that made it; see package verify. The error is
-// about reading; what is found to be wrong is in the report.
+// Verify compares a converted model with its source, without the code that converted it; see package verify. The report says what
+// is wrong with the result. The error is only about reading.
 func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*verify.Report, error) {
 	if o.Table == nil {
 		o.Table = Passes
@@ -207,8 +207,7 @@ func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*ver
 	return verify.Models(ctx, src, out, verify.Options{Family: o.Family, Checks: o.Table.checks(), Reference: o.Reference, Workers: o.Workers, Progress: o.Progress})
 }
 
-// ReadPlan reads a plan from a file, or the one that a manifest holds, and checks that its steps are of a table's
-// passes.
+// ReadPlan reads a plan from a plan file or a manifest, and checks that its steps belong to passes of the table.
 func (t Table) ReadPlan(path string) (*plan.Plan, error) {
 	js, err := bounded.ReadFile(path, bounded.Plan)
 	if err != nil {
@@ -217,7 +216,7 @@ func (t Table) ReadPlan(path string) (*plan.Plan, error) {
 	return t.DecodePlan(path, js)
 }
 
-// DecodePlan is [Table.ReadPlan] for the bytes of a file. Its path or URL tells a manifest by its name.
+// DecodePlan is [Table.ReadPlan] for the bytes of a file. The file name in the path or URL decides whether it is a manifest.
 func (t Table) DecodePlan(path string, js []byte) (p *plan.Plan, err error) {
 	if filepath.Base(path) == plan.ManifestName {
 		var man *plan.Manifest

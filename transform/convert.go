@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ConvertOptions are what a model is converted with.
+// ConvertOptions are the options of [Convert].
 type ConvertOptions struct {
 	Options            // of the plan
 	Given   *plan.Plan // carried out instead of making one; nil: make one
@@ -23,7 +23,7 @@ type ConvertOptions struct {
 	Version string      // of the program, needed with Store
 }
 
-// Conversion is what Convert did.
+// Conversion is the result of [Convert].
 type Conversion struct {
 	Plan     *plan.Plan
 	Manifest *plan.Manifest // nil where the folder could not be written
@@ -39,8 +39,8 @@ func (c *Conversion) WithinBudget() bool {
 }
 
 // Convert plans, writes the folder out and, where there are tokens, compares the result with the source before the folder gets its
-// name, so that the model card says the loss. Work that these steps share is done once. If a step fails, Convert returns the error and the results of the steps
-// before it, or nil if there is no plan.
+// name, so that the model card has the loss. Work that these steps share is done once. If a step fails, Convert returns the error
+// and the results of the steps before it, or nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
 	format, err := formatOf(o.Given, o.Format)
 	if err != nil {

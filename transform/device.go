@@ -20,7 +20,8 @@ import (
 type Device interface {
 	// Name says what the last digits of its results depend on, such as the kind of card and the version of its library.
 	Name() string
-	// Calibrate gives a model for sequences of at most longest tokens. The scorer is of models like it.
+	// Calibrate returns a model that computes calibration statistics, for sequences of at most longest tokens. The scorer fits
+	// models of the same architecture.
 	Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated
 	// Rounder returns the device that rounds layers; nil: the CPU does.
 	Rounder(ctx context.Context) (rounding.Device, error)

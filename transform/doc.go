@@ -4,7 +4,7 @@
 // [Plan] decides and writes nothing; [Apply] carries a plan out; [Verify] checks a result without using the code
 // that made it.
 //
-// # The way of a weight
+// # Plan and apply
 //
 // A plan is data (package plan). [Plan] reads a model and decides everything; Apply streams the model through the
 // plan into a new folder, and decides nothing. The same plan over the same model gives the same bytes on any
@@ -13,15 +13,13 @@
 // # Passes
 //
 // [Passes] lists the module's passes in the order in which they act on a weight, each with its check in package
-// verify. [Table.Validate] holds a table against the constraints between passes. A pass is a value
-// ([pass.Pass]); a caller's own pass is appended to a clone of the table (see the example). Its class is exact
-// (function and mantissas are kept), compensated (the function is kept in real arithmetic, stored values round) or
-// lossy (it spends the budget).
+// verify. [Table.Validate] checks a table against the constraints between passes. A pass is a value ([pass.Pass]); a caller's own
+// pass is appended to a clone of the table (see the example). Its class is exact (function and mantissas are kept), compensated
+// (the function is kept in real arithmetic, stored values round) or lossy (it spends the budget).
 //
 // Exact passes act on an index that several weights share (the neurons of a layer, the heads, the residual stream;
-// see package arch), never on one weight alone. What they do to one index is a [program.Symmetry], in the source's
-// labels, so their steps may stand in a plan in any order. The other passes act on one weight, after the
-// symmetries of its axes.
+// see package arch), never on one weight alone. Their effect on one index is a [program.Symmetry] in the source's labels, so
+// their steps may have any order in a plan. The other passes act on one weight, after the symmetries of its axes.
 //
 // # Budget
 //
@@ -33,8 +31,8 @@
 // # Adapters
 //
 // A LoRA adapter beside the base takes part in the symmetries. It is written like a shard. The other passes act on
-// the base alone, and shift leaves out what an adapter changes. An adapter that is not understood is an error for
-// exact and compensated passes, and copied by all others.
+// the base alone, and shift leaves out what an adapter changes. For an adapter that cannot be converted, exact and compensated
+// passes return an error; all others copy it.
 //
 // # Values
 //

@@ -17,16 +17,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// Event tells how far a stage of the work is; a Total of 0 is not known.
+// Event reports the progress of a stage. A Total of 0 means that the amount of work is not known.
 type Event = progress.Event
 
-// Options are what a plan is made with.
+// Options are the options of [Plan].
 type Options struct {
 	Passes []pass.Choice // in the table's order, as Table.Parse returns them
 	Table  Table         // that Passes are of; default: Passes of this package
-	Budget pass.Budget   // default: none, the passes' arguments say all
-	// Reference is the unquantised model that a quantised one was made from: codes are then chosen to be near its weights, and
-	// output SNRs are against it; nil: against what the model's own codes stand for.
+	Budget pass.Budget   // default: none; the passes' arguments decide
+	// Reference is the unquantised original of a quantised model. Codes are then chosen near its weights, and output SNRs are
+	// relative to it. Default: the values of the model's own codes.
 	Reference *weights.Model
 	// Format is a quantised layout that the model is to be stored in: its codes are near the source's values. The zero value keeps
 	// the source's layout. Only passes for codes go with it.
@@ -38,18 +38,18 @@ type Options struct {
 	// TrustFamily says that a model with code of its own (auto_map in config.json) computes its family's function. Exact and
 	// compensated passes need that.
 	TrustFamily bool
-	// Tokens weigh errors and tell what models lose; needed with a budget of loss; nil: not known, errors of
-	// all inputs count alike.
+	// Tokens give the calibration statistics that weight errors, and measure losses; a budget of loss needs them. Default: none;
+	// errors of all inputs have equal weight.
 	Tokens *Tokens
-	// Search sets how long a budget of loss is searched for. Evaluator and Record are for callers without Tokens,
-	// which have their own.
+	// Search limits the time of the search for a budget of loss. Evaluator and Record are for callers without Tokens, which bring
+	// both.
 	Search search.Options
 	// Better is called with every plan that is better than those before; may be nil.
 	Better   func(*plan.Plan) error
 	Workload cost.Workload    // default: prefill
 	Role     cost.Role        // default: stationary
 	Seed     uint64           // recorded for passes that draw; default 0
-	Cost     pass.Cost        // required; a *cost.Calibration, say
+	Cost     pass.Cost        // required, such as a *cost.Calibration
 	Hessians program.Hessians // calibration statistics; nil: those of Tokens
 	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
 	Workers  int              // goroutines; default: all processors

@@ -16,9 +16,9 @@ import (
 // Row is a pass in a [Table].
 type Row struct {
 	Pass *pass.Pass
-	// Check holds the pass's steps against a result. It shares no code with the pass.
+	// Check tests a result against the pass's steps. It shares no code with the pass.
 	Check *verify.Check
-	// Reason says why the pass stands where it stands.
+	// Reason says why the pass has this place in the table.
 	Reason string
 }
 
@@ -148,9 +148,8 @@ func (t Table) Describe(s *plan.Step) string {
 	return s.Pass
 }
 
-// Moves reports whether a plan's result is no longer what adapters were trained for: weights have other places,
-// signs or scales, or a norm is folded into them. Such adapters fit where they lay beside the source and were
-// converted along.
+// Moves reports whether adapters that were trained for the source do not fit a plan's result: weights have other places, signs or
+// scales, or a norm is folded into them. An adapter beside the source is converted with it, and fits.
 func (t Table) Moves(p *plan.Plan) bool {
 	return p != nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		p, ok := t.Lookup(s.Pass)
@@ -233,7 +232,7 @@ func (t Table) unknown(name string) error {
 	return fmt.Errorf("there is no pass %q%s; the passes are %s", name, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
-// UsesHessians reports whether what passes do depends on the layers' calibration statistics, if they are known.
+// UsesHessians reports whether the result of passes depends on the layers' calibration statistics, if they are known.
 func UsesHessians(passes []pass.Choice) bool {
 	return slices.ContainsFunc(passes, func(c pass.Choice) bool { return c.Pass.UsesHessians })
 }

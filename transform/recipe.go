@@ -29,11 +29,10 @@ type Recipe struct {
 	// OnCodes are passes that come before Passes and WithTokens in quantised models whose codes they can change; see
 	// [Recipe.For]. Empty: none.
 	OnCodes string `json:"on_codes,omitempty"`
-	// MinSNR is the lowest output signal-to-noise ratio in decibels; nil: nothing may be lost, or
-	// the passes' arguments say all.
+	// MinSNR is the lowest output signal-to-noise ratio in decibels; nil: nothing may be lost, or the passes' arguments decide.
 	MinSNR *float64 `json:"min_snr_db,omitempty"`
-	// WithTokens are the passes, and MaxLoss the share by which perplexity may rise, where there are
-	// tokens to judge by; empty and nil: tokens change nothing.
+	// WithTokens are the passes if tokens are given, and MaxLoss is the share by which perplexity may then rise. Empty and nil:
+	// tokens change nothing.
 	WithTokens string   `json:"with_tokens,omitempty"`
 	MaxLoss    *float64 `json:"max_loss,omitempty"`
 	// Selection names weights that every pass leaves alone.
@@ -62,8 +61,7 @@ const onCodes = ". In quantised models the recipe also runs scales"
 // searched are the passes that the search for a budget of loss chooses among.
 const searched = "trellis,compensate"
 
-// Recipes are the built-in ones. Their budgets are set so that on the reference model llama-17m
-// they stand on the safe side of the perplexities named.
+// Recipes are the built-in recipes. Their budgets are set so that the perplexity of llama-17m rises by less than they state.
 var Recipes = []Recipe{
 	{
 		Name:   "exact",
@@ -112,7 +110,7 @@ func LowSNR(source *float64) float64 {
 	return coarsest
 }
 
-// DefaultRecipe is what a conversion does when nothing is asked for.
+// DefaultRecipe is the recipe of a conversion without options.
 const DefaultRecipe = "near-lossless"
 
 // FindRecipe returns a built-in recipe by name, or reads one from a file in YAML or JSON; docs/recipes.md describes both. The file

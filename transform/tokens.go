@@ -25,13 +25,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Tokens are what a conversion knows of a model's accuracy: calibration tokens by which errors are weighed and plans
-// are chosen, and evaluation tokens by which a result is compared with the source. They are of one model.
+// Tokens measure the accuracy of one model: calibration tokens weight errors and choose plans, and evaluation tokens compare a
+// result with the source.
 type Tokens struct {
 	// Dir keeps calibration statistics, what a search finds, and the best plan so far. A later call with the
 	// same model, tokens and Dir goes on from there. Required where a plan is made or applied with the tokens.
 	Dir string
-	// Keep is true where what Dir has stays for later calls; otherwise Remove is called in the end.
+	// Keep is true if the contents of Dir stay for later calls; otherwise Remove is called in the end.
 	Keep bool
 	// Shared says that several processes use Dir at a time, as the parts of a search do. Statistics and measurements of another
 	// model, other tokens, options or devices in Dir are then an error, and are not replaced.
@@ -126,7 +126,7 @@ func sum(data []byte) []byte {
 // them.
 func (t *Tokens) Key() string { return deviceKey(t.key, t.Device) }
 
-// Effort is what spending a budget of loss takes.
+// Effort is the work of a search for a budget of loss.
 type Effort struct {
 	Layers     int   // linear layers
 	Fit, Held  int   // calibration tokens: to fit to, and held out for trials of the whole model
@@ -134,7 +134,7 @@ type Effort struct {
 	Statistics int64 // bytes of the calibration statistics in Dir, about
 }
 
-// Effort says what spending a budget of loss with these tokens takes, if nothing of it is in Dir yet.
+// Effort returns the work of a search for a budget of loss with these tokens, if Dir has no results yet.
 func (t *Tokens) Effort() Effort {
 	few := divergence.FewSequences(t.held.Sequences)
 	return Effort{Layers: len(t.scorer.Decoder.Layers()), Fit: t.fit.N * t.fit.T, Held: t.held.N * t.held.T, Few: few * t.held.T,

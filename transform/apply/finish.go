@@ -39,7 +39,7 @@ func (e *PartsError) Error() string {
 	return b.String()
 }
 
-// Is reports whether the parts may only have to be awaited.
+// Is makes errors.Is report [ErrTemporary] if the parts may only need more time.
 func (e *PartsError) Is(target error) bool { return target == ErrTemporary && e.again }
 
 // ranges writes sorted numbers as 1, 3-5.

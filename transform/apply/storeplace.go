@@ -33,7 +33,7 @@ type Store interface {
 	WriteNew(ctx context.Context, name string, data []byte) error
 	// Create begins an object of n bytes.
 	Create(ctx context.Context, name string, n int64) weights.Output
-	// Remove removes an object. One that is not there is no error.
+	// Remove removes an object. A missing object is no error.
 	Remove(ctx context.Context, name string) error
 }
 

@@ -75,7 +75,7 @@ func (c *Placement) Lay(path []int) []int {
 	return order
 }
 
-// Pick reads the path of an order.
+// Pick returns the path of an order: the inverse of Lay.
 func (c *Placement) Pick(order []int) []int {
 	path := make([]int, len(order))
 	for i, place := range c.places {

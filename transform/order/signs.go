@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Toggles are the weighted bits that toggle along a path, place by place of it.
+// Toggles are the weighted bits that toggle along a path, by place of the path.
 type Toggles [][]toggle
 
 // toggle is one link to another place of the path: weighted bits with the signs of both labels as they are, or
@@ -16,7 +16,7 @@ type toggle struct {
 	alike, opposed float64
 }
 
-// Toggles of every place of the path to places before it.
+// Toggles returns the toggles of every place of the path relative to earlier places.
 func (s *Sketch) Toggles(ctx context.Context, c *Placement, path []int, workers int) (Toggles, error) {
 	all := make(Toggles, len(path))
 	const task = 256
@@ -36,7 +36,7 @@ func (s *Sketch) Toggles(ctx context.Context, c *Placement, path []int, workers 
 	})
 }
 
-// Sum of all, with the places of the path that are flipped.
+// Sum returns the sum over all places of the path if some of them are flipped.
 func (c Toggles) Sum(flipped []bool) (sum float64) {
 	for i, list := range c {
 		for _, x := range list {

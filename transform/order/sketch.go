@@ -9,8 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// Sketch holds bits of every label of an index, packed, so that the bits that toggle where one label
-// lagss another are a popcount away.
+// Sketch holds packed bits of every label of an index. The toggles between two labels are then a popcount.
 type Sketch struct {
 	labels, words int
 	head, tail    []uint64 // label × words; the same memory where labels are no blocks
@@ -28,14 +27,14 @@ type sketchPart struct {
 	signs           bool
 }
 
-// separation is the bits that toggle where one label lagss another, in one group: with signs as they are
+// separation is the bits that toggle where one label lags another, in one group: with signs as they are
 // relative to each other, and with one of them turned.
 type separation struct{ alike, opposed float64 }
 
-// SketchOptions are what a sketch holds.
+// SketchOptions select the bits that a sketch holds.
 type SketchOptions struct {
 	Labels, MaxBytes int
-	// Signs keeps signs apart where they may be given; OnlySigns leaves everything else out.
+	// Signs stores the signs of labels that may be flipped separately; OnlySigns stores nothing else.
 	Signs, OnlySigns bool
 	Workers          int
 }
@@ -142,7 +141,7 @@ func sameLags(a, b []cost.Lag) bool {
 	})
 }
 
-// between adds up, group by group, what toggles where label b lagss label a.
+// between adds up, group by group, what toggles where label b lags label a.
 func (s *Sketch) between(a, b int, sum []separation) {
 	clear(sum)
 	for _, p := range s.parts {
@@ -171,5 +170,5 @@ func (s *Sketch) between(a, b int, sum []separation) {
 	}
 }
 
-// Placement of a path of the sketch's labels.
+// Placement returns the placement of a path of the sketch's labels.
 func (s *Sketch) Placement() *Placement { return newPlacement(s.labels, s.groups, s.heavy) }

@@ -13,9 +13,9 @@ const (
 	wholeLabels = 2048 // that are not worth cutting into blocks
 )
 
-// Order returns the labels in an order that toggles fewer bits: a walk to the nearest label that is left, improved
-// by 2-opt (Croes 1958). More than 2048 labels are ordered in blocks of 1024 neighbours. Where signs are chosen
-// afterwards, an order that counts on them is tried, too. It is nil where the source's order toggles no more.
+// Order returns the labels in an order that toggles fewer bits: a nearest-neighbour path, improved by 2-opt (Croes 1958). More
+// than 2048 labels are ordered in blocks of 1024 neighbours. If signs are chosen afterwards, an order for the better signs is
+// tried too. Order returns nil if the source's order toggles no more bits.
 func (s *Sketch) Order(ctx context.Context, signs bool, workers int) ([]int, error) {
 	place := s.Placement()
 	if !place.linked() {

@@ -5,7 +5,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Use is one matrix along an axis of which the labels of an index run.
+// Use is a matrix with the labels of an index along one of its axes.
 type Use struct {
 	Format     weights.Format
 	Rows, Cols int
@@ -13,8 +13,8 @@ type Use struct {
 	Axis int
 	// Positions of each label on the axis; several where a label is a block, such as the rows of a head.
 	Positions [][]int
-	// Dir is by position: 2^1 on the index multiplies by 2^Dir. A position of 0 takes no sign either. nil:
-	// no position does.
+	// Dir has an element for each position: a factor of 2 on its label multiplies it by 2^Dir. A position with Dir 0 takes no signs.
+	// nil: 0 everywhere.
 	Dir []int
 	// Lags are the distances on the axis at which differing bits cost energy.
 	Lags []cost.Lag
@@ -110,8 +110,8 @@ func (u *Use) borders() (heads, tails [][]int) {
 	return heads, tails
 }
 
-// Along returns the lags of an axis as they are for labels at the given positions. Labels that are blocks meet
-// at their borders alone. Others begin at the first label's place of a run.
+// Along returns the lags of an axis for labels at the given positions. Labels that are blocks of positions follow one another at
+// their borders only. For other labels, runs begin at the position of the first label.
 func Along(lags []cost.Lag, positions [][]int) []cost.Lag {
 	if areBlocks(positions) {
 		return blockLags(lags)

@@ -23,7 +23,7 @@ const (
 	codesDamp   = 1e-2 // of quantised weights
 )
 
-// Compensate hands rounding errors on to columns that are not yet rounded, as GPTQ does.
+// Compensate lets columns that are not yet rounded absorb rounding errors, as in GPTQ.
 var Compensate = &Pass{
 	Name: "compensate", Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, Joint: true, ByRow: true,
 	Usage: "compensate[=DAMP]",

@@ -17,7 +17,7 @@ type Steps struct {
 	// Exponents of the steps: output n of the result holds multiples of 2^Exponents[n]. Absent for a weight that is stored
 	// as codes.
 	Exponents []int `json:"exponents,omitempty"`
-	// S is what the steps were chosen by: near σ/S. Of codes it is the rule: σ is that of the codes under each scale.
+	// S says that steps are near σ/S. For codes, σ is the root mean square of the codes under each scale.
 	S float64 `json:"s,omitempty"`
 }
 

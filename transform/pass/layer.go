@@ -15,8 +15,7 @@ import (
 
 // Cost predicts the energy of products. It is called from several goroutines. [cost.Calibration] is one.
 type Cost interface {
-	// Energy of a product, from a sample of its weights, relative to random data of the same scale. It keeps
-	// nothing of the sample.
+	// Energy of a product, from a sample of its weights, relative to random data of the same scale. It does not keep the sample.
 	Energy(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
 	// Lags are the distances along an axis of stored weights at which differing bits cost energy.
 	Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error)
@@ -31,12 +30,12 @@ type Context struct {
 	Hessians program.Hessians // nil where no tokens are known
 	Choices  []Choice         // that the plan was asked for, in the table's order
 	Workers  int
-	// SampleFrom is the number of weights from which on some rows stand for a layer when candidates are compared; 0:
-	// all rows count.
+	// SampleFrom is a number of weights: candidates for a layer with at least as many are compared on a sample of its rows; 0: on
+	// all rows.
 	SampleFrom int
 }
 
-// Layer is one linear layer for which the lossy passes choose. It is one goroutine's.
+// Layer is one linear layer for which the lossy passes choose. Only one goroutine may use it.
 type Layer struct {
 	*Context
 	Weight *quant.Weight
@@ -111,16 +110,16 @@ func (l *Layer) Programs(ctx context.Context, combinations [][]*plan.Step) ([]*p
 	return list, nil
 }
 
-// Decided keeps a program of the layer for whoever carries the plan out.
+// Decided keeps a program of the layer, for applying the plan.
 func (l *Layer) Decided(p *program.Program) { l.compiler.Keep(p) }
 
-// EachValues hands out the layer's values in blocks of rows, before anything lossy.
+// EachValues calls fn with the layer's values before the lossy passes, in blocks of rows.
 func (l *Layer) EachValues(ctx context.Context, fn func(b program.Block, values []float32)) error {
 	return l.base.EachValues(ctx, 0, l.base.Rows, fn)
 }
 
-// OutputRMS is the root mean square of each output's weights in the result's order, before anything lossy.
-// Values that are not finite do not count.
+// OutputRMS is the root mean square of each output's weights in the result's order, before the lossy passes. Values that are not
+// finite do not count.
 func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
 	if l.rms != nil {
 		return l.rms, nil
@@ -189,12 +188,12 @@ func (l *Layer) Fitted(ctx context.Context) (*program.Layer, error) {
 	return l.loaded(&l.fitted, func() (*program.Layer, error) { return l.base.FittedOf(ctx, l.bands, l.Hessians, 1) })
 }
 
-// Held is the layer with the Hessian of held-out tokens, which tells what values lose.
+// Held is the layer with the Hessian of held-out tokens, which measures the loss of values.
 func (l *Layer) Held(ctx context.Context) (*program.Layer, error) {
 	return l.loaded(&l.held, func() (*program.Layer, error) { return l.base.HeldOf(ctx, l.bands, l.Hessians, 1) })
 }
 
-// Keep loads the layer's matrices once for many tries, until the returned function frees them.
+// Keep loads the layer's matrices once for many trials, until the returned function frees them.
 func (l *Layer) Keep(ctx context.Context) (free func(), err error) {
 	l.keep = true
 	if _, err := l.Fitted(ctx); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Model is what a pass sees that plans a whole model: its weights, the layout, and what earlier passes decided.
+// Model is the input of a pass that plans a whole model: its weights, the layout, and the decisions of earlier passes.
 type Model struct {
 	*Context
 	Dir     string // for messages

@@ -21,9 +21,8 @@ const (
 	Lossy       Class = "lossy"       // spends the budget
 )
 
-// Pass is one transform of weights: a value, not a registration. All that the rest of the module knows of a pass
-// is here. The data of its steps is the pass's own type, which JSON can encode and no other file decodes but
-// its check in package verify.
+// Pass is one transformation of weights. The rest of the module knows nothing else of a pass. The data of its steps is the pass's
+// own type, which JSON can encode. Only the pass and its check in package verify decode it.
 type Pass struct {
 	Name  string
 	Class Class
@@ -40,13 +39,12 @@ type Pass struct {
 	// SearchOnly is true where a budget of output SNR cannot choose for the pass: without arguments it needs a
 	// search for a budget of loss.
 	SearchOnly bool
-	// Joint is true where the pass has a layer's values chosen together (see package program).
+	// Joint is true if the values of a layer are chosen together (see package program).
 	Joint bool
-	// Chooser is true where the pass chooses every value of a layer, and its operation has a Chooser. Values that
-	// are chosen together have one.
+	// Chooser is true if the pass chooses every value of a layer, and its operation has a Chooser. A joint choice has one such pass.
 	Chooser bool
-	// ByRow is true where what the pass does to an output depends on no other but its neighbours, so that some rows
-	// stand for all of a large layer.
+	// ByRow is true if the result of an output depends on this output and its neighbours only. A sample of rows then represents a
+	// large layer.
 	ByRow bool
 	// Companion is true where the pass works only beside a pass with Feedback. A search for a budget of loss uses it
 	// only beside a Chooser that is Tuned, too.
@@ -77,28 +75,27 @@ type Pass struct {
 
 	// Candidates lists the data of the steps that a lossy pass could give one layer, from most to least
 	// loss. The planner takes the one that is predicted to save most within the budget. Without args the
-	// pass chooses itself what to offer; nothing means that only a search for a budget of loss can choose.
+	// pass chooses itself what to offer; an empty list means that only a search for a budget of loss can choose.
 	Candidates func(ctx context.Context, l *Layer, args []string) ([]any, error)
-	// Tuned is for a lossy pass whose step depends on the price of error: it prepares one layer at a
-	// damping (0: errors are not handed on) and returns the step's data at a lambda, the relative error that
-	// is worth a relative energy of 1. nil data means no step. Tuned may be nil.
+	// Tuned is for a lossy pass whose step depends on the price of error: it prepares one layer at a damping (0: no error feedback)
+	// and returns the step's data at a lambda, the relative error that is worth a relative energy of 1. nil data means no step.
+	// Tuned may be nil.
 	Tuned func(ctx context.Context, l *Layer, damp float64) (at func(lambda float64) any, err error)
-	// Feedback makes a lossy pass a modifier: alone it does nothing, beside others it hands their errors on.
-	// It is nil for all other passes.
+	// Feedback is set for a lossy pass that adds error feedback to other passes and does nothing alone; nil for all other passes.
 	Feedback *Feedback
-	// Preview is the operation of a step's data as exact passes should see it before the lossy passes choose:
-	// a rough, quick one. nil: the pass changes nothing that exact passes look at.
+	// Preview returns a quick approximation of a step's operation. Exact passes use it before the lossy passes choose. nil: exact
+	// passes do not depend on the pass.
 	Preview func(ctx context.Context, l *Layer, data any) (program.Operation, error)
 
 	// Compile turns a step of a compensated or lossy pass into an operation.
 	Compile func(s *plan.Step, c *program.Context) (program.Operation, error)
-	// Check holds all steps of the pass against each other and the layout; may be nil.
+	// Check compares all steps of the pass with each other and with the layout; may be nil.
 	Check func(layout *arch.Layout, steps []*plan.Step) error
 	// Complete returns a plan's steps with what follows from the steps of this pass; may be nil.
 	Complete func(m *Model, steps []*plan.Step) ([]*plan.Step, error)
 }
 
-// Feedback is how a modifier hands errors on.
+// Feedback is the error feedback that a pass adds to others.
 type Feedback struct {
 	// Dampings lists those worth trying with these arguments.
 	Dampings func(args []string) []float64
@@ -116,8 +113,7 @@ func (p *Pass) IndexStep(index string, data any) *plan.Step {
 	return &plan.Step{Pass: p.Name, Index: index, Data: data}
 }
 
-// Validate reports everything that is wrong with a pass: missing documentation, and hooks that do not go with
-// its class.
+// Validate reports everything that is wrong with a pass: missing documentation, and hooks that do not fit its class.
 func (p *Pass) Validate() error {
 	var errs []error
 	bad := func(what string) { errs = append(errs, fmt.Errorf("pass %q: %s", p.Name, what)) }
@@ -173,7 +169,7 @@ func (c Choice) Chosen() bool {
 	return c.Pass != nil && c.Pass.Class == Lossy && c.Pass.Feedback == nil
 }
 
-// Budget is what a plan may lose: by output SNR or by loss, or neither where the passes' arguments say all.
+// Budget is what a plan may lose: by output SNR or by loss, or by neither if the passes' arguments decide.
 type Budget struct {
 	MinSNR *float64 // lowest output SNR of a layer in decibels
 	// OrSource lets a quantised layer have the source's output SNR against the reference where no choice of codes reaches MinSNR.

@@ -14,8 +14,8 @@ import (
 
 // Pruned is the data of a step of [Prune].
 type Pruned struct {
-	// Inputs and Outputs whose weights are all zeroed: positions of the source, the inputs in the
-	// order in which their error is handed on to the others.
+	// Inputs and Outputs are the positions in the source whose weights are all zeroed. Inputs are in the order in which they are
+	// zeroed.
 	Inputs  []int `json:"inputs,omitempty"`
 	Outputs []int `json:"outputs,omitempty"`
 }

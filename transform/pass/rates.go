@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// Rates asks the cost model what values of this layer cost: the layer rounded to each number of
-// significant bits, with a quarter of its outputs zeroed, and with rows made alike.
+// Rates asks the cost model for the energy of this layer's values: of the layer rounded to each number of significant bits, with
+// a quarter of its outputs zeroed, and with equal rows.
 func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 	if l.rates != nil {
 		return *l.rates, nil

@@ -35,13 +35,14 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 }
 
 // Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned
-// it is relative to random weights of the source's scale, so that before and after compare. Of a weight that is stored as
-// codes, it is the energy of what tensor cores see, and of four-bit codes in decode also that of reading them from memory.
+// it is relative to random weights of the source's scale, so that energies before and after can be compared. Of a weight that is
+// stored as codes, it is the energy of what tensor cores see, and of four-bit codes in decode also that of reading them from
+// memory.
 func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
 	return s.energyOf(ctx, p, nil)
 }
 
-// OnlyRead says that no more of the layer than the sample is read until end is called; see [weights.Sampled].
+// OnlyRead tells the system that only the sample of the layer is read until end is called; see [weights.Sampled].
 func (s *Sample) OnlyRead() (end func()) { return s.layer.Weight.Sampled(s.ranges) }
 
 // energyOf is Energy after a change of the operand; nil: none.

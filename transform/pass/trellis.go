@@ -15,7 +15,7 @@ import (
 type Price struct {
 	// Lambda is the relative error of the layer's output that is worth a relative energy of 1.
 	Lambda float64 `json:"lambda"`
-	// Rates are what values cost in energy, as the cost model said of this layer when the plan was made.
+	// Rates are the energy costs of values in this layer, from the cost model when the plan was made.
 	Rates rounding.Rates `json:"rates"`
 }
 

@@ -18,8 +18,7 @@ const sampledAhead = 1024
 func firstOf(data []byte) []byte { return data[:min(len(data), sampleBytes)] }
 func lastOf(data []byte) []byte  { return data[max(0, len(data)-sampleBytes):] }
 
-// Fingerprint tells a model from every other by its headers and samples of its data; it does not
-// read the whole model.
+// Fingerprint identifies a model by its headers and samples of its data; it does not read the whole model.
 func Fingerprint(m *weights.Model) (fp Model, err error) {
 	if err := m.Usable(); err != nil {
 		return fp, err

@@ -30,7 +30,7 @@ type Manifest struct {
 	Files []File `json:"files,omitempty"`
 	// LeftOut are the source's files and folders that were not copied.
 	LeftOut []weights.Leftover `json:"left_out,omitempty"`
-	// Folder is what was asked for beside the plan; nil where nothing was.
+	// Folder holds the request beside the plan; nil if there was none.
 	Folder *Folder `json:"folder,omitempty"`
 	Plan   *Plan   `json:"plan"`
 	// Previous is the manifest of the source, where that had been converted before.
@@ -55,7 +55,7 @@ type File struct {
 type Folder struct {
 	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
 	Keep []string `json:"keep,omitempty"`
-	// BaseModel is the source's name on a model hub, for the model card; empty: a name that the source's files tell.
+	// BaseModel is the source's name on a model hub, for the model card; empty: the name that the source's files give.
 	BaseModel string `json:"base_model,omitempty"`
 }
 
@@ -72,7 +72,7 @@ func NewManifest(p *Plan, f Folder) *Manifest {
 	return &Manifest{Version: ManifestVersion, DropIn: p != nil && p.DropIn, Folder: f.recorded(), Plan: p}
 }
 
-// Asked is what was asked for beside the plan.
+// Asked returns the request beside the plan.
 func (m *Manifest) Asked() Folder {
 	if m.Folder == nil {
 		return Folder{}
@@ -121,7 +121,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReadManifest reads the manifest of a folder. Its absence is fs.ErrNotExist.
+// ReadManifest reads the manifest of a folder. A missing manifest is fs.ErrNotExist.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
 	js, err := bounded.ReadFile(path, bounded.Plan)
@@ -143,14 +143,14 @@ func ManifestOf(m *weights.Model) (*Manifest, error) {
 	return DecodeManifest(m.Path(ManifestName), js)
 }
 
-// Unread says of an error of [ManifestOf] or [ReadManifest] that the manifest is there and could not be read, so what it
-// says is not known.
+// Unread reports whether an error of [ManifestOf] or [ReadManifest] means that the manifest exists but could not be read, so its
+// contents are unknown.
 func Unread(err error) bool {
 	_, malformed := errors.AsType[*weights.PlaceError](err)
 	return err != nil && !malformed && !errors.Is(err, fs.ErrNotExist)
 }
 
-// DecodeManifest reads a manifest. path is what messages call it.
+// DecodeManifest reads a manifest. path names it in messages.
 func DecodeManifest(path string, js []byte) (*Manifest, error) {
 	var outer struct {
 		Version  int                `json:"manifest_version"`
@@ -175,8 +175,8 @@ func DecodeManifest(path string, js []byte) (*Manifest, error) {
 	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.Files, outer.LeftOut, outer.Folder, plan, outer.Previous}, nil
 }
 
-// Previous returns what the source's folder says of an earlier conversion, nil where nothing. A
-// manifest beside a model that is a single file may speak of another.
+// Previous returns the manifest of an earlier conversion in the source's folder; nil if there is none. A model given as a single
+// file has none, because a manifest beside it may belong to another model.
 func Previous(m *weights.Model) (json.RawMessage, error) {
 	if m == nil {
 		return nil, weights.ErrNoModel

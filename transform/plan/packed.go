@@ -20,7 +20,7 @@ const packedVersion = 3
 // plainBytes is the length up to which [Plan.Encode] writes every step in a line of its own.
 const plainBytes = 4 << 20
 
-// Packed is a long plan as it is stored: what a person reads, and everything, compressed.
+// Packed is the stored form of a long plan: a summary for readers, and the whole plan, compressed.
 type Packed struct {
 	Version int     `json:"plan_version"`
 	Tool    string  `json:"lowtoggle"`

@@ -43,7 +43,7 @@ type Plan struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Model tells the model that a plan was made for from every other.
+// Model identifies the model that a plan was made for.
 type Model struct {
 	Family  string `json:"family,omitempty"`
 	Tensors int    `json:"tensors"`
@@ -59,13 +59,13 @@ type Request struct {
 	MaxLoss  *float64      `json:"max_loss_nats,omitempty"`
 	Workload cost.Workload `json:"workload"`
 	Role     cost.Role     `json:"role"`
-	// Hessians is the key of the calibration statistics by which errors were weighed. Applying the plan
-	// takes the same tokens. Absent where there were none.
+	// Hessians is the key of the calibration statistics that weighted the errors. Applying the plan needs the same tokens. Absent
+	// where there were none.
 	Hessians string `json:"inputs,omitempty"`
-	// Device is the kind of GPU that computed calibration statistics and divergences, with the versions of what it
-	// computed with. Absent where the CPU did.
+	// Device is the kind of GPU that computed calibration statistics and divergences, with the versions of its libraries and
+	// kernels. Absent where the CPU did.
 	Device string `json:"device,omitempty"`
-	// Statistics is a checksum of a GPU's calibration statistics, where applying the plan takes them again.
+	// Statistics is a checksum of a GPU's calibration statistics, where applying the plan needs them again.
 	Statistics string `json:"statistics,omitempty"`
 	// Reference is the SHA-256 of the model that codes were chosen to be near, as in [Model]. Absent where they were to be
 	// near the values that the source's codes stand for.
@@ -88,7 +88,7 @@ type Request struct {
 // Prediction is what is expected of one tensor.
 type Prediction struct {
 	Tensor string `json:"tensor"`
-	// Linear tells the tensors whose products cost energy.
+	// Linear is true for tensors whose products cost energy.
 	Linear bool `json:"linear"`
 	// SNR is the output SNR in decibels under the plan, exact; absent where nothing is lost or where it
 	// was not computed because no budget was given.
@@ -105,7 +105,7 @@ type Prediction struct {
 	// InputSNR is the output SNR in decibels on the inputs that the layer gets from calibration tokens;
 	// absent where these are not known.
 	InputSNR *float64 `json:"input_snr_db,omitempty"`
-	// NonFinite counts NaN and infinite values; absent where no budget had the tensor read to the end.
+	// NonFinite counts NaN and infinite values; absent if no budget required reading the whole tensor.
 	NonFinite int `json:"non_finite,omitempty"`
 }
 
@@ -183,8 +183,8 @@ func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
-// Decode reads a plan of version 1, 2 or 3, packed or not. Unknown fields are errors: a plan is complete or it is of another
-// version. What only the passes know is checked by who has them.
+// Decode reads a plan of version 1, 2 or 3, packed or not. Unknown fields are errors, because they belong to another version. The
+// data of the steps is checked by the passes.
 func Decode(js []byte) (*Plan, error) {
 	var v struct {
 		Version int `json:"plan_version"`

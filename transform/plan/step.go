@@ -119,7 +119,7 @@ func (s *Step) check() error {
 	return nil
 }
 
-// ByTensor sorts tensor steps to their tensors, in the plan's order.
+// ByTensor groups tensor steps by tensor, in the plan's order.
 func ByTensor(steps []*Step) map[string][]*Step {
 	m := map[string][]*Step{}
 	for _, s := range steps {

@@ -107,15 +107,15 @@ type Report struct {
 // Options of Models.
 type Options struct {
 	Family *arch.Family // nil: the catalogue's, by config.json
-	// Reference is the model that codes were chosen to be near. Default: what the plan claims of such a model is not checked.
+	// Reference is the model that codes were chosen to be near. Default: claims about such a model are not checked.
 	Reference *weights.Model
 	Checks    map[string]*Check // of the passes that the plan may name; required
 	Workers   int               // goroutines; default: all processors
 	Progress  func(progress.Event)
 }
 
-// Models compares a converted model with its source. All that it finds wrong is in the report. The error is that of
-// reading a file, of config.json naming no usable family, or ctx's.
+// Models compares a converted model with its source. The report says what is wrong with the result. The error is that of reading
+// a file, of a config.json without a usable family, or ctx's.
 func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, error) {
 	for _, m := range []*weights.Model{src, out} {
 		if err := m.Usable(); err != nil {
