@@ -25,8 +25,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Interrupts returns a context that SIGINT and SIGTERM end. A second signal ends the process at once. The first one is caught
-// until the process has exited: one that comes with the last piece of work must not take the exit status away.
+// Interrupts returns a context that SIGINT and SIGTERM end. A second signal ends the process at once. The first signal is caught
+// until the process has exited, so a signal near the end of the work does not change the exit status.
 func Interrupts() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {

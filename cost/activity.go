@@ -39,8 +39,8 @@ func (a Activity) RowPairs() uint64 { return a.Elements - min(a.Elements, uint64
 // MemoryPairs is the number of pairs of neighbours in memory.
 func (a Activity) MemoryPairs() uint64 { return a.Elements - min(a.Elements, 1) }
 
-// Fields is a number of bits for each bit field of an element. Toggles of the three fields load different
-// wires, so a model weighs them before they are added.
+// Fields is a number of bits for each bit field of an element. Toggles of the three fields load different wires, so a model
+// weights them before it adds them up.
 type Fields struct {
 	Sign     uint64 `json:"sign"`
 	Exponent uint64 `json:"exponent"`

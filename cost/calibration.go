@@ -42,9 +42,10 @@ type Calibration struct {
 	Driver  string `json:"driver,omitempty"`
 	Date    string `json:"date"`
 	Command string `json:"command,omitempty"`
-	// PowerLimit of the card while it was measured, in watts; 0: not known.
+	// PowerLimit is the card's power limit while it was measured, in watts; 0: not known.
 	PowerLimit float64 `json:"power_limit_watts,omitempty"`
-	// Facts that were not measured with the series are those of the calibration that this one began with.
+	// Facts are the card's facts. Those that were not measured with the series are those of the calibration that this one began
+	// with.
 	Facts  Facts    `json:"facts"`
 	Names  []string `json:"signals"`
 	Models []Model  `json:"models"`

@@ -29,10 +29,10 @@ type Datapath struct {
 	// StationaryRows of the stationary operand are held at a time.
 	StationaryRows int `json:"stationary_rows"`
 	// Rows of the streaming operand arrive in runs of StreamingRun neighbours. StreamingLanes lanes take
-	// turns, so after a run's last row a lane goes on with the run that is StreamingLanes runs further.
+	// turns, so after a run's last row a lane continues with the run that is StreamingLanes runs further.
 	StreamingRun   int `json:"streaming_run"`
 	StreamingLanes int `json:"streaming_lanes"`
-	// StreamingSteps weigh the steps of a lane from row to row.
+	// StreamingSteps are the weights of a lane's steps from row to row.
 	StreamingSteps []StreamingStep `json:"streaming_steps"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Prediction of a product's energy. Unknown values are nil.
+// Prediction is the prediction of a product's energy. Unknown values are nil.
 type Prediction struct {
 	// Relative is the energy over that of random normal operands of the same scale, or with weights of [Product].Scale.
 	Relative     float64    `json:"relative_energy"`
@@ -42,8 +42,8 @@ var (
 
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
 // samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
-// the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model stands
-// in, as in [Calibration.Energy]. Another type that is not calibrated is an error that lists those that are.
+// the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model is used, as
+// in [Calibration.Energy]. Another type that is not calibrated is an error that lists those that are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	if c == nil {
 		return Prediction{}, errNoCalibration

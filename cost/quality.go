@@ -82,7 +82,7 @@ type LeftOut struct {
 	Series    *Series
 	Point     *Observation
 	Predicted float64
-	// HalfWidth of the prediction's 95 % interval, by the errors of the same fit; 0 in [Calibration.LeaveOut].
+	// HalfWidth is half the width of the prediction's 95 % interval, from the errors of the same fit; 0 in [Calibration.LeaveOut].
 	HalfWidth float64
 	// Repeated is true if the weights are all zero, like those of an earlier point of the series. Several families end with
 	// such weights; errors count them once.

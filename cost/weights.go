@@ -17,7 +17,7 @@ type Weights struct {
 	Rows, Cols int
 	// Bands are at least one, in order, and do not overlap.
 	Bands []Band
-	// Format of quantised weights: their kernel decides their role; see [Kernel.Role]. Default: unquantised.
+	// Format is the format of quantised weights. Their kernel decides their role; see [Kernel.Role]. Default: unquantised.
 	Format *quant.Format
 	// Scale is the root mean square of the random weights that an Estimate is relative to; 0: that of these
 	// weights. Estimates before and after a multiplication by a power of two are comparable only with the

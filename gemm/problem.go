@@ -13,8 +13,8 @@ type Problem struct {
 	N    int        `json:"n"` // outputs, at least 1
 	K    int        `json:"k"` // inputs, at least 1
 	Type arith.Type `json:"type"`
-	// Streaming puts the weights in the operand slot that passes through the multipliers, as w·xᵀ
-	// does; false is how today's linear layers call it, the weights stationary.
+	// Streaming puts the weights into the streaming operand slot, as w·xᵀ does. False: into the stationary slot, as linear layers of
+	// today's runtimes do.
 	Streaming bool `json:"streaming"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// PartOptions are what a part of a plan is applied with. Resume does not apply: a part keeps what is written.
+// PartOptions are the options of [ApplyPart] and [FinishParts]. Resume has no effect: a part keeps the shards that are written.
 type PartOptions struct {
 	ApplyOptions
 	Patience int // of [FinishParts]; see [apply.PartOptions]

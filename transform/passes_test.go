@@ -155,12 +155,12 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"shift,trellis=0.1":           {pass.Budget{}, "shift and trellis=0.1 do not go together"},
-		"compensate,grid=8,round=3":   {pass.Budget{}, "compensate has the values of a layer chosen together, by one pass: ask for one of grid=8, round=3"},
+		"compensate,grid=8,round=3":   {pass.Budget{}, "compensate needs one pass that chooses all values of a layer together: ask for one of grid=8, round=3"},
 		"compensate,grid=8,round":     {pass.Budget{MinSNR: &snr}, "ask for one of grid=8, round"},
 		"trellis,grid=4":              {pass.Budget{MaxLoss: &nats}, "trellis needs one pass that chooses all values of a layer together: ask for one of trellis, grid=4"},
 		"compensate,round=4/truncate": {pass.Budget{}, "round=4/truncate and compensate do not go together: truncated values cannot be compensated: round to nearest"},
-		"prune=0.2,round=2":           {pass.Budget{}, "prune=0.2 needs a pass that hands its errors on: ask for prune=0.2,compensate"},
-		"prune":                       {pass.Budget{MinSNR: &snr}, "prune without an argument is chosen for a budget of loss alone"},
+		"prune=0.2,round=2":           {pass.Budget{}, "prune=0.2 needs a pass that compensates its errors: ask for prune=0.2,compensate"},
+		"prune":                       {pass.Budget{MinSNR: &snr}, "prune without an argument needs a budget of loss"},
 		"prune,trellis":               {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
 		"prune,trellis=1,compensate":  {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
 		"trellis,sparsify=0.2":        {pass.Budget{MaxLoss: &nats}, "the search does not try sparsify=0.2 with every lambda of trellis: give trellis an argument (trellis[=LAMBDA])"},

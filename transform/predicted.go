@@ -49,9 +49,9 @@ type KindSummary struct {
 	Weights int
 	// Treatments are the tensor steps in words, joined by " + ", and how many layers get them.
 	Treatments map[string]int
-	// LowestSNR of the layers' outputs in decibels; nil where nothing is lost or known.
+	// LowestSNR is the lowest output SNR of the layers, in decibels; nil where nothing is lost or known.
 	LowestSNR *float64
-	// Energy predicted over the source's; nil where nothing was predicted.
+	// Energy is the predicted energy over the source's; nil where nothing was predicted.
 	Energy *predict.Ratio
 }
 

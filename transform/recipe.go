@@ -21,7 +21,7 @@ import (
 type Recipe struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc,omitempty"`
-	// Passes as ParsePasses reads them.
+	// Passes is a list of passes, as ParsePasses reads it.
 	Passes string `json:"passes"`
 	// InDecode are exact passes that come before Passes in workloads with decode, for models that runtimes compute in
 	// BF16; see [Recipe.For]. Empty: none.

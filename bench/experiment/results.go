@@ -12,7 +12,7 @@ import (
 type Result struct {
 	Point
 	Relative float64 // energy of a product over the baseline's
-	// HalfWidth of Relative's 95 % interval; NaN with too few readings.
+	// HalfWidth is half the width of Relative's 95 % interval; NaN with too few readings.
 	HalfWidth    float64
 	Freedom      float64 // degrees of freedom of HalfWidth
 	RelativeTime float64 // time of a product over the baseline's

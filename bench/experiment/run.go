@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Options of a run. The zero value is ready to use.
+// Options are the options of [Run]. The zero value is ready to use.
 type Options struct {
 	// Rounds is the number of readings per point. All points get their first reading before any gets its
 	// second. Default 1.
@@ -34,7 +34,7 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Progress of a run.
+// Progress is the progress of a run.
 type Progress struct {
 	Setup       Setup
 	Result      measure.Reading // the latest

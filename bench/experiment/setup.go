@@ -16,7 +16,7 @@ type Setup struct {
 	K    int        `json:"k"` // inputs
 	// Change says which operands differ between the points.
 	Change Change `json:"change"`
-	// Role of w in the product.
+	// Role is the role of w in the product.
 	Role cost.Role `json:"role"`
 	// Cold is true if every product reads w from memory and not from the cache.
 	Cold bool `json:"cold,omitempty"`

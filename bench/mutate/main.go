@@ -1,5 +1,5 @@
-// Command mutate breaks the code of the module's laws, one place at a time, and runs the tests: a mutant that no test notices
-// shows a law that nothing holds.
+// Command mutate changes the module's core code in one place at a time and runs the tests. A mutant that no test notices shows
+// behaviour that no test checks.
 //
 //	go run ./bench/mutate -group cost -n 60 -seed 1 -o bench/results/mutants/cost.json
 //	go run ./bench/mutate -group cost -list            # every mutant

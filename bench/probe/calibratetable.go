@@ -21,7 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Table says what to fit to rows that another program has measured.
+// Table describes a fit to rows that another program has measured.
 type Table struct {
 	Rows []Row
 	Card string // the name of the card
@@ -29,7 +29,7 @@ type Table struct {
 	// Kept is a file of the features that were computed, from which a later call continues; empty: none. A successful
 	// call removes the file.
 	Kept string
-	// Prior gives the facts that the rows do not tell; nil: the built-in calibration nearest to the card.
+	// Prior gives the facts that the rows do not contain; nil: the built-in calibration nearest to the card.
 	Prior *cost.Calibration
 	// Progress is called with the number of rows whose operands were analysed, by one goroutine at a time; may be nil.
 	Progress func(done, total int)

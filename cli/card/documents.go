@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// Documents has a value of each type that a command prints with --json, by command: the source of its schema. Of several
-// types a document has one.
+// Documents lists, by command, a value of each type that --json may print. The schemas come from these types. A document has one
+// of them.
 var Documents = map[string][]any{
 	"calibrate": {calibrateJSON{}, calibrateShortJSON{}, componentsJSON{}},
 	"measure":   {measuredDocument{}, serve.Result{}, collective.Result{}},

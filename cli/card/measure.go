@@ -68,8 +68,8 @@ JSON lines with "prompt". docs/serving.md has the commands that start such serve
 
 With --duty 0.4 the products run in bursts of about a millisecond with gaps between them, so the
 card's average power stays below its cap, as on a lightly loaded server. Energy and time are of
-the bursts; the energy of the gaps is reported separately. auto is the largest duty below the cap.
---duty 1,0.4 measures both, and the effective clock during the products.
+the bursts; the energy of the gaps is reported separately. auto is the largest duty below the
+cap. --duty 1,0.4 measures both, and the effective clock during the products.
 
 With --device 0,1 these cards run the same products at the same time, and each is measured on its
 own. Totals and the differences between the cards follow.

@@ -42,9 +42,9 @@ if --caps names them.
 
 Settings only change with --change-settings, which needs root. Before the first change a watchdog
 process receives the original settings. They are restored and checked when the sweep ends, fails,
-is interrupted or is killed. A sweep is refused on a card with other processes, another sweep, MIG
-slices or locked clocks. An earlier clock lock cannot be read, so after --clocks the clock is
-unlocked.
+is interrupted or is killed. A sweep is refused on a card with other processes, another sweep,
+MIG slices or locked clocks. An earlier clock lock cannot be read, so after --clocks the clock
+is unlocked.
 
 Exit status 1: failed, settings could not be restored, or interrupted (the report has what was
 measured); 3: not valid, or less precise than --precision; 4: no GPU.`,

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// SweepGuard is the watchdog of a sweep. It is not for people.
+// SweepGuard is the command of a sweep's watchdog. Only a sweep runs it.
 var SweepGuard = &cli.Command{
 	Name: "sweep-guard", Hidden: true,
 	Usage: "restore a card's settings when a sweep is killed; sweep starts it",

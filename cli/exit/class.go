@@ -191,7 +191,7 @@ func (e outputError) Is(target error) bool { return e.exists && target == fs.Err
 // OutputError marks an error as one about the place of an output.
 func OutputError(err error) error { return outputError{err, false} }
 
-// OutputExists marks an error about what stands at the place of an output.
+// OutputExists marks an error about an output that exists already.
 func OutputExists(err error) error { return outputError{err, true} }
 
 // panicError is a panic of a command.
@@ -199,5 +199,5 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("internal error: %v", e.value) }
 
-// Panicked makes an error of what recover has returned.
+// Panicked returns an error for a value that recover has returned.
 func Panicked(value any) error { return &panicError{value} }

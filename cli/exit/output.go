@@ -12,7 +12,8 @@ import (
 )
 
 // Output is a command's standard output. It remembers the first error of writing, so that commands need not check
-// their prints: a lost report is a failure. It escapes characters that act on a terminal, which a model's names may have.
+// their prints: a lost report is a failure. It escapes characters that control a terminal, because names in a model may contain
+// them.
 type Output struct {
 	io.Writer
 	mu      sync.Mutex

@@ -9,7 +9,7 @@ import (
 // CSV is --csv of commands whose report is a table of numbers.
 var CSV = &cli.BoolFlag{Name: "csv", Usage: "print comma-separated values and nothing else", DisableDefaultText: true}
 
-// OneFormat refuses flags that each decide what is printed.
+// OneFormat returns an error if several flags choose the output's format.
 func OneFormat(c *cli.Context) error {
 	var given string
 	for _, name := range []string{"json", "bench", "csv"} {

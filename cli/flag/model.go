@@ -51,7 +51,7 @@ func onlyTokens(m *weights.Model) bool {
 	return len(infos) > 0 && !slices.ContainsFunc(infos, func(t weights.Info) bool { return !slices.Contains(types, t.DType) })
 }
 
-// ReadFile reads a file that the command line names. remedy says what to name where there is none.
+// ReadFile reads a file that the command line names. If there is no such file, the error says what to name: remedy.
 func ReadFile(path, remedy string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {

@@ -56,7 +56,7 @@ func ReadWorkload(c *cli.Context) (cost.Workload, cost.Role, error) {
 	return w, r, nil
 }
 
-// Options are what a command that looks at models is asked for.
+// Options are the options of commands that read models.
 type Options struct {
 	Workload    cost.Workload
 	Role        cost.Role

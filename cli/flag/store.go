@@ -46,7 +46,7 @@ func openStored(ctx context.Context, folder *bucket.Folder) (*weights.Model, err
 	return m, err
 }
 
-// InBucket returns the folder and name of an argument that names a file in a bucket. Of a path the folder is nil.
+// InBucket returns the folder and name of an argument that names a file in a bucket. For a path on a disk the folder is nil.
 func InBucket(argument string) (folder *bucket.Folder, name string, err error) {
 	path, folder, err := Place(argument)
 	if err != nil || folder == nil {
@@ -70,13 +70,13 @@ func ReadPlace(ctx context.Context, argument string, most int64) ([]byte, error)
 	return folder.Read(ctx, name, most)
 }
 
-// IsAbsent reports whether an error is that of a file which is not there, on a disk or in a bucket that is there.
+// IsAbsent reports whether an error means that a file does not exist, on a disk or in an existing bucket.
 func IsAbsent(err error) bool {
 	e, stored := errors.AsType[*bucket.Error](err)
 	return errors.Is(err, fs.ErrNotExist) && (!stored || e.Code != "NoSuchBucket")
 }
 
-// ReadTokens reads the token file that an argument names, on a disk or in a bucket. If it is not there, the error is fs.ErrNotExist.
+// ReadTokens reads the token file that an argument names, on a disk or in a bucket. A missing file is fs.ErrNotExist.
 func ReadTokens(ctx context.Context, argument string) (*tokens.File, error) {
 	folder, name, err := InBucket(argument)
 	if err != nil {

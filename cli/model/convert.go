@@ -30,23 +30,23 @@ var Convert = &cli.Command{
 	ArgsUsage: "MODEL OUT",
 	Description: `MODEL is a folder of safetensors files or one such file. OUT is a new or empty folder; it appears
 whole or not at all. Without --format, the tensors of OUT have the names, shapes and types of
-MODEL's. The other files of MODEL are copied; if MODEL is a single file, the configs beside it are.
-Weights in other formats (pytorch_model.bin) and files that are not part of a model (.git) are left
-out and named. README.md becomes the model card of OUT: it keeps its text and says what was
-changed. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors outside the
-model's family, such as those of a vision tower, do not change. In a quantised model, recipes also
-choose codes and scales within their budget (docs/quantised.md).
+MODEL's. The other files of MODEL are copied; if MODEL is a single file, the configs beside it
+are. Weights in other formats (pytorch_model.bin) and files that are not part of a model (.git)
+are left out and named. README.md becomes the model card of OUT: it keeps its text and says what
+was changed. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
+outside the model's family, such as those of a vision tower, do not change. In a quantised model,
+recipes also choose codes and scales within their budget (docs/quantised.md).
 
-If the search for a plan is interrupted, run the same command again. If writing is interrupted, add
---resume; the result has the same bytes. If OUT is already the result of the same conversion,
+If the search for a plan is interrupted, run the same command again. If writing is interrupted,
+add --resume; the result has the same bytes. If OUT is already the result of the same conversion,
 nothing is done. --force replaces the result of another conversion.
 
 --format quantises an unquantised model for runtimes that load the format. The formats are fp8,
 fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors, and
 deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are quantised,
-except routers; lm_head and embeddings are not. --passes may be scales, zeros, round, grid, trellis
-and compensate, or empty. The default is scales, if the format has a choice of scales, and with
-tokens also compensate. docs/quantising.md describes the formats.
+except routers; lm_head and embeddings are not. --passes may be scales, zeros, round, grid,
+trellis and compensate, or empty. The default is scales, if the format has a choice of scales,
+and with tokens also compensate. docs/quantising.md describes the formats.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode
@@ -71,8 +71,8 @@ tokens also compensate. docs/quantising.md describes the formats.
 --part auto takes the part from an array job: K and N from Slurm, or K from JOB_COMPLETION_INDEX
 (Kubernetes) and N from LOWTOGGLE_PARTS. With auto/N, Slurm's tasks are numbered from 1 to N.
 --finish checks the parts without reading their data again. Exit status 75: run this part again.
-The cause is the network, a full or vanished disk, an interrupt, or another process that writes the
-same part. docs/scale.md has more.
+The cause is the network, a full or vanished disk, an interrupt, or another process that writes
+the same part. docs/scale.md has more.
 
 Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
 every layer; perplexity rose by more than --max-loss on the evaluation tokens; no weight was

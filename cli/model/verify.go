@@ -53,8 +53,8 @@ With --device 0,1 these cards measure at the same time. Totals and differences f
 
 With --gpu --whole, runs all operations of whole models: decode steps at each --batch with
 --context tokens in each sequence, and a prefill of --prompt tokens. The table has joules per
-token, time, power and the share of the linear layers. Each step takes about 40 s. Both models and
-a copy must fit on the card.
+token, time, power and the share of the linear layers. Each step takes about 40 s. Both models
+and a copy must fit on the card.
 
 Exit status 3: OUT is not what its manifest claims, the tensors do not fit config.json, or a
 measurement is invalid or less precise than the --precision that was given; 4: no GPU for --gpu.`,

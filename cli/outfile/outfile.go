@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// CheckPlan refuses, before any work is done, a file that could not be written and one that is
-// part of the model, whose folder is never written to. No path, no objection.
+// CheckPlan returns an error, before any work is done, if the plan's file cannot be written or lies in the model's folder. An
+// empty path is no error.
 func CheckPlan(ctx context.Context, path, model string, m *weights.Model) error {
 	switch {
 	case path == "":
@@ -76,8 +76,7 @@ func Inside(dir, model string) (bool, error) {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)), nil
 }
 
-// Write writes a file whole or not at all. What is no regular file, such as a pipe, is
-// written to and not replaced.
+// Write writes a file whole or not at all. A pipe or device is written to and not replaced.
 func Write(path string, data []byte) error {
 	if path == "" {
 		return nil
@@ -88,8 +87,7 @@ func Write(path string, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
-// Check refuses, before any work is done, a file that replaceFile could not write. What is no regular
-// file, such as a pipe, is taken as it is.
+// Check returns an error, before any work is done, if Write could not write a file. A pipe or device is no error.
 func Check(path string) error {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return nil
@@ -103,7 +101,7 @@ func Check(path string) error {
 	return nil
 }
 
-// CheckParent refuses a file or folder in a folder that is not there.
+// CheckParent returns an error if the folder of a file or folder does not exist.
 func CheckParent(path string) error {
 	if weights.IsURL(path) {
 		return nil

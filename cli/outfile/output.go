@@ -36,8 +36,8 @@ var Pictures = []Kind{SVG, PNG, HTML}
 // PictureFlag is -o of commands that write a report or draw a picture.
 var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) to `FILE`"}
 
-// CheckOutput refuses, before any work is done, an output file that could not be written, one of another kind than the command
-// writes, and one that belongs to a model. No path, no objection. Pipes and devices may have any name: they get the first kind.
+// CheckOutput returns an error, before any work is done, if an output file cannot be written, is of a kind that the command does
+// not write, or belongs to a model. An empty path is no error. Pipes and devices may have any name: they get the first kind.
 // models are the paths of models, or empty.
 func CheckOutput(path string, models []string, kinds ...Kind) error {
 	if path == "" {
@@ -113,8 +113,8 @@ func WriteReport(c *cli.Context, path string, html []byte) error {
 	return writeOutput(c, path, html, "report", "written into")
 }
 
-// WritePicture writes a picture and says so below the report, which has to be printed by then: where the disk is
-// full, the report is not lost.
+// WritePicture writes a picture and says so below the report, which must have been printed before: if the disk is full, the
+// report is not lost.
 func WritePicture(c *cli.Context, path string, picture []byte) error {
 	return writeOutput(c, path, picture, "picture", "drawn into")
 }

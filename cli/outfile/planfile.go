@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// WritePlan writes a plan, or a part of one, to a disk or into a bucket, whole or not at all. No path, no plan.
+// WritePlan writes a plan, or a part of one, to a disk or into a bucket, whole or not at all. With an empty path it does nothing.
 func WritePlan(ctx context.Context, path string, data []byte) error {
 	folder, name, err := flag.InBucket(path)
 	if err != nil || folder == nil {

@@ -58,7 +58,7 @@ func ratios(title, over string, list []Ratio, names int) chart.Chart {
 	return c
 }
 
-// Between words an interval of ratios as changes.
+// Between formats an interval of ratios as changes.
 func Between(interval []float64) string {
 	if len(interval) != 2 {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// LogEvery is the time between two lines of a log. Tests of what else stands on standard error change it.
+// LogEvery is the time between two lines of a log. Tests of other output on standard error change it.
 var LogEvery = 30 * time.Second
 
 // LogVersion is the version of [LogLine].

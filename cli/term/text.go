@@ -41,7 +41,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Duration formats a time to three digits or so.
+// Duration formats a time to about three digits.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -170,8 +170,8 @@ func (c Choice) reservation() string {
 	return ""
 }
 
-// Contrast returns sentences on what a transform changes about the advice; none if either is nil. before and after are of the
-// same layers.
+// Contrast returns sentences that compare the advice before and after a conversion; none if either is nil. before and after are
+// of the same layers.
 func Contrast(before, after *Advice) []string {
 	if before == nil || after == nil {
 		return nil

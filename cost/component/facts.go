@@ -38,8 +38,7 @@ type Tiles struct {
 
 // Clocks describes what follows the clock.
 type Clocks struct {
-	// Exponent of the clock for energies. Power of the awake part has one power more. Errors account for Low and
-	// High.
+	// Exponent is the clock's exponent for energies. Power of the awake part has one power more. Errors account for Low and High.
 	Exponent cost.Likely `json:"energy_exponent"`
 	// Overlap is the sharpness of the transition from compute-bound to memory-bound kernels: the times of both
 	// parts add up as t^Overlap.

@@ -33,7 +33,7 @@ type Kernel struct {
 	// at the card's highest clock.
 	Seconds float64 `json:"seconds,omitempty"`
 	Clock   float64 `json:"clock_mhz,omitempty"`
-	// Temperature of the card in °C. 0: unknown; it follows from the power.
+	// Temperature is the card's temperature in °C. 0: unknown; it follows from the power.
 	Temperature float64 `json:"temperature_c,omitempty"`
 }
 

@@ -18,7 +18,7 @@ type Model struct {
 	Date      string `json:"date,omitempty"`
 	Command   string `json:"command,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"` // the figures have no meaning
-	// PowerLimit of the card during the measurement, in watts; 0: unknown.
+	// PowerLimit is the card's power limit during the measurement, in watts; 0: unknown.
 	PowerLimit float64 `json:"power_limit_watts,omitempty"`
 	// FullClock is the highest clock of the multiprocessors, in MHz.
 	FullClock float64 `json:"highest_clock_mhz"`

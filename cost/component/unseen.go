@@ -53,7 +53,7 @@ func (m *Model) predictUnseen(d *design) (list []Prediction) {
 	return list
 }
 
-// CapClock is how well the fit predicts the clock that the card chooses at its power cap, for held-out kernels.
+// CapClock holds the errors of the predicted clocks at the power cap, for held-out kernels.
 type CapClock struct {
 	Kernels int     `json:"kernels"`
 	Mean    float64 `json:"mean_error"`

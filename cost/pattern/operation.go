@@ -24,7 +24,7 @@ type Operation struct {
 	make func(s *stage, args []any, inner *field) (*field, error)
 }
 
-// Parameter of an operation.
+// Parameter is a parameter of an operation.
 type Parameter struct {
 	Name string
 	Kind Kind

@@ -32,7 +32,7 @@ type Result struct {
 	Hidden *float64 `json:"hidden_share,omitempty"`
 }
 
-// Options of a comparison.
+// Options are the options of [Host.Compare].
 type Options struct {
 	// Meter's Time is that of each of the three comparisons.
 	Meter power.Options

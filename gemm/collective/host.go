@@ -13,7 +13,7 @@ import (
 
 // Host is cards of one host that exchange data.
 type Host struct {
-	// Machines are the cards, for whoever makes operands for the smallest.
+	// Machines are the cards. Operands must fit the smallest one.
 	Machines []measure.Machine
 	joint    *Joint
 	backend  backend

@@ -24,7 +24,7 @@ type OverTime struct {
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
 }
 
-// OverTimeOptions of a profile.
+// OverTimeOptions are the options of [Host.OverTime].
 type OverTimeOptions struct {
 	Profile profile.Options
 	// Splitter splits power by component. Default: idle and rest alone.

@@ -11,10 +11,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Products multiplies matrices of the host in float32 on CUDA cores (TF32 would cost a forward pass
-// its digits). Every product uploads its operands and downloads its result. Device memory is
-// kept between products and grows with the largest one. Methods may be called from any goroutine; they run
-// one at a time.
+// Products multiplies matrices of the host in float32 on CUDA cores (TF32 is too coarse for a forward pass). Every product
+// uploads its operands and downloads its result. Device memory is kept between products and grows with the largest one. Methods
+// may be called from any goroutine; they run one at a time.
 //
 // Results are float32 results but not bit-identical to the CPU's. cuBLASLt chooses the order of additions by
 // the shape, so even the bits of one row depend on the number of rows.

@@ -17,15 +17,15 @@ var trafficSource string
 type Traffic struct {
 	Name string
 	Kind TrafficKind
-	// Bytes of memory: read and written for Copy, written for Fill, read for Read.
+	// Bytes is the size of the memory: read and written for Copy, written for Fill, read for Read.
 	Bytes int64
-	// Blocks run Read and Spin, up to the number of multiprocessors on one each. Default: that number.
+	// Blocks is the number of thread blocks of Read and Spin, each on its own multiprocessor. Default: that number.
 	Blocks int
-	// Rounds through the memory of Read, or thousands of operations of each thread of Spin. Default: 1.
+	// Rounds is the number of passes through the memory of Read, or of thousands of operations of each thread of Spin. Default: 1.
 	Rounds int
 	// Zeros is whether the memory of Copy and Read holds zeros. Default: random bits.
 	Zeros bool
-	// Time of Rest.
+	// Time is the duration of Rest.
 	Time time.Duration
 }
 

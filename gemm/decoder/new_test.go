@@ -109,7 +109,7 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 		`"model.layers.0.self_attn.o_proj.weight": 72 inputs from 120 outputs before do not fit, the forward pass needs 60 from 100`: func(l *arch.Layout) {
 			l.Dims["head_dim"] = 10
 		},
-		"6 heads cannot share 4 KV heads":                              func(l *arch.Layout) { l.Dims["kv_heads"] = 4 },
+		"6 heads cannot share 4 KV heads":                                   func(l *arch.Layout) { l.Dims["kv_heads"] = 4 },
 		"11 of the 11 channels of a head would rotate, which are not pairs": func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
 		`tensor "model.norm.weight": has 2 dimensions, the forward pass needs 1`: func(l *arch.Layout) {
 			l.Claims["model.norm.weight"].Axes = l.Claims["lm_head.weight"].Axes

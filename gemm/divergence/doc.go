@@ -10,8 +10,8 @@
 //
 // The divergence is the mean of KL(model ‖ changed) over all tokens, in nats per token
 // ([forward.Decoder.Divergence]). It is at least 0 up to rounding errors, and exactly 0 for the model's own
-// weights. It has little noise: a few thousand tokens tell small changes apart. The loss is what users of a
-// model see. It needs far more tokens; [Needed] estimates how many.
+// weights. It has little noise: a few thousand tokens suffice to compare small changes. The loss, which users of a model see,
+// needs far more tokens; [Needed] estimates how many.
 //
 // # Cost
 //

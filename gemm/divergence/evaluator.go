@@ -7,10 +7,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Options of [New] and [FromPass].
+// Options are the options of [New] and [FromPass].
 type Options struct {
-	// Progress is called after each of total parts of the pass: the blocks and the head. Default:
-	// nobody. FromPass does not use it.
+	// Progress is called after each of total parts of the pass: the blocks and the head. Default: not called. FromPass does not use
+	// it.
 	Progress func(done, total int)
 	// PerLayer is the number of sequences, counted from the first, by which [Evaluator.PerLayer]
 	// evaluates. Default 0: all.
@@ -33,7 +33,7 @@ func FewSequences(tokens [][]int32) int {
 	return max(1, n)
 }
 
-// Evaluator compares other weights with a model's own, on the same tokens. It is one goroutine's.
+// Evaluator compares other weights with a model's own, on the same tokens. Only one goroutine may use it.
 type Evaluator struct {
 	d    *forward.Decoder
 	own  forward.Weights

@@ -29,7 +29,7 @@ func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Obser
 }
 
 // Before moves a state through everything before the step that a layer is in. Layers of one step read the same
-// state. It is an error if the state is further already. After an error it is unusable.
+// state. It is an error if the state is past this step already. After an error the state is unusable.
 func (d *Decoder) Before(ctx context.Context, l Layer, w Weights, s *State) error {
 	for s.Next < l.Block {
 		if err := d.Block(ctx, s.Next, w, s, nil); err != nil {

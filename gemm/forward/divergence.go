@@ -8,10 +8,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 )
 
-// Divergence is how far the predictions of a state are from those of a reference: the mean over all
-// tokens of KL(reference ‖ state), in nats. The state is behind the last block and of the same tokens.
-// It is a measure of sensitivity with little noise: unlike the loss it does not depend on which token
-// happened to follow. The losses of the state are returned, too.
+// Divergence returns the divergence of a state's predictions from those of a reference: the mean over all tokens of KL(reference
+// ‖ state), in nats. It also returns the losses of the state. The state must be behind the last block and have the same tokens.
+// The divergence has less noise than the loss, because it does not depend on the tokens that follow in the text.
 func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weights) (float64, *Scores, error) {
 	if err := s.at(d.Blocks()); err != nil {
 		return 0, nil, err

@@ -28,7 +28,7 @@ func (k Keep) fits(rows, cols int) bool {
 	return 4*int64(rows)*int64(cols) <= limit
 }
 
-// Result is what a complete pass yields: the reference that other weights are compared with.
+// Result is the result of a complete pass: the reference that other weights are compared with.
 type Result struct {
 	// End is the state behind the last block; read only.
 	End *State

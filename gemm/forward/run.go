@@ -16,13 +16,12 @@ func (d *Decoder) Run(ctx context.Context, w Weights, tokens [][]int32, o Observ
 	return r.Scores, nil
 }
 
-// PassOptions are Pass's.
+// PassOptions are the options of Pass.
 type PassOptions struct {
 	Keep
-	// Observer sees the inputs of the linear layers. Default: nobody.
+	// Observer sees the inputs of the linear layers. Default: none.
 	Observer Observer
-	// Step is called after each of total steps: the blocks and the head. An error ends the pass.
-	// Default: nobody.
+	// Step is called after each of total steps: the blocks and the head. An error ends the pass. Default: not called.
 	Step func(done, total int) error
 }
 

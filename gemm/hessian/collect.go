@@ -17,14 +17,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Options of [Collect] and [CollectAndScore].
+// Options are the options of [Collect] and [CollectAndScore].
 type Options struct {
 	// Workers is the number of goroutines that add up products; the decoder has its own setting.
 	// Default 0: all processors.
 	Workers int
 	// Key identifies the model and the tokens; see [Key]. A folder is recognised by it. Required.
 	Key string
-	// Progress is called after each of total steps: the blocks and the head. Default: nobody.
+	// Progress is called after each of total steps: the blocks and the head. Default: not called.
 	Progress func(done, total int)
 	// Shared says that processes with the same key use the folder together. Statistics of another key are then an [ErrOther], and
 	// are not removed.

@@ -72,8 +72,8 @@ func Bytes(d *forward.Decoder) (n int64) {
 	return n
 }
 
-// Digest is a checksum of what the statistics say of each input: layers, tokens and range. Statistics that another
-// card or library has computed differ in it.
+// Digest is a checksum of every input's layers, tokens and range. Statistics that another card or library has computed have
+// another one.
 func (s *Store) Digest() string {
 	h := sha256.New()
 	for _, in := range s.index.Inputs {

@@ -15,7 +15,7 @@ import (
 // Event reports progress, in bytes.
 type Event = progress.Event
 
-// Options of [Model].
+// Options are the options of [Model].
 type Options struct {
 	Calibration *cost.Calibration // predicts energies; required
 	Role        cost.Role

@@ -16,7 +16,7 @@ import (
 // Values are the values of a sample of linear layers, and the bits that differ between them.
 type Values struct {
 	DType string // of the operands that the tensor cores read; "mixed" if there are several
-	// Shares of the values in each bin; see [Bins]. They add up to 1.
+	// Shares are the shares of the values in each bin; see [Bins]. They add up to 1.
 	Shares []float64
 	// Toggles has for each bit, the lowest first, the share of the pairs of neighbouring rows' elements that differ in it. The
 	// bits are those of the operands.

@@ -15,33 +15,31 @@ type CardResults struct {
 	// Total and Spread are of several cards, and absent where nothing was measured on some card.
 	Total  *LoadTotals  `json:"total,omitempty"`
 	Spread *LoadSpreads `json:"spread,omitempty"`
-	// Invalid is what speaks against the results of several cards, but for null comparisons that chance may
-	// miss.
+	// Invalid lists the reasons against the results of several cards, without null comparisons that miss by chance.
 	Invalid []string `json:"invalid,omitempty"`
 
 	asked int // cards
 }
 
-// CardResult is that of one card. The name of a single card is empty.
+// CardResult is the result of one card. The name of a single card is empty.
 type CardResult struct {
 	Name string `json:"device,omitempty"`
 	*Result
 }
 
-// LoadTotals are all cards together.
+// LoadTotals are the totals over all cards.
 type LoadTotals struct {
 	Loads []Total `json:"loads"`
 }
 
-// LoadSpreads are how far the cards are apart.
+// LoadSpreads are the differences between the cards.
 type LoadSpreads struct {
 	Loads []Spread `json:"loads"`
 }
 
-// CompareOn is [Compare] on all cards at the same time. progress is told what every card does, by the
-// card's name, from several goroutines; the name of a single card is empty. Nil: no one is told, and
-// o.Progress is not used. The results are nil if nothing was measured on any card. Beside an error they hold the
-// measurements so far.
+// CompareOn is [Compare] on all cards at the same time. progress is called with each card's name and events, from several
+// goroutines; the name of a single card is empty. Nil: it is not called. o.Progress is not used. The results are nil if nothing
+// was measured on any card. Beside an error they hold the measurements so far.
 func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
 	results := make([]*Result, len(cards))
 	one := func(ctx context.Context, i int, name string, ready func()) (err error) {

@@ -15,11 +15,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Event says how far a measurement is. Stage "prepare" counts the candidates on the card; the others are those
-// of [power.Options].
+// Event reports the progress of a measurement. Stage "prepare" counts the candidates on the card; the others are those of
+// [power.Options].
 type Event = progress.Event
 
-// Options of a comparison. The zero value is ready to use.
+// Options are the options of [Compare]. The zero value is ready to use.
 type Options struct {
 	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]). If layers are
 	// smaller than 32 MB on average, all are stacked equally, because kernel launches would otherwise
@@ -30,8 +30,8 @@ type Options struct {
 	Duties []float64
 	// Meter's Clock and Self are replaced by the machine's, and its Duty by Duties.
 	Meter power.Options
-	// Progress is told of candidates that are on the card and checked, the null among them, and then of the
-	// metering in place of Meter's. Default: Meter's, of the metering alone.
+	// Progress is called for every candidate that is on the card and checked, including the null, and then during the metering, in
+	// place of Meter's Progress. Default: Meter's Progress, during the metering only.
 	Progress func(Event)
 	// Ready is called when all candidates are on the card, before the metering. Default: nothing.
 	Ready func()

@@ -49,7 +49,7 @@ type Batch interface {
 	Kernels() []cuda.Kernel
 	// Passes is the number of passes through all products in one execution.
 	Passes() int
-	// Copies of all weights are used in turn. WeightBytes is their size together.
+	// Copies is the number of copies of all weights, which are used in turn. WeightBytes is their total size.
 	Copies() int
 	WeightBytes() int64
 	// Ops is the number of operations of one execution.

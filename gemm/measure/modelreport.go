@@ -8,33 +8,32 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// ModelReport is what [Models] found. As JSON, that of a single card is the card's [ModelEnergy].
+// ModelReport is the result of [Models]. As JSON, that of a single card is the card's [ModelEnergy].
 type ModelReport struct {
 	// Cards are those on which something was measured.
 	Cards []CardEnergy `json:"cards"`
 	// Total and Spread are of several cards, and absent where some card measured nothing.
 	Total  *ModelTotal  `json:"total,omitempty"`
 	Spread *ModelSpread `json:"spread,omitempty"`
-	// Invalid lists the reasons against the totals of several cards, without null comparisons that miss by
-	// chance: of many cards' comparisons some do.
+	// Invalid lists the reasons against the totals of several cards, without null comparisons that miss by chance, as some of many
+	// do.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// CardEnergy is what was found on one of several cards. The name of a single card is empty.
+// CardEnergy is the result of one of several cards. The name of a single card is empty.
 type CardEnergy struct {
 	Name string `json:"device,omitempty"`
 	*ModelEnergy
 }
 
-// ModelEnergy is what was found on a card: ratios of the output to the source.
+// ModelEnergy is the result of a card: ratios of the output to the source.
 type ModelEnergy struct {
 	GPU       string    `json:"gpu"`
 	CardID    string    `json:"card_id,omitempty"`   // that of [power.Info]
 	Simulated bool      `json:"simulated,omitempty"` // figures mean nothing
 	Role      cost.Role `json:"role"`
 	X         string    `json:"x"`
-	// Relative is of the workload: the phases' ratios weighed by their shares. Absent until every
-	// phase has been measured.
+	// Relative is of the workload: the phases' ratios weighted by their shares. Absent until every phase has been measured.
 	Relative float64   `json:"relative_energy,omitempty"`
 	Interval []float64 `json:"interval,omitempty"` // 95 %
 	Phases   []Phase   `json:"phases"`
@@ -157,7 +156,7 @@ func (e *ModelEnergy) Unchanged() bool {
 	return !slices.ContainsFunc(e.Phases, func(p Phase) bool { return p.Total == nil || !p.Total.Identical })
 }
 
-// Signatures of all phases that have one.
+// Signatures returns the signatures of all phases that have one.
 func (e *ModelEnergy) Signatures() (list []*Signature) {
 	for _, p := range e.Phases {
 		if p.Components != nil {

@@ -20,7 +20,7 @@ type ModelOptions struct {
 	// Operands give X, the role, the kernel of quantised layers, the seed and the family. Other fields do not count: layers are
 	// multiplied as they are stored, and phases have their own tokens.
 	Operands operand.Options
-	// Workload says which phases are measured and how they are weighed. Default: [cost.DefaultWorkload].
+	// Workload says which phases are measured and how they are weighted. Default: [cost.DefaultWorkload].
 	Workload cost.Workload
 	// TotalOnly measures all layers together and no row for each kind. Default: false.
 	TotalOnly bool
@@ -30,8 +30,8 @@ type ModelOptions struct {
 	Meter power.Options
 	// Splitter splits the totals' power by component, by a model of the first card. Default: no split.
 	Splitter *Splitter
-	// Progress is told what every card does, by the card's name; the name of a single card is empty. It
-	// is called from several goroutines. Default: no one is told.
+	// Progress is called with each card's name and events, from several goroutines; the name of a single card is empty. Default: not
+	// called.
 	Progress func(card string, e Event)
 }
 

@@ -198,7 +198,7 @@ type WholeOther struct {
 	After        StepCost  `json:"after"`
 }
 
-// StepCost is what a token of a step costs. Absent fields are unknown.
+// StepCost is the energy and time of a token in a step. Absent fields are unknown.
 type StepCost struct {
 	Joules    float64  `json:"joules_per_token,omitempty"`
 	Seconds   float64  `json:"seconds_per_token,omitempty"` // step time over all its tokens; one sequence gets a token every Batch times as long
@@ -222,8 +222,8 @@ type Request struct {
 	PerOutputAfter  float64 `json:"joules_per_output_token_after"`
 	PerTotalBefore  float64 `json:"joules_per_total_token_before"`
 	PerTotalAfter   float64 `json:"joules_per_total_token_after"`
-	// Relative weighs the ratios of both steps by the source's energy; Interval does the same for their intervals, whose
-	// errors are independent.
+	// Relative weights the ratios of both steps by the source's energy; Interval does the same for their intervals, whose errors are
+	// independent.
 	Relative float64   `json:"relative_energy"`
 	Interval []float64 `json:"interval,omitempty"`
 }

@@ -32,8 +32,8 @@ func spoils(err error) bool {
 // rests are the times to wait before a disturbed window is measured again.
 var rests = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}
 
-// Undisturbed calls do, and while its error is an [ErrDisturbed], waits and calls it again, a few times. told hears each error that is
-// waited out; nil: nobody does.
+// Undisturbed calls do, and while its error is an [ErrDisturbed], waits and calls it again, a few times. told is called with each
+// of these errors; nil: it is not called.
 func Undisturbed(ctx context.Context, clock Clock, do func(again bool) error, told func(error)) error {
 	if clock == nil || do == nil {
 		return errors.New("no clock or no function was given")

@@ -8,10 +8,10 @@ type Limit string
 const (
 	// AveragePower is the card's power limit, kept on average.
 	AveragePower Limit = "average_power"
-	// DriverCap is the driver's power cap while the card's mean power is below its limit. The sensors do not tell what the driver
-	// goes by.
+	// DriverCap is the driver's power cap while the card's mean power is below its limit. The sensors do not show which quantity the
+	// driver limits.
 	DriverCap Limit = "driver_cap"
-	// StretchedClock is a lower clock during the work than the driver reports, without its power cap.
+	// StretchedClock is a lower clock during the work than the driver reports, while the driver names no power cap.
 	StretchedClock Limit = "stretched_clock"
 	// ReportedClock is a reported clock below the highest, for no reason that the driver gives.
 	ReportedClock Limit = "reported_clock"

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Options of a Meter. The zero value of a field means its default.
+// Options are the options of a Meter. The zero value of a field means its default.
 type Options struct {
 	// Precision ends a comparison: the half width that every 95 % interval must reach, as a share
 	// of the ratio. Default 0.003.

@@ -41,7 +41,7 @@ type Summary struct {
 	Limit Limit `json:"limit,omitempty"`
 }
 
-// Comparison of a load with the baseline.
+// Comparison compares a load with the baseline.
 type Comparison struct {
 	RelativeEnergy float64   `json:"relative_energy,omitempty"` // per execution
 	Interval       []float64 `json:"interval,omitempty"`

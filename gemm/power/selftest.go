@@ -24,7 +24,7 @@ type SelfTest struct {
 	Average *Response `json:"average,omitempty"`
 }
 
-// Response of a power sensor to a step of load, in seconds.
+// Response is the response of a power sensor to a step of load, in seconds.
 type Response struct {
 	Update float64 `json:"update_seconds"` // median time between changes of the reading
 	Rise   float64 `json:"rise_seconds"`   // from the step to nine tenths of it

@@ -19,7 +19,7 @@ type SimOptions struct {
 	// then oscillates about the cap with SwingPeriod and decays with SwingDecay.
 	Overshoot               float64
 	SwingPeriod, SwingDecay time.Duration
-	// MaxClock and MinClock of the multiprocessors, in MHz.
+	// MaxClock and MinClock are the limits of the multiprocessors' clock, in MHz.
 	MaxClock, MinClock float64
 	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its time is ∝ 1/clock.
 	ClockExponent float64
@@ -34,7 +34,7 @@ type SimOptions struct {
 	ThermalResistance, ThermalTime float64
 	// Rise is the time constant with which measured power follows the load.
 	Rise time.Duration
-	// Tick of the energy counter, and the standard deviation of each interval.
+	// Tick is the interval of the energy counter's steps, TickJitter its standard deviation.
 	Tick, TickJitter time.Duration
 	// Query is the time of one query to the card.
 	Query time.Duration
@@ -67,7 +67,7 @@ type SimOptions struct {
 	// Other is the power in watts of another process, from OtherFrom on; 0: there is none.
 	Other     float64
 	OtherFrom time.Duration
-	// Faults of the card and its sensors. Default: none.
+	// Faults are the faults of the card and its sensors. Default: none.
 	Faults []SimFault
 	// State is a file that keeps power limit and locked clock after the process ends; empty: they are lost.
 	State string
@@ -75,8 +75,8 @@ type SimOptions struct {
 	Unprivileged bool
 }
 
-// DefaultSim returns an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's, but are
-// facts of no GPU, and no measurement or prediction for one uses them.
+// DefaultSim returns an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's but describe no
+// real GPU. No measurement or prediction of a real GPU uses them.
 func DefaultSim() SimOptions {
 	return SimOptions{
 		Idle: 90, Cap: 700, CapMin: 200, BurstCap: 900, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,

@@ -22,7 +22,7 @@ type Predictor interface {
 	Predict(ctx context.Context, p cost.Product, x, w cost.Operand) (cost.Prediction, error)
 }
 
-// Options of a prediction. The zero value is ready to use, and predicts prefill.
+// Options are the options of [Models] and [Sources]. The zero value is ready to use, and predicts prefill.
 type Options struct {
 	// Operands describe the products. For decode set Operands.Tokens to [operand.DecodeTokens], and Cold.
 	Operands operand.Options

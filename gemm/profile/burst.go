@@ -16,7 +16,7 @@ import (
 type Bursts struct {
 	Executions int       `json:"executions"` // of a burst
 	Seconds    []float64 `json:"seconds"`    // of each burst's work
-	// Joules of each burst above the idle card's, from the work's start until 70 ms after its end.
+	// Joules is the energy of each burst above the idle card's, from the work's start until 70 ms after its end.
 	Joules []float64 `json:"joules"`
 }
 

@@ -17,7 +17,7 @@ type ClockSync struct {
 	Groups int `json:"groups"` // of readings; the quickest of each counts
 	// Drift is by how much the card's clock runs fast, in parts per million.
 	Drift float64 `json:"drift_ppm"`
-	// Delay that was subtracted from a reading: half of its round trip. This is the median.
+	// Delay is the median of the delays that were subtracted from readings. A delay is half of a round trip.
 	Delay Seconds `json:"delay_seconds"`
 	// Residual is the standard deviation of the readings about the line.
 	Residual Seconds `json:"residual_seconds"`

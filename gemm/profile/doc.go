@@ -6,7 +6,7 @@
 // times a second. So the readings of many runs, each begun at another phase of the sensors, are deconvolved into one
 // power trace; see package stitch.
 //
-// [Measure] does it all:
+// [Measure] takes these steps:
 //
 //  1. The self-test of gemm/power. Then each kernel is timed five times. [Guide] (FinGraV's Table I) gives the number of
 //     runs and the binning margin. Warm-up runs bring the die to its working temperature.

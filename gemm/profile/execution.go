@@ -13,7 +13,7 @@ type Execution struct {
 	Resolved   bool   `json:"resolved"`
 	Why        string `json:"why,omitempty"`
 	Executions int    `json:"executions,omitempty"` // that were averaged
-	// Watts of equal parts of an execution, none shorter than the resolution, and the ends of their 95 % intervals.
+	// Watts are the powers of equal parts of an execution, none shorter than the resolution, with the ends of their 95 % intervals.
 	Watts      []float64 `json:"watts,omitempty"`
 	Low        []float64 `json:"low,omitempty"`
 	High       []float64 `json:"high,omitempty"`

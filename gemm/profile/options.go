@@ -8,36 +8,37 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Event tells how far a measurement is. The stages are "self-test", "timing", "warm-up", "runs" and "stitch"; only
-// "runs" has a number of steps.
+// Event reports the progress of a measurement. The stages are "self-test", "timing", "warm-up", "runs" and "stitch"; only "runs"
+// has a number of steps.
 type Event = progress.Event
 
-// Options of [Measure]. The zero value of a field means its default.
+// Options are the options of [Measure]. The zero value of a field means its default.
 type Options struct {
-	// Length of a run's work. Where there are several products it is the length of the first segment, and the second
+	// Length is the length of a run's work. Where there are several products it is the length of the first segment, and the second
 	// works half as long. Default 2 s.
 	Length time.Duration
-	// Runs of each launch sequence, 2 to 10000. Default: the number in FinGraV's Table I, see [Guide].
+	// Runs is the number of runs of each launch sequence, 2 to 10000. Default: the number in FinGraV's Table I, see [Guide].
 	Runs int
-	// Time that the card may be used for, from the self-test on. No run that would end later is begun, except the first
-	// two. The trace takes some seconds more. Default 3 min.
+	// Time is how long the card may be used, from the self-test on. No run that would end later is begun, except the first two. The
+	// trace takes some seconds more. Default 3 min.
 	Time time.Duration
-	// Idle time between the work of two runs. Up to 0.1 s is added, so that runs begin at every phase of the sensors.
+	// Idle is the time without work between two runs. Up to 0.1 s is added, so that runs begin at every phase of the sensors.
 	// Default 550 ms, at least 300 ms.
 	Idle time.Duration
-	// Bursts of each length, 10 to 50 ms, beside the first runs of each launch sequence; see [Bursts]. Default 0.
+	// Bursts is the number of bursts of each length, 10 to 50 ms, beside the first runs of each launch sequence; see [Bursts].
+	// Default 0.
 	Bursts int
 	// Step is the length of the trace's cells. Default 2.5 ms.
 	Step time.Duration
-	// Resolution that the trace must have from the work's start to its end; see [stitch.Options]. Default, and where the
-	// readings do not carry it: 50 ms or finer, finest where power changes.
+	// Resolution is the resolution that the trace must have from the work's start to its end; see [stitch.Options]. Default, and if
+	// the readings do not support it: 50 ms or finer, finest where power changes.
 	Resolution time.Duration
-	// Tolerance within which steady power stays, as a share. Up to three times as much counts as steady where the trace
-	// is that imprecise; see [FindSteady]. Default 0.01.
+	// Tolerance is the largest change of steady power, as a share. Up to three times as much counts as steady where the trace is
+	// that imprecise; see [FindSteady]. Default 0.01.
 	Tolerance float64
-	// Resamples of the bootstrap that makes the intervals. Default 100.
+	// Resamples is the number of bootstrap resamples for the intervals. Default 100.
 	Resamples int
-	// Seed of the first phase, of the order of launch sequences and of the bootstrap. Default 0.
+	// Seed is the seed of the first phase, of the order of launch sequences and of the bootstrap. Default 0.
 	Seed uint64
 	// Readings puts every reading of the golden runs into the result. Default: none.
 	Readings bool

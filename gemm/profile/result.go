@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Result of a measurement. An absent field is unknown.
+// Result is the result of a measurement. An absent field is unknown.
 type Result struct {
 	GPU       string     `json:"gpu"`
 	Card      power.Info `json:"card"`
@@ -37,7 +37,7 @@ type Result struct {
 	Seed       uint64   `json:"seed"`
 }
 
-// Product that was profiled, or a copy within the card.
+// Product is a product that was profiled, or a copy within the card.
 type Product struct {
 	Name      string          `json:"name"`
 	Problem   *gemm.Problem   `json:"problem,omitempty"`

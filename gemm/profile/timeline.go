@@ -16,8 +16,8 @@ type Seconds = stitch.Seconds
 
 const ms = Seconds(time.Millisecond)
 
-// Timeline of a run: Done[i] executions were done At[i] after its start. The first entry is 0 at 0. Between entries
-// executions are taken to be equally long.
+// Timeline holds the times of a run: Done[i] executions were done At[i] after its start. The first entry is 0 at 0. Between
+// entries executions are taken to be equally long.
 type Timeline struct {
 	Done []int     `json:"done"`
 	At   []Seconds `json:"at_seconds"`

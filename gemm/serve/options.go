@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Options of a comparison. The zero value of a field means its default.
+// Options are the options of [Compare]. The zero value of a field means its default.
 type Options struct {
 	Workload Workload
 	// Precision ends a comparison: the half width that every 95 % interval of energy must reach, as a share of the

@@ -29,7 +29,7 @@ type ServerInfo struct {
 	Extras Extras `json:"extras"`
 	// Counted reports whether the server counts tokens itself. Else every part of an answer counts as one.
 	Counted bool `json:"reports_usage"`
-	// PromptTokens of the first prompt, by the server's count; absent if unknown.
+	// PromptTokens is the number of tokens of the first prompt, by the server's count; absent if unknown.
 	PromptTokens int `json:"first_prompt_tokens,omitempty"`
 	// PerArrival is the mean number of tokens in one part of a streamed answer.
 	PerArrival float64 `json:"tokens_per_arrival"`
@@ -53,7 +53,7 @@ type Summary struct {
 	InvalidWindows int      `json:"invalid_windows"` // warm-up and incomplete blocks included
 }
 
-// Comparison of a server with the baseline.
+// Comparison compares a server with the baseline.
 type Comparison struct {
 	RelativeEnergy float64   `json:"relative_energy,omitempty"` // per output token
 	Interval       []float64 `json:"interval,omitempty"`

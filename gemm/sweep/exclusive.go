@@ -21,8 +21,8 @@ func Governor(card power.Card) (power.Governor, error) {
 	return power.Govern(card)
 }
 
-// Free returns an error unless nobody else uses or has set a card: an [ErrInUse], or that of the query. It changes nothing,
-// so it cannot tell whether this process may change settings.
+// Free returns an [ErrInUse] if others use a card or have changed its settings, or the error of a query. It changes nothing, so
+// it cannot find out whether this process may change settings.
 func Free(card power.Card) error { return free(card, os.Getpid()) }
 
 // free is Free for the process self.

@@ -46,9 +46,9 @@ func bootID() string {
 	return string(id)
 }
 
-// RestoreLeft restores the settings that a sweep has left behind which was killed together with its watchdog, and returns them. It returns
-// nil if there are none. The caller must hold the card's lock. Settings from before the system's last start are forgotten, and so is a file
-// of another user.
+// RestoreLeft restores and returns the settings that a sweep left behind when it was killed together with its watchdog. It
+// returns nil if there are none. The caller must hold the card's lock. Settings from before the system's last start are
+// forgotten, and so is a file of another user.
 func RestoreLeft(name string, card power.Card) (*Original, error) {
 	path := rememberedPath(name)
 	info, err := os.Lstat(path)

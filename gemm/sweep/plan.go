@@ -15,7 +15,7 @@ import (
 type Plan struct {
 	// Reference is the power limit that is set now. All results are relative to the original weights there.
 	Reference Setting `json:"reference"`
-	// Default power limit of the card, in watts. It is only visited if it is among the settings.
+	// Default is the card's default power limit, in watts. It is only visited if it is among the settings.
 	Default  float64   `json:"default_watts"`
 	Settings []Setting `json:"-"`      // without the reference
 	Order    []Setting `json:"visits"` // in the order of time

@@ -16,13 +16,13 @@ import (
 
 // PredictOptions are the options of [Predict].
 type PredictOptions struct {
-	// Settings to predict. Default: the [Usual] power limits up to the calibration's.
+	// Settings are the settings to predict. Default: the [Usual] power limits up to the calibration's.
 	Settings []Setting
-	// K of the energy-delay sums. Default 1.5 and 2.
+	// K are the parameters k of the energy-delay sums. Default 1.5 and 2.
 	K []float64
 	// Decode predicts decoding: weights are read from memory. Default: prefill.
 	Decode bool
-	// Operands of the products; for decode set their Tokens to [operand.DecodeTokens].
+	// Operands describe the products; for decode set their Tokens to [operand.DecodeTokens].
 	Operands operand.Options
 	// Progress is called with the progress. Default: not called.
 	Progress func(Event)

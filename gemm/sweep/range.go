@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Range of settings, in watts and MHz. A lowest value of 0, or a highest of +Inf, is unknown.
+// Range is a range of settings, in watts and MHz. A lowest value of 0, or a highest of +Inf, is unknown.
 type Range struct{ LowestCap, HighestCap, LowestClock, HighestClock float64 }
 
 // SettingsError says which settings a card, or a calibration, does not allow.

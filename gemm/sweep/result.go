@@ -15,7 +15,7 @@ const (
 	IntervalsModel = "likely values, no 95 % interval: all settings may be off together"
 )
 
-// Result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.
+// Result is the result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.
 type Result struct {
 	GPU    string `json:"gpu"`
 	CardID string `json:"card_id,omitempty"` // that of [power.Info]; absent from predictions
@@ -31,7 +31,7 @@ type Result struct {
 	Default   float64 `json:"default_watts,omitempty"`
 	// Intervals says what kind all intervals are.
 	Intervals string `json:"intervals"`
-	// Points by power limit, then by clock.
+	// Points are sorted by power limit, then by clock.
 	Points []Point `json:"points"`
 	Best   []Best  `json:"best,omitempty"`
 	// Drift is the largest ratio, less 1, between visits of the reference.
@@ -51,14 +51,14 @@ type Result struct {
 type Point struct {
 	Setting
 	Predicted bool `json:"predicted,omitempty"`
-	// Extrapolated from the lowest measured setting.
+	// Extrapolated is true for figures that are extrapolated from the lowest measured setting.
 	Extrapolated bool     `json:"extrapolated,omitempty"`
 	Visits       int      `json:"visits,omitempty"`
 	Original     Figures  `json:"original"`
 	Converted    *Figures `json:"converted,omitempty"`
 }
 
-// Figures of products at a setting.
+// Figures are the figures of products at a setting.
 type Figures struct {
 	Joules  float64  `json:"joules"`  // of one pass
 	Seconds float64  `json:"seconds"` // of one pass
@@ -91,7 +91,7 @@ type Best struct {
 	Both      *Choice `json:"both,omitempty"`
 }
 
-// Choice is a setting with its value of a metric. The settings in AsGood cannot be told from it by their intervals.
+// Choice is a setting with its value of a metric. The settings in AsGood do not differ from it by more than their intervals.
 type Choice struct {
 	Setting
 	Value  float64   `json:"value"`

@@ -13,14 +13,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Event tells how far a sweep is. A stage is one visit, such as "3 of 11: 500 W"; its steps are nanoseconds.
+// Event reports the progress of a sweep. A stage is one visit, such as "3 of 11: 500 W"; its steps are nanoseconds.
 type Event = progress.Event
 
-// Options of [Run].
+// Options are the options of [Run].
 type Options struct {
 	// Measure is for every visit. Its Meter's Time is that of one visit.
 	Measure measure.Options
-	// K of the energy-delay sums. Default 1.5 and 2.
+	// K are the parameters k of the energy-delay sums. Default 1.5 and 2.
 	K []float64
 	// Watch starts the watchdog that restores the settings if this process is killed. Default: none.
 	Watch func(Original) (Watchdog, error)

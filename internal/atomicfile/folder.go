@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// MakeFolder makes a folder and those that lead to it, and waits until their names are on the disk. A folder that is there may
-// have been made by a process that was killed: its name is waited for, too.
+// MakeFolder makes a folder and those that lead to it, and waits until their names are on the disk. It also waits for the name of
+// an existing folder, because a process that was killed may have made it.
 func MakeFolder(folder string) error {
 	folder = filepath.Clean(folder)
 	parents := []string{filepath.Dir(folder)}

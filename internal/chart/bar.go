@@ -9,7 +9,7 @@ import (
 type Bar struct {
 	Name  string
 	Parts []float64
-	// Interval around the bar's end, low and high, is drawn as a whisker over a paler bar. Default: none.
+	// Interval is drawn around the bar's end, low and high, as a whisker over a paler bar. Default: none.
 	Interval []float64
 	// Label is written right of the bar. Default: none.
 	Label string

@@ -12,7 +12,7 @@ type Chart struct {
 	Panels []Panel
 	// Columns is the number of panels in a row. Default 1.
 	Columns int
-	// Width in pixels. Default 850; a narrow screen shows 420 without making text too small.
+	// Width is the width in pixels. Default 850; a narrow screen shows 420 without making text too small.
 	Width int
 	// Legend groups entries under headings, up to four groups beside each other. Default: one entry for
 	// every line and part of a bar that has a name.
@@ -28,7 +28,7 @@ type Panel struct {
 	Marks []Mark
 	// Bars are drawn below each other, instead of lines.
 	Bars []Bar
-	// Height of a panel of lines, in pixels. Default 210.
+	// Height is the height of a panel of lines, in pixels. Default 210.
 	Height int
 	// PartNames are the names of the bars' parts, which have the palette's colours in this order.
 	PartNames []string

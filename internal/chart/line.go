@@ -17,7 +17,7 @@ type Line struct {
 	Whiskers bool
 	// XLow and XHigh are an interval of X around each point, drawn as a bar; both or none.
 	XLow, XHigh []float64
-	// Titles of the points, which a browser shows under the pointer; all or none.
+	// Titles are the titles of the points, which a browser shows under the pointer; all or none.
 	Titles []string
 	// Scattered points are not joined.
 	Scattered bool

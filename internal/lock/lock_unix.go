@@ -45,8 +45,8 @@ func Acquire(path string) (*os.File, error) {
 	}
 }
 
-// Check returns an error that wraps ErrHeld where a process holds the lock at path. It writes nothing. A
-// file that this process may not read tells nothing, and is no error.
+// Check returns an error that wraps ErrHeld where a process holds the lock at path. It writes nothing. A file that this process
+// may not read is no error.
 func Check(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package progress holds the one type in which all packages report how far they are.
+// Package progress holds the type with which all packages report their progress.
 package progress
 
-// Event tells how far a stage of the work is.
+// Event reports the progress of a stage of the work.
 type Event struct {
 	Stage string // name of the stage: "plan", "write"
 	Done  int64  // steps done; bytes or elements where the stage counts them

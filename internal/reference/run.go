@@ -15,10 +15,10 @@ var ErrUnknown = errors.New("model_type is not computed here")
 
 // Inputs are a model's inputs.
 type Inputs struct {
-	// Tokens of one sequence.
+	// Tokens are those of one sequence.
 	Tokens []int32
-	// Values of an image [channels, height, width] for a vision model, or of a recording's features [bins, frames]
-	// for an audio model.
+	// Values are those of an image [channels, height, width] for a vision model, or of a recording's features [bins, frames] for an
+	// audio model.
 	Values []float64
 }
 

@@ -1,5 +1,5 @@
-// Package tally counts expensive work, so that a test can hold a run to doing it once. A caller that wants
-// no counts passes an ordinary context, and nothing is counted.
+// Package tally counts expensive work, so that a test can check that a run does it only once. A caller that wants no counts
+// passes an ordinary context, and nothing is counted.
 package tally
 
 import (

@@ -11,14 +11,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Hessians are those of a model's layers, from forward passes over random tokens.
+// Hessians are the Hessians of a model's layers, from forward passes over random tokens.
 type Hessians struct {
 	Name             string
 	Fitting, HeldOut Observed
 	Asked            func(tensor string) error // precedes every answer of Fit; may be nil
 }
 
-// HessiansOf a model, from different tokens for fitting and held out.
+// HessiansOf returns the Hessians of a model, from different tokens for fitting and held out.
 func HessiansOf(t TB, m *weights.Model) *Hessians {
 	t.Helper()
 	h := &Hessians{Name: "these tokens"}
@@ -90,7 +90,7 @@ func sequences(t TB, m *weights.Model, seed uint64) [][]int32 {
 	return all
 }
 
-// Decoder of a model whose family is known.
+// Decoder returns the decoder of a model whose family is known.
 func Decoder(t TB, m *weights.Model) *forward.Decoder {
 	t.Helper()
 	d, err := forward.New(m, LayoutOf(t, m))
@@ -107,10 +107,10 @@ func Forward(t TB, m *weights.Model, w forward.Weights, seed uint64) (Observed, 
 	return seen, scores
 }
 
-// Tensors of a model by name; they are weights of a forward pass.
+// Tensors are the tensors of a model by name. They are the weights of a forward pass.
 type Tensors map[string]weights.Tensor
 
-// TensorsOf a model.
+// TensorsOf returns the tensors of a model.
 func TensorsOf(m *weights.Model) Tensors {
 	all := Tensors{}
 	for _, info := range m.Infos() {

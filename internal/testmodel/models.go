@@ -45,7 +45,7 @@ func OK(t TB, err error) {
 // DTypes are the types that are transformed.
 var DTypes = []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2, weights.I8}
 
-// FormatOf a type that has one.
+// FormatOf returns the format of a type that has one.
 func FormatOf(d weights.DType) weights.Format {
 	f, _ := d.Format()
 	return f
@@ -200,7 +200,7 @@ func SameFiles(t TB, got, want map[string]string) {
 	}
 }
 
-// LayoutOf a model; nil where its family is not known.
+// LayoutOf returns the layout of a model; nil if its family is not known.
 func LayoutOf(t TB, m *weights.Model) *arch.Layout {
 	t.Helper()
 	l, err := arch.ResolveIfKnown(m, nil)
@@ -208,7 +208,7 @@ func LayoutOf(t TB, m *weights.Model) *arch.Layout {
 	return l
 }
 
-// TensorOf a model that must have it.
+// TensorOf returns a tensor of a model, which must have it.
 func TensorOf(t TB, m *weights.Model, name string) weights.Tensor {
 	t.Helper()
 	x, found := m.Tensor(name)
@@ -218,7 +218,7 @@ func TensorOf(t TB, m *weights.Model, name string) weights.Tensor {
 	return x
 }
 
-// Values of a tensor.
+// Values returns the values of a tensor.
 func Values(x weights.Tensor) []float64 {
 	list := make([]float64, x.Len())
 	f := FormatOf(x.DType)

@@ -22,7 +22,7 @@ type Quantisation struct {
 	Config string // JSON of quantization_config
 	// Side is a second file that says the same; empty where the layout has none.
 	Side, SideText string
-	// Tensors of a linear layer of n outputs and k inputs. Names stand behind that of the module.
+	// Tensors are the tensors of a linear layer of n outputs and k inputs. Their names follow that of the module.
 	Tensors func(n, k int) []weights.Info
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Rules are what a compiler must know of the module's own passes.
+// Rules are the compiler's rules for the module's own passes.
 func Rules() map[string]program.Rule {
 	rules := map[string]program.Rule{}
 	for i, r := range transform.Passes {
@@ -23,7 +23,7 @@ func Rules() map[string]program.Rule {
 	return rules
 }
 
-// Compiler of steps for a model, without a plan and its checks. h may be nil.
+// Compiler returns a compiler of steps for a model, without a plan and its checks. h may be nil.
 func Compiler(t testmodel.TB, m *weights.Model, l *arch.Layout, h program.Hessians, steps []*plan.Step) *program.Compiler {
 	t.Helper()
 	c, err := program.NewCompiler(program.CompilerOptions{Weights: quant.Group(m, nil), Layout: l, Hessians: h, Rules: Rules()}, steps)
@@ -99,7 +99,7 @@ func ByTensor(steps []*plan.Step) map[string][]*plan.Step {
 	return of
 }
 
-// Lossy are a plan's steps of tensors, without what couples the trellis's rows: that goes by places.
+// Lossy returns a plan's steps on tensors, without the rates that couple rows in trellis, because these depend on places.
 func Lossy(t testmodel.TB, p *plan.Plan) (steps []*plan.Step) {
 	t.Helper()
 	for _, s := range p.Steps {

@@ -26,7 +26,7 @@ func Passes(t testmodel.TB, list string) []pass.Choice {
 	return c
 }
 
-// Options for passes, with a budget of output SNR where minSNR is above 0.
+// Options returns options for passes, with a budget of output SNR if minSNR is above 0.
 func Options(t testmodel.TB, passes string, minSNR float64) transform.Options {
 	t.Helper()
 	o := transform.Options{Cost: testmodel.TogglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}, Version: "test"}
@@ -39,7 +39,7 @@ func Options(t testmodel.TB, passes string, minSNR float64) transform.Options {
 	return o
 }
 
-// Make a plan with these options.
+// Make makes a plan with these options.
 func Make(t testmodel.TB, m *weights.Model, passes string, minSNR float64) *plan.Plan {
 	t.Helper()
 	return With(t, m, Options(t, passes, minSNR))
@@ -53,7 +53,7 @@ func With(t testmodel.TB, m *weights.Model, o transform.Options) *plan.Plan {
 	return p
 }
 
-// Weighed makes a plan that weighs errors by Hessians.
+// Weighed makes a plan that weights errors by Hessians.
 func Weighed(t testmodel.TB, m *weights.Model, h program.Hessians, passes string) *plan.Plan {
 	t.Helper()
 	o := Options(t, passes, 0)
@@ -94,7 +94,7 @@ func Interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int
 	return true
 }
 
-// Of given steps for a model.
+// Of returns a plan of the given steps for a model.
 func Of(t testmodel.TB, m *weights.Model, steps ...*plan.Step) *plan.Plan {
 	t.Helper()
 	p := &plan.Plan{Version: plan.Version, Tool: "test", DropIn: true, Steps: steps}

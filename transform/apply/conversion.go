@@ -53,7 +53,7 @@ func (s *Source) result() *weights.Model {
 	return s.Model
 }
 
-// Options of [Run].
+// Options are the options of [Run].
 type Options struct {
 	Workers  int                  // goroutines; required
 	Resume   bool                 // continue an interrupted call

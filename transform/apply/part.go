@@ -68,7 +68,7 @@ func (c *conversion) divide(parts int) []int {
 	return Divide(sizes, parts)
 }
 
-// PartOptions of [RunPart] and [FinishParts].
+// PartOptions are the options of [RunPart] and [FinishParts].
 type PartOptions struct {
 	Workers  int                  // goroutines; required
 	Version  string               // of the program; all parts must have the same one

@@ -11,7 +11,7 @@ type Use struct {
 	Rows, Cols int
 	// Axis is 0 where labels are rows and 1 where they are columns.
 	Axis int
-	// Positions of each label on the axis; several where a label is a block, such as the rows of a head.
+	// Positions are the positions of each label on the axis; several where a label is a block, such as the rows of a head.
 	Positions [][]int
 	// Dir has an element for each position: a factor of 2 on its label multiplies it by 2^Dir. A position with Dir 0 takes no signs.
 	// nil: 0 everywhere.

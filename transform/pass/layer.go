@@ -15,7 +15,8 @@ import (
 
 // Cost predicts the energy of products. It is called from several goroutines. [cost.Calibration] is one.
 type Cost interface {
-	// Energy of a product, from a sample of its weights, relative to random data of the same scale. It does not keep the sample.
+	// Energy returns the energy of a product, from a sample of its weights, relative to random data of the same scale. It does not
+	// keep the sample.
 	Energy(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
 	// Lags are the distances along an axis of stored weights at which differing bits cost energy.
 	Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error)
@@ -39,7 +40,7 @@ type Context struct {
 type Layer struct {
 	*Context
 	Weight *quant.Weight
-	// Format of the weight's values; for a quantised weight, of the elements that tensor cores read.
+	// Format is the format of the weight's values; for a quantised weight, of the elements that tensor cores read.
 	Format weights.Format
 	// Freed is how many weights of other layers become zero with one input of this one.
 	Freed float64

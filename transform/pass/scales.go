@@ -15,8 +15,8 @@ import (
 
 // ScaleBits is the data of a step of [Scales].
 type ScaleBits struct {
-	// Bits of the mantissa that a scale may have. For FP8 codes, the root mean square of the codes under a scale is about
-	// 2^Bits times the smallest code.
+	// Bits is the largest number of mantissa bits of a scale. For FP8 codes, the root mean square of the codes under a scale is
+	// about 2^Bits times the smallest code.
 	Bits int `json:"bits"`
 }
 

@@ -193,16 +193,16 @@ func TestShiftIsRefused(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", weights.BF16)
 	one, two := 1.0, 2.0
 	for want, s := range map[string]*plan.Step{
-		"is not part of a family":          {Tensor: "transformer.wte.weight", Data: pass.Shifted{Add: 1}},
-		"is no layer":                      {Tensor: "transformer.wpe.weight", Data: pass.Shifted{Add: 1}},
-		"a constant would change the outputs":           {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1}},
-		"no LayerNorm of weight":           {Tensor: "transformer.h.0.attn.c_attn.weight", Data: pass.Shifted{Scale: "transformer.h.1.ln_1.weight"}},
-		"is not the bias of":               {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Bias: "transformer.h.0.ln_2.bias", Weight: "transformer.h.0.attn.c_attn.weight"}},
-		"only a norm's weights":            {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Fill: &one}},
-		"can be filled, with 0 or 1":       {Tensor: "transformer.h.0.ln_1.weight", Data: pass.Shifted{Fill: &two}},
-		`ln_1.weight": has no data`:        {Tensor: "transformer.h.0.ln_1.weight"},
-		"the constant is too large":        {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1e300, Epilogue: true}},
-		`the model has no tensor "nobody"`: {Tensor: "nobody", Data: pass.Shifted{Add: 1}},
+		"is not part of a family":             {Tensor: "transformer.wte.weight", Data: pass.Shifted{Add: 1}},
+		"is no layer":                         {Tensor: "transformer.wpe.weight", Data: pass.Shifted{Add: 1}},
+		"a constant would change the outputs": {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1}},
+		"no LayerNorm of weight":              {Tensor: "transformer.h.0.attn.c_attn.weight", Data: pass.Shifted{Scale: "transformer.h.1.ln_1.weight"}},
+		"is not the bias of":                  {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Bias: "transformer.h.0.ln_2.bias", Weight: "transformer.h.0.attn.c_attn.weight"}},
+		"only a norm's weights":               {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Fill: &one}},
+		"can be filled, with 0 or 1":          {Tensor: "transformer.h.0.ln_1.weight", Data: pass.Shifted{Fill: &two}},
+		`ln_1.weight": has no data`:           {Tensor: "transformer.h.0.ln_1.weight"},
+		"the constant is too large":           {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1e300, Epilogue: true}},
+		`the model has no tensor "nobody"`:    {Tensor: "nobody", Data: pass.Shifted{Add: 1}},
 	} {
 		s.Pass = "shift"
 		p := testplan.Of(t, m, s)

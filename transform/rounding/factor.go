@@ -11,7 +11,7 @@ import (
 
 // Factor is the factorisation of a damped Hessian: it passes the error of a column to later columns.
 type Factor struct {
-	// Order of rounding: column Order[i] of W is the i-th.
+	// Order is the order of rounding: column Order[i] of W is the i-th.
 	Order []int
 	// U is unit upper triangular [K,K], in the order of rounding, with zeros below the diagonal. U[j,i] is
 	// the share of the j-th column's error that the i-th absorbs. Without data it is the identity: there is
@@ -21,7 +21,7 @@ type Factor struct {
 	D []float64
 }
 
-// FactorOptions of [NewFactor].
+// FactorOptions are the options of [NewFactor].
 type FactorOptions struct {
 	Damp    float64 // added to H's diagonal, as a share of its mean; 0: 1e-3. Below 1e-5 the precision of float32 limits it.
 	First   []int   // columns rounded before the others, in this sequence

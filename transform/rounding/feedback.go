@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Options of [Round].
+// Options are the options of [Round].
 type Options struct {
 	Zero    int // number of columns, the first in the order of rounding, that become zero
 	Workers int // goroutines at most; 0: all processors

@@ -9,7 +9,7 @@ import (
 
 // Pruning is the error of zeroing whole columns of a layer, where the other columns absorb what they can.
 type Pruning struct {
-	// Order of elimination. To zero z columns, Order[:z] is FactorOptions.First and z is Options.Zero.
+	// Order is the order of elimination. To zero z columns, Order[:z] is FactorOptions.First and z is Options.Zero.
 	Order []int
 	// Error[z] is the error power of zeroing the first z columns, under the damped Hessian.
 	Error []float64
@@ -17,7 +17,7 @@ type Pruning struct {
 	Scale float64
 }
 
-// PruneOptions of [Prune].
+// PruneOptions are the options of [Prune].
 type PruneOptions struct {
 	Damp    float64 // as in FactorOptions
 	Signal  float64 // power of the outputs, [Power] of w under h, where it is known; 0: it is computed

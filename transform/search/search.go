@@ -42,7 +42,7 @@ type Record interface {
 	Save(name string, from any) error
 }
 
-// Options of [Spend].
+// Options are the options of [Spend].
 type Options struct {
 	Evaluator Evaluator // required
 	// Time limits the search, which then takes the best plan found. With a time limit, the search also tries values of

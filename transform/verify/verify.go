@@ -104,7 +104,7 @@ type Report struct {
 	Plan *plan.Plan `json:"-"`
 }
 
-// Options of Models.
+// Options are the options of [Models].
 type Options struct {
 	Family *arch.Family // nil: the catalogue's, by config.json
 	// Reference is the model that codes were chosen to be near. Default: claims about such a model are not checked.

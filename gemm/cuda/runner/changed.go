@@ -331,7 +331,7 @@ func (r *Pass) after(ctx context.Context, before *Pass, layer decoder.Layer, c *
 	return nats, err
 }
 
-// Version changes where the kernels do.
+// Version changes with the kernels.
 func Version() string {
 	h := sha256.Sum256([]byte(source() + gramSource))
 	return hex.EncodeToString(h[:4])

@@ -13,9 +13,8 @@ import (
 // times the law's factor for its own speed. A run may also draw a little more or less at any speed, as a warm die
 // leaks more.
 
-// SpeedLaw of power and speed: where executions are exp(x) times as fast as usual, power is exp(Exponent·x +
-// Curvature·x²) times as high. A card that lowers its clock alone has an exponent of 1 or less; one that lowers its
-// voltage too, up to 3.
+// SpeedLaw relates power to speed: where executions are exp(x) times as fast as usual, power is exp(Exponent·x + Curvature·x²)
+// times as high. A card that lowers its clock alone has an exponent of 1 or less; one that lowers its voltage too, up to 3.
 type SpeedLaw struct {
 	Exponent  float64 `json:"order"`
 	Curvature float64 `json:"bend"`

@@ -27,7 +27,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Options of [Readings].
+// Options are the options of [Readings].
 type Options struct {
 	// From and To are the ends of the trace. The card is idle from From to the first break. Readings whose stretch
 	// reaches beyond either end are left out.
@@ -43,20 +43,20 @@ type Options struct {
 	Sensors []Sensor
 	// Speed returns a run's speed between two moments, relative to the usual speed of the segment. Default: unknown.
 	Speed func(run int, from, to Seconds) float64
-	// Resolution that every cell of the work must have, at the price of wider intervals. The trace is then equally
-	// fine everywhere. Default: 50 ms or finer, as the readings allow, and finest where power changes. Where
-	// the readings do not carry the resolution, the trace is that of the default.
+	// Resolution is the resolution that every cell of the work must have, at the price of wider intervals. The trace is then equally
+	// fine everywhere. Default: 50 ms or finer, as the readings allow, and finest where power changes. If the readings do not
+	// support the resolution, the trace is that of the default.
 	Resolution Seconds
-	// Seed of the bootstrap and of the folds of the cross-validation.
+	// Seed is the seed of the bootstrap and of the folds of the cross-validation.
 	Seed uint64
-	// Resamples of the bootstrap over runs, at least 2. Default 100.
+	// Resamples is the number of bootstrap resamples over runs, at least 2. Default 100.
 	Resamples int
 }
 
 // ErrTooFew means that there are not enough readings for a trace.
 var ErrTooFew = errors.New("too few readings")
 
-// CoarsestCell is the resolution that every cell of the work gets where the readings carry it.
+// CoarsestCell is the resolution that every cell of the work gets if the readings support it.
 const CoarsestCell = 50 * ms
 
 // Readings fits the trace that explains all readings, and the response of every sensor.

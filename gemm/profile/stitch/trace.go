@@ -15,9 +15,9 @@ type Trace struct {
 	// penalty's weight, with the speed law held fixed.
 	Low  []float64 `json:"low"`
 	High []float64 `json:"high"`
-	// Law of power and speed, by which the trace has more detail than Resolution says; nil where no speed is known.
+	// Law relates power to speed, and gives the trace more detail than Resolution says; nil if no speed is known.
 	Law *SpeedLaw `json:"law,omitempty"`
-	// Resolution of each cell: the full width at half maximum of the weights with which the cell's watts average
+	// Resolution is the resolution of each cell: the full width at half maximum of the weights with which the cell's watts average
 	// power over time. Changes within it cannot be told apart, except those that follow the runs' speed.
 	Resolution []Seconds `json:"resolution_seconds"`
 
