@@ -144,7 +144,7 @@ func printExact(w io.Writer, p *plan.Plan) {
 }
 
 // othersDoNotFit is what to know of a result whose weights were moved.
-const othersDoNotFit = "LoRA adapters of the source do not fit the result, unless they are converted with the model: put an adapter into the source's folder;  " +
+const othersDoNotFit = "LoRA adapters of the source do not fit the result, unless they are converted with the model: put an adapter into the source's folder; " +
 	"convert --plan OUT/lowtoggle.json does the same again"
 
 // leavesAdapters reports whether what was trained for the source does not fit the result: one in the
