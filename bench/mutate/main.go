@@ -9,7 +9,7 @@
 // by the seed. All of them are compiled into one test program of each package with go test -overlay, so no source is ever changed, and a
 // variable of the environment switches one on. A mutant of a constant, which cannot be switched, is compiled alone. rapid leaves the
 // inputs of failures in testdata/rapid, which git ignores. A mutant that does not compile is replaced by the next. The short tests of
-// its package run first. If they pass, all tests of the package run, and then those of the packages that hold its laws; tests that
+// its package run first. If they pass, all tests of the package run, and then those of the other packages that test its behaviour; tests that
 // do not reach the mutant are left out. A record that is there is continued; -survivors runs those of a record again.
 package main
 

@@ -58,8 +58,8 @@ shows the prediction error for families of patterns that the fit did not use.
 A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
 and may have watts, clock_mhz and cold, in any order. Inputs are random: normal(0,32) in int8,
 normal(0,1) in other types. Each type, shape and role needs a row of random weights such as
-normal(0,0.02), each type 12 other patterns. Rows of one pattern are averaged. The card is named
-after OUT. After an interrupt the same command continues. docs/own-card.md has an example.
+normal(0,0.02), and each type 12 other patterns. Rows of one pattern are averaged. The card is
+named after OUT. After an interrupt the same command continues. docs/own-card.md has an example.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
 not be measured, or the model by component is inaccurate; 4: no GPU.`,
