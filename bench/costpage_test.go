@@ -215,7 +215,7 @@ func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 func costFeatures(b *bytes.Buffer, c *cost.Calibration) {
 	b.WriteString(costFeaturesText)
 	b.WriteString("\n| feature |")
-	errors := "\n| all of the model's: mean error |"
+	errors := "\n| all features of the model: mean error |"
 	mean := map[*cost.Model]float64{}
 	for i := range c.Models {
 		m := &c.Models[i]

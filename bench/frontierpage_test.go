@@ -126,7 +126,7 @@ func (f *frontier) strategies(print printer) {
 // bought shows the best readings for each rise.
 func (f *frontier) bought(print printer) {
 	print(`
-## What a rise of perplexity buys
+## What a rise of perplexity saves
 
 Each row shows the point of least energy among those whose measured perplexity rose by no more than stated, whatever
 their budget was.`)

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Facts are what a prediction must know about a card besides its measurements. They are read from the
-// calibration's file; every field is required there.
+// Facts are the properties of a card that a prediction needs besides its measurements. They are read from the calibration's file;
+// every field is required there.
 type Facts struct {
 	Datapath  Datapath   `json:"datapath"`
 	Memory    MemoryLags `json:"memory"`
@@ -125,7 +125,7 @@ type Likely struct {
 	High  float64 `json:"high"`
 }
 
-// Settings are the limits of what the card can be set to.
+// Settings are the limits of the card's settings.
 type Settings struct {
 	LowestClock  float64 `json:"lowest_clock_mhz"`
 	HighestClock float64 `json:"highest_clock_mhz"`

@@ -296,7 +296,7 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 	const rows = 4096
 	for _, scale := range []int{wScale, xScale} {
 		if rms := math.Exp2(float64(scale) / 4); rms > math.MaxFloat32 {
-			return Features{}, 0, fmt.Errorf("an operand of root mean square %.3g goes beyond what %s holds for the random values to compare it with: scale it down", rms, w.f.DType)
+			return Features{}, 0, fmt.Errorf("an operand of root mean square %.3g exceeds the range of %s for the random values that it is compared with: scale it down", rms, w.f.DType)
 		}
 	}
 	random := func(scale int, seed uint64) matrix {

@@ -17,7 +17,7 @@ type Quality struct {
 	Mean   float64 `json:"mean_error"` // of relative energy, absolute
 	Worst  float64 `json:"worst_error"`
 	// Floor is the part of an error, as a standard deviation of relative energy, that does not grow with the saving: it
-	// includes the noise of one reading. 0 in files of earlier versions, which stands for earlierFloor.
+	// includes the noise of one reading. Files of earlier versions have 0, which means earlierFloor.
 	Floor float64 `json:"floor,omitempty"`
 	// Growth widens the 95 % interval by this much per unit of predicted saving, so that the interval holds
 	// 95 % of the points.

@@ -12,7 +12,7 @@ import (
 
 // Deviation is a result's difference from the reference.
 type Deviation struct {
-	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ over what was compared; [Tolerance] says what ‖r‖ is at least
+	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ of the compared elements, where ‖r‖ has the least value that [Tolerance] gives
 	Worst    float64 `json:"worst"`     // largest |y−r| as a share of what the tolerance allows
 	Row      int     `json:"row"`       // where that is in y
 	Col      int     `json:"col"`       //

@@ -31,7 +31,7 @@ func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 		return m, err
 	}
 	if largest, most := m.largest(), float64(MaxOf(d)); d.Bits() > 8 && largest > most {
-		return m, fmt.Errorf("an element of magnitude %.3g is beyond what %s holds (%.3g)", largest, d, most)
+		return m, fmt.Errorf("an element of magnitude %.3g exceeds the range of %s (%.3g)", largest, d, most)
 	}
 	return m.cast(d, exponent), nil
 }

@@ -45,7 +45,7 @@ func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
 	}
 	switch _, ok := t.DType.Format(); {
 	case !ok:
-		return wrong("is of a type that is not multiplied")
+		return wrong("is of a type that products cannot have")
 	case len(t.Shape) != 2:
 		return wrong("is not a matrix: reshape it to two dimensions")
 	case t.Len() == 0:

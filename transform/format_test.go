@@ -230,8 +230,8 @@ func TestFormatErrors(t *testing.T) {
 		change func(o *transform.Options)
 		want   string
 	}{
-		{func(o *transform.Options) { o.Budget.MinSNR = &least }, "a new format and a budget do not go together"},
-		{func(o *transform.Options) { o.Budget.MaxLoss = &most }, "a new format and a budget do not go together"},
+		{func(o *transform.Options) { o.Budget.MinSNR = &least }, "a new format and a budget cannot be combined"},
+		{func(o *transform.Options) { o.Budget.MaxLoss = &most }, "a new format and a budget cannot be combined"},
 		{func(o *transform.Options) { o.Passes, _ = transform.ParsePasses("signs,scales") }, "signs does not choose codes"},
 		{func(o *transform.Options) { o.Format, _ = quantise.Parse("gptq") }, "models are not converted to the format gptq"},
 		{func(o *transform.Options) { o.Format, _ = quantise.Parse("int4=192") }, "128 inputs, which groups of 192 do not divide"},

@@ -171,7 +171,7 @@ func selectionText(r plan.Request) string {
 // measuredText says what the result loses on evaluation tokens.
 func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
 	ratio, low, high := loss.PerplexityRatio()
-	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity goes from %.4g to %.4g (%s", loss.Tokens.Predicted(), math.Exp(loss.Before), math.Exp(loss.After), rise(ratio))
+	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity changes from %.4g to %.4g (%s", loss.Tokens.Predicted(), math.Exp(loss.Before), math.Exp(loss.After), rise(ratio))
 	if !math.IsInf(high, 0) {
 		text += fmt.Sprintf("; 95 %% interval %s to %s", rise(low), rise(high))
 	}

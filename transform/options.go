@@ -129,7 +129,7 @@ func (o *Options) formats() (errs []error) {
 		return nil
 	}
 	if o.Budget.MinSNR != nil || o.Budget.MaxLoss != nil {
-		errs = append(errs, errors.New("a new format and a budget do not go together: convert to the format first, then convert the result within the budget"))
+		errs = append(errs, errors.New("a new format and a budget cannot be combined: convert to the format first, then convert the result within the budget"))
 	}
 	if o.Reference != nil {
 		errs = append(errs, errors.New("a new format takes no reference, because its codes are chosen near the model's own values: leave the reference out"))
@@ -173,13 +173,13 @@ func (o *Options) besideJoint() (errs []error) {
 		return nil
 	}
 	if c := o.first(func(c pass.Choice) bool { return c.Pass.Class == pass.Compensated }); c != nil {
-		bad("%s and %s do not go together: %[2]s rounds a layer jointly, and %[1]s computes its values one by one; leave one of them out", c, joint)
+		bad("%s and %s cannot be combined: %[2]s rounds a layer jointly, and %[1]s computes its values one by one; leave one of them out", c, joint)
 	}
 	var choosers []string
 	fixed := false
 	for _, c := range o.Passes {
 		if c.Pass.NotJoint != nil && c.Pass.NotJoint(c.Args) != "" {
-			bad("%s and %s do not go together: %s", c, joint, c.Pass.NotJoint(c.Args))
+			bad("%s and %s cannot be combined: %s", c, joint, c.Pass.NotJoint(c.Args))
 		}
 		if c.Pass.Chooser {
 			choosers, fixed = append(choosers, c.String()), fixed || len(c.Args) > 0

@@ -165,7 +165,7 @@ func TestFinishRefusesWhatIsNotWritten(t *testing.T) {
 		"same time":   {func(shard, _ string) error { return editUnseen(shard) }, "was changed after it was written", false},
 		"header":      {func(shard, _ string) error { return overwrite(shard, 20) }, "", false},
 		"a folder":    {func(shard, _ string) error { return errors.Join(os.Remove(shard), os.Mkdir(shard, 0o777)) }, "is not a file", false},
-		"vanished":    {func(shard, _ string) error { return os.Remove(shard) }, "is recorded as written, but is not there", true},
+		"vanished":    {func(shard, _ string) error { return os.Remove(shard) }, "is recorded as written, but is missing", true},
 		"other plan":  {func(shard, record string) error { return swap(shard, record, strange+".partial") }, "was begun with another plan", false},
 		"other shard": {func(shard, record string) error { return copyFile(filepath.Dir(record), record) }, "its record belongs to another conversion", false},
 	} {

@@ -74,7 +74,7 @@ func (t Table) validate(rules []constraint) error {
 			continue
 		}
 		if _, twice := at[r.Pass.Name]; twice {
-			errs = append(errs, fmt.Errorf("pass %q stands twice in the table", r.Pass.Name))
+			errs = append(errs, fmt.Errorf("pass %q occurs twice in the table", r.Pass.Name))
 		}
 		at[r.Pass.Name] = i
 		errs = append(errs, r.Pass.Validate())

@@ -37,7 +37,7 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		{"no name", `pass "": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name = "" })},
 		{"a separator", `pass "a=b": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "a=b", "a=b" })},
 		{"a field of a step", `pass "tensor": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "tensor", "tensor" })},
-		{"name twice", `pass "round" stands twice`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "round", "round" })},
+		{"name twice", `pass "round" occurs twice`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "round", "round" })},
 		{"no check", `pass "scale" has no check`, unchecked},
 		{"no doc", `pass "grid": lacks its documentation`, altered("grid", func(p *pass.Pass) { p.Doc = "" })},
 		{"usage of another", `pass "grid": lacks its documentation`, altered("grid", func(p *pass.Pass) { p.Usage = "round" })},
@@ -154,11 +154,11 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		budget pass.Budget
 		want   string
 	}{
-		"shift,trellis=0.1":           {pass.Budget{}, "shift and trellis=0.1 do not go together"},
+		"shift,trellis=0.1":           {pass.Budget{}, "shift and trellis=0.1 cannot be combined"},
 		"compensate,grid=8,round=3":   {pass.Budget{}, "compensate needs one pass that chooses all values of a layer together: ask for one of grid=8, round=3"},
 		"compensate,grid=8,round":     {pass.Budget{MinSNR: &snr}, "ask for one of grid=8, round"},
 		"trellis,grid=4":              {pass.Budget{MaxLoss: &nats}, "trellis needs one pass that chooses all values of a layer together: ask for one of trellis, grid=4"},
-		"compensate,round=4/truncate": {pass.Budget{}, "round=4/truncate and compensate do not go together: truncated values cannot be compensated: round to nearest"},
+		"compensate,round=4/truncate": {pass.Budget{}, "round=4/truncate and compensate cannot be combined: truncated values cannot be compensated: round to nearest"},
 		"prune=0.2,round=2":           {pass.Budget{}, "prune=0.2 needs a pass that compensates its errors: ask for prune=0.2,compensate"},
 		"prune":                       {pass.Budget{MinSNR: &snr}, "prune without an argument needs a budget of loss"},
 		"prune,trellis":               {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},

@@ -42,7 +42,7 @@ func sizesOf(m *weights.Model) func(name string) (n int, ok bool) {
 	}
 }
 
-// KindSummary is what a plan does to the linear layers of one kind.
+// KindSummary summarises a plan for the linear layers of one kind.
 type KindSummary struct {
 	Kind    string
 	Layers  int

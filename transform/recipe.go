@@ -136,7 +136,7 @@ func FindRecipe(name string) (Recipe, error) {
 
 // For returns the recipe for a model and a workload: InDecode and OnCodes are moved into Passes, or dropped. InDecode is
 // dropped without an error if the family is not known, or if powers of two could do harm: to activations in FP16, to
-// quantised weights whose activations may have fixed scales, or to an adapter that is not converted, or if the model has code of its own. A nil family means the
+// quantised weights whose activations may have fixed scales, or to an adapter that is not converted, or if the model has its own code. A nil family means the
 // family in the catalogue.
 func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Recipe {
 	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) && (r.TrustFamily || arch.CustomCode(m.Config) == "") {

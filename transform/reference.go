@@ -43,7 +43,7 @@ func (s *source) useReference(ref *weights.Model) error {
 			return weights.FileErrorf(ref.Dir, "weight %q has shape %v, and %v in %s: give the unquantised model that it was made from", w.Name, r.Shape, w.Shape, s.Dir)
 		}
 		if _, numbers := r.DType.Format(); !numbers {
-			return weights.FileErrorf(ref.Dir, "weight %q is of type %s, which is not read", w.Name, r.DType)
+			return weights.FileErrorf(ref.Dir, "weight %q is of type %s, which cannot be read", w.Name, r.DType)
 		}
 	}
 	if !found {

@@ -29,8 +29,8 @@ func (t *Tokens) mark() error {
 	return os.WriteFile(path, nil, 0o666)
 }
 
-// Remove removes what was kept in Dir, and nothing that somebody else put there. With Keep it removes only the unfinished
-// files of processes that were killed.
+// Remove removes the files that Tokens has written to Dir, and no others. With Keep it removes only the unfinished files of
+// processes that were killed.
 func (t *Tokens) Remove() error {
 	switch {
 	case t.Dir == "":
@@ -57,7 +57,7 @@ func HasSearch(dir string) bool {
 	return false
 }
 
-// RemoveUnkept removes what a search left in a folder that was not to be kept.
+// RemoveUnkept removes the files of a search in a folder that was not to be kept.
 func RemoveUnkept(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, unkept)); err != nil {
 		return nil

@@ -12,10 +12,10 @@ import (
 )
 
 // leftAlone says in messages why a weight of a [plan.Selection] does not change. It follows the tensor's name.
-const leftAlone = "is to be left alone (ignore, only)"
+const leftAlone = "must not change (ignore, only)"
 
 // ErrCustomCode marks a model with code of its own, which may compute another function than its family does.
-var ErrCustomCode = errors.New("the model has code of its own")
+var ErrCustomCode = errors.New("the model has its own code")
 
 // namesOf lists a weight's name and those of its tensors.
 func namesOf(w *quant.Weight) []string {
@@ -60,13 +60,13 @@ func (p *planner) leaveAlone() error {
 	}
 	if routers > 0 {
 		p.plan.Request.KeepRouters = true
-		p.note("lossy passes leave %d routers alone: an error there sends tokens to other experts", routers)
+		p.note("lossy passes do not change %d routers: an error there sends tokens to other experts", routers)
 	}
 	if len(kept) == 0 {
 		return nil
 	}
 	p.model.Layout = p.model.Layout.Keep(kept, leftAlone)
-	p.note("%d linear layers are left alone, as asked for", layers)
+	p.note("%d linear layers are not changed, as requested", layers)
 	return nil
 }
 

@@ -28,8 +28,8 @@ import (
 // Tokens measure the accuracy of one model: calibration tokens weight errors and choose plans, and evaluation tokens compare a
 // result with the source.
 type Tokens struct {
-	// Dir keeps calibration statistics, what a search finds, and the best plan so far. A later call with the
-	// same model, tokens and Dir goes on from there. Required where a plan is made or applied with the tokens.
+	// Dir keeps calibration statistics, the results of a search, and the best plan so far. A later call with the same model, tokens
+	// and Dir continues from them. Required where a plan is made or applied with the tokens.
 	Dir string
 	// Keep is true if the contents of Dir stay for later calls; otherwise Remove is called in the end.
 	Keep bool
@@ -54,8 +54,8 @@ type Tokens struct {
 var ErrNoLoss = errors.New("without tokens, give a budget of output SNR")
 
 // NewTokens takes the calibration and evaluation tokens of a file for a model. family is the model's, or nil for
-// the catalogue's; familyFile is what family was read from, or nil. workers is the number of goroutines that run
-// the model; 0: all processors.
+// the catalogue's; familyFile is the content of the file that family was read from, or nil. workers is the number of goroutines
+// that run the model; 0: all processors.
 //
 // It fails where there are too few tokens, for a model that package forward does not compute ([ErrNoLoss]), and for tokens
 // beyond its vocabulary.

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// A LoRA adapter is a file of small matrices that are added to those of a base model, and a file that
-// says how.
+// AdapterName and AdapterConfigName are the two files of a LoRA adapter: small matrices that are added to those of a base model,
+// and their config.
 const (
 	AdapterName       = "adapter_model.safetensors"
 	AdapterConfigName = "adapter_config.json"

@@ -17,7 +17,7 @@ func Fill(path string, head []byte, dataLen int64) (*Filling, error) {
 	return fill(path, head, dataLen, reserve)
 }
 
-// FillSparse is [Fill] for a file with holes: what is not written takes no room, where the file system can do that.
+// FillSparse is [Fill] for a file with holes: parts that are not written take no room, if the file system supports that.
 func FillSparse(path string, head []byte, dataLen int64) (*Filling, error) {
 	return fill(path, head, dataLen, func(*os.File, int64) error { return nil })
 }

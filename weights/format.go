@@ -87,7 +87,7 @@ func (f Format) Subnormal(b uint32) bool {
 	return f.IsFloat() && b&f.ExpMask() == 0 && b&f.MantMask() != 0
 }
 
-// Value is the number that b stands for. All formats are exact in float32.
+// Value is the number that b represents. All formats are exact in float32.
 func (f Format) Value(b uint32) float32 {
 	switch f.DType {
 	case F32:

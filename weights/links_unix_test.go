@@ -57,9 +57,9 @@ func TestOpenOddFiles(t *testing.T) {
 		want string // after the file's path
 	}{
 		{"dangling link", "notes.txt", func(t *testing.T, path string) { link(t, "absent", path) },
-			": is a link to a file that is not there: stat PATH: no such file or directory"},
+			": is a link to a missing file: stat PATH: no such file or directory"},
 		{"shard is a dangling link", "s1.safetensors", func(t *testing.T, path string) { link(t, "../../blobs/absent", path) },
-			": is a link to a file that is not there: stat PATH: no such file or directory"},
+			": is a link to a missing file: stat PATH: no such file or directory"},
 		{"link to a folder", "notes", func(t *testing.T, path string) { link(t, "sub", path) },
 			": is a link to a folder: replace the link by the folder itself, or move the link elsewhere"},
 		{"pipe", "sub/pipe", pipe, ": is neither a file nor a folder: move it out of the model's folder"},

@@ -190,7 +190,7 @@ func listFiles(dir string) (files []string, err error) {
 		st, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return FileErrorf(path, "is a link to a file that is not there: %w", err)
+			return FileErrorf(path, "is a link to a missing file: %w", err)
 		case err != nil:
 			return err
 		case st.IsDir():

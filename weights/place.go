@@ -66,8 +66,8 @@ func (d disk) open(names []string) ([]*File, error) {
 	return files, nil
 }
 
-// Path returns what a file of the model's folder is called in messages: its path, or its URL. name is slash-separated and
-// relative to [Model.Dir].
+// Path returns the path or URL of a file of the model's folder, for messages. name is slash-separated and relative to
+// [Model.Dir].
 func (m *Model) Path(name string) string { return m.place.path(name) }
 
 // ReadFile reads a file of the model's folder, of at most most bytes. A missing file is fs.ErrNotExist.

@@ -76,7 +76,7 @@ func byteLen(d DType, shape []int) (int64, error) {
 	return bits / 8, nil
 }
 
-// Outline is what a tensor's name has in common with the names of the same tensor in other layers: every number becomes "N".
+// Outline returns the part of a tensor's name that all layers share: every number becomes "N".
 func Outline(name string) string {
 	words := strings.Split(name, ".")
 	for i, w := range words {

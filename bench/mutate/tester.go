@@ -54,7 +54,7 @@ func newTester(ctx context.Context, folder string, list []mutant, laws []string,
 	return t, err
 }
 
-// suites are the tests of a mutant's package, then those of packages that hold its laws.
+// suites are the tests of a mutant's package, then those of other packages that test its behaviour.
 func (t *tester) suites(m mutant) []suite {
 	list := []suite{{m.Package, true}}
 	if t.short {

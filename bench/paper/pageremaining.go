@@ -11,7 +11,8 @@ import (
 // paperSeeds is the number of seeds that the paper used.
 const paperSeeds = 10
 
-// Remains is what a series lacks: readings of points from one seed, and of main points from as many seeds as the paper used.
+// Remains lists the missing readings of a series: readings of points from one seed, and of main points from as many seeds as the
+// paper used.
 type Remains struct {
 	Setup         experiment.Setup
 	Points, Draws int

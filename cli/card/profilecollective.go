@@ -135,7 +135,7 @@ func (r *overTimeReport) print(w io.Writer) {
 	case len(r.Parts) > 0 && r.Parts[0].From != "":
 		term.Remark(w, "parts", "multipliers, on-chip traffic and memory are predicted by "+r.Parts[0].From+". Those of the collective are the least: every card reads its data once and writes the result once")
 	}
-	term.Remark(w, "rest", "links between the cards, awake multiprocessors and the model's error: nothing that a card reports tells them apart")
+	term.Remark(w, "rest", "links between the cards, awake multiprocessors and the model's error; no reading of a card separates them")
 	if b := r.Bandwidth; b != nil {
 		term.Remark(w, "bandwidth", fmt.Sprintf("algorithm %.1f GB/s, bus %.1f GB/s (as nccl-tests define them), of the %s alone", b.Algorithm/1e9, b.Bus/1e9, collectiveNames[r.Operation]))
 	}

@@ -341,7 +341,7 @@ func decimal(v float64, digits int) string {
 
 // resolutionText says which changes the trace can show.
 func resolutionText(p profile.Profile) string {
-	text := fmt.Sprintf("%v in the first %v, %v on the whole; shorter changes cannot be told apart",
+	text := fmt.Sprintf("%v in the first %v, %v on the whole; shorter changes cannot be separated",
 		p.Resolution(0, profile.EarlyTime), profile.EarlyTime, p.Resolution(0, p.End()))
 	if l := p.Trace.Law; l != nil && l.Exponent != 0 {
 		text += fmt.Sprintf(", except those that follow the executions' speed, down to %v: 1 %% of speed changes power by %.1f %%",

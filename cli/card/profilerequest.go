@@ -124,7 +124,7 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		return exit.Usagef("--runs 0: give 2 to 10000")
 	}
 	if q.options.Readings && !c.Bool("json") {
-		return exit.Usagef("--readings goes with --json: nothing else shows them")
+		return exit.Usagef("--readings needs --json, because only JSON shows readings")
 	}
 	if c.IsSet("resolution") && q.resolution == 0 {
 		return exit.Usagef("--resolution 0s: give 2ms to 1s")

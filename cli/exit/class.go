@@ -32,7 +32,7 @@ const (
 	ClassUsage        Class = "usage"         // the command line is wrong
 	ClassInput        Class = "input"         // a file or folder that is read is absent, damaged or unsuitable
 	ClassOutput       Class = "output"        // nothing can be written at the place that is named
-	ClassOutputExists Class = "output-exists" // something stands at the output's place
+	ClassOutputExists Class = "output-exists" // a file or folder of the output's name exists
 	ClassIO           Class = "io"            // the operating system failed to read or write
 	ClassTemporary    Class = "temporary"     // run the same command again: exit status 75
 	ClassNoGPU        Class = "no-gpu"        // there is no GPU, or its energy cannot be read

@@ -86,7 +86,7 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 // standingInStore is standing for a bucket, where nothing is replaced.
 func standingInStore(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
 	if c.Bool("force") {
-		return nil, exit.Usagef("--force replaces folders of a disk alone: remove %s with the store's own tools, or name a new folder", out)
+		return nil, exit.Usagef("--force only replaces folders on a disk: remove %s with the store's own tools, or name a new folder", out)
 	}
 	_, folder, err := flag.Place(out)
 	if err != nil {

@@ -77,7 +77,7 @@ func (r *onInputsJSON) of(tensor string) *float64 {
 // printOnInputs says what the ratios are of, and of how many layers there is none.
 func (r *verifyJSON) printOnInputs(w io.Writer) {
 	if r.OnInputs != nil {
-		term.Remark(w, "SNR on inputs", fmt.Sprintf("those that %s %s tokens make in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
+		term.Remark(w, "SNR on inputs", fmt.Sprintf("the inputs that %s %s tokens produce in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
 	}
 	if r.incomparable > 0 {
 		term.Remark(w, "note", fmt.Sprintf("the SNR on inputs is not known of %s whose weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))

@@ -23,7 +23,7 @@ const (
 	wideNames   = 60
 )
 
-// Ratios draws relative energies as bars with intervals, at the width of a phone. over says what they are relative to.
+// Ratios draws relative energies as bars with intervals, at the width of a phone. over names the reference of the ratios.
 func Ratios(title, over string, list []Ratio) chart.Chart {
 	c := ratios(title, over, list, narrowNames)
 	c.Width = report.Narrow

@@ -23,7 +23,7 @@ type Table struct {
 // NewTable returns a table with these column headings.
 func NewTable(head ...string) *Table { return &Table{Head: head} }
 
-// Add appends a row. Cells are one line each; [printable.Quote] shows what is not printable in them.
+// Add appends a row. Cells are one line each; [printable.Quote] escapes unprintable characters in them.
 func (t *Table) Add(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = printable.Quote(printable.Cut(cell))

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Facts are what a model must know about a card besides its readings. They are read from the components'
-// file; every field is required there.
+// Facts are the properties of a card that a model needs besides its readings. They are read from the components' file; every
+// field is required there.
 type Facts struct {
 	Tiles Tiles  `json:"tiles"`
 	Clock Clocks `json:"clock"`
@@ -19,7 +19,7 @@ type Facts struct {
 	SensorScale float64 `json:"memory_sensor_scale_watts"`
 }
 
-// Tiles describes how the card's library cuts a product into tiles, and what the cache keeps of them.
+// Tiles describes how the card's library cuts a product into tiles, and how much of them the cache keeps.
 type Tiles struct {
 	// L2 is the size of the cache in bytes, for devices that do not report it. The cache keeps CacheCopies copies of
 	// its content, one in each partition.

@@ -20,7 +20,7 @@ const (
 )
 
 // ErrUnfit marks a model whose errors on unseen kernels are too large for advice, in general or on some kernels.
-var ErrUnfit = errors.New("its fit is too far off for advice")
+var ErrUnfit = errors.New("its errors are too large for advice")
 
 // UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels: on held-out kernels
 // or, without these, on the fit's own, each left out in turn. Both are 1 if there are neither.

@@ -60,9 +60,9 @@ func (p *parser) call(fits func(*Operation) bool, what string) (c call, err erro
 		return c, p.fail(at, "expected %s, found %s%s", what, name, suggest(name, names(fits)))
 	case fits(op):
 	case op.Source && what == "a step":
-		return c, p.fail(at, "expected %s, found %s, which can only stand first", what, name)
+		return c, p.fail(at, "expected %s, found %s, which can only come first", what, name)
 	case !op.Source:
-		return c, p.fail(at, "expected %s, found %s, which is a step: it stands behind a source and |", what, name)
+		return c, p.fail(at, "expected %s, found %s, which is a step: it follows a source and |", what, name)
 	default:
 		return c, p.fail(at, "expected %s, found %s", list(names(fits)), name)
 	}

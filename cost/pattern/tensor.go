@@ -11,7 +11,7 @@ import (
 func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 	at := args[0].(tensorName)
 	if weights.IsURL(at.path) {
-		return nil, fmt.Errorf("tensor(%s): patterns read tensors of a disk: copy the file to a disk, and name it", spellPlace(at))
+		return nil, fmt.Errorf("tensor(%s): patterns read tensors from a disk only: copy the file to a disk, and name it", spellPlace(at))
 	}
 	model, err := weights.Open(at.path)
 	if err != nil {
@@ -37,7 +37,7 @@ func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 		return nil, fail("its type is %s: expected F32, F16, BF16, F8_E4M3, F8_E5M2 or I8", t.DType)
 	}
 	if rows, cols := t.Matrix(); rows*cols != s.rows*s.cols || rows*cols > 0 && rows != s.rows {
-		return nil, fail("it has %d × %d elements, and %d × %d are asked for", rows, cols, s.rows, s.cols)
+		return nil, fail("it has %d × %d elements, not %d × %d", rows, cols, s.rows, s.cols)
 	}
 	to, size := s.format, from.Bits/8
 	return s.matrix(true, func(dst []byte, rows, cols Range) error {

@@ -64,7 +64,7 @@ func Open(indices []int) (*Host, error) {
 	return h, nil
 }
 
-// Simulated has so many simulated cards, which differ in their noise.
+// Simulated returns a host with the given number of simulated cards, which differ in their noise.
 func Simulated(o power.SimOptions, cards int) (*Host, error) {
 	if cards < 2 {
 		return nil, ErrTooFew

@@ -27,8 +27,8 @@ type Parts struct {
 	Multipliers *float64 `json:"multipliers_watts,omitempty"`
 	OnChip      *float64 `json:"on_chip_watts,omitempty"`
 	HBM         *float64 `json:"hbm_watts,omitempty"`
-	// Rest is what remains: the links between the cards, awake multiprocessors, and the model's error. Nothing that
-	// a card reports tells them apart.
+	// Rest is what remains: the links between the cards, awake multiprocessors, and the model's error. No reading of a card
+	// separates them.
 	Rest float64 `json:"rest_watts"`
 	// From is the model's origin.
 	From string `json:"from,omitempty"`

@@ -140,7 +140,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	}
 	if s := w.Scales; s != nil {
 		if len(s.Values) != 1 {
-			return wrong("%d scales beside those of the codes", len(s.Values))
+			return wrong("%d scales besides those of the codes", len(s.Values))
 		}
 		q.scale *= s.Values[0]
 	}

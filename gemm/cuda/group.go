@@ -109,7 +109,7 @@ func (m *member) setUp() (err error) {
 }
 
 // Prepare allocates buffers for a collective of so many bytes: of an all-reduce, a card's buffer; of an all-gather, the gathered data.
-// It checks results, and then fills what cards send with data, which repeats.
+// It checks results, and then fills the cards' send buffers with data, repeated as needed.
 func (g *Group) Prepare(ctx context.Context, op Collective, size int64, data []byte) error {
 	each, all := int(size), int(size)
 	if op == AllGather {
@@ -306,7 +306,7 @@ func (r *GroupRun) stop() {
 	r.stopped = true
 }
 
-// Wait returns when all cards are done. If ctx ends first it returns ctx's error, and the cards stop after what is queued.
+// Wait returns when all cards are done. If ctx ends first it returns ctx's error, and the cards stop after the queued work.
 func (r *GroupRun) Wait(ctx context.Context) error {
 	var errs []error
 	for _, one := range r.runs {

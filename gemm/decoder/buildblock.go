@@ -127,7 +127,7 @@ func (b *builder) activation() Activation {
 	name := get(b.config, field.name, field.value.(string))
 	act, ok := activations[name]
 	if !ok {
-		b.config.failf("%s is %q; the forward pass knows %s", field.name, name, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+		b.config.failf("%s is %q; the forward pass supports %s", field.name, name, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
 	}
 	return act
 }

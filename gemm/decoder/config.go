@@ -155,7 +155,7 @@ func (c *config) refuse(must []field) {
 			if known == nil {
 				known = "null"
 			}
-			c.failf("%s is %v; the forward pass knows %v only", f.name, v, known)
+			c.failf("%s is %v; the forward pass supports %v only", f.name, v, known)
 		}
 	}
 }

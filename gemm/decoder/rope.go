@@ -69,7 +69,7 @@ func (r rope) rotary(size int) *Rotary {
 	case "longrope":
 		long, length = r.longRope(f)
 	default:
-		r.failf("%srope_type is %q; the forward pass knows default, linear, llama3, longrope and yarn", r.at, kind)
+		r.failf("%srope_type is %q; the forward pass supports default, linear, llama3, longrope and yarn", r.at, kind)
 	}
 	turn := &Rotary{Frequencies: newFrequencies(f, length), First: first, Neighbours: r.is(r.data.neighbours)}
 	if long != nil {

@@ -12,8 +12,8 @@ import (
 type Observer interface {
 	// Input is called with each input x[tokens, inputs], batch by batch in the order of the sequences.
 	// There is one call for all layers that share the input; names are their weights' names. The input of a
-	// routed expert has the tokens that are routed to it. If a batch has none, there is no call. x is read
-	// only and valid during the call. An error ends the pass.
+	// routed expert has the tokens that are routed to it. If a batch has none, there is no call. x is read-only, and valid during
+	// the call. An error ends the pass.
 	Input(names []string, x sgemm.Matrix) error
 }
 

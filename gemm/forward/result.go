@@ -9,8 +9,8 @@ import (
 // DefaultKeptBytes is the limit of [Keep] unless it sets another: 1 GiB.
 const DefaultKeptBytes = 1 << 30
 
-// Keep says what a pass keeps for later comparisons, besides the state behind the last block and the
-// losses. What is not kept is computed again when it is needed; the results have the same bits.
+// Keep selects the results that a pass keeps for later comparisons, besides the state behind the last block and the losses. Other
+// results are computed again when they are needed, with the same bits.
 type Keep struct {
 	// Entries is the number of sequences, counted from the first, whose states before each block are
 	// kept. Default 0: none.

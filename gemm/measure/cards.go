@@ -103,8 +103,7 @@ func (r *CardResults) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*document)(r))
 }
 
-// Holds reports whether every card has a result and nothing speaks against them; with precise, all must have
-// come to the meter's precision, too.
+// Holds reports whether every card has a valid result. With precise, all results must also have reached the meter's precision.
 func (r *CardResults) Holds(precise bool) bool {
 	if len(r.Cards) < r.asked {
 		return false

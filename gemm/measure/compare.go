@@ -156,7 +156,7 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 			r.Warn("%s ran in its own memory, because its weights have another type or form than %s's: its ratios include the effect of "+
 				"addresses, some tenths of a per cent", b.Name(), baseline)
 		case !same:
-			r.Invalidate("%s runs other kernels than %s: their difference is not only that of the bits", b.Name(), baseline)
+			r.Invalidate("%s runs other kernels than %s, so they differ in more than their bits", b.Name(), baseline)
 		}
 	}
 	if r.Baseline.Seconds > 0 {

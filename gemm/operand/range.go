@@ -50,7 +50,7 @@ func (s Source) checkRange(ctx context.Context, d weights.DType, seed uint64) er
 	}
 	switch {
 	case beyond > n/100:
-		return fmt.Errorf("%s goes beyond what %s holds (%.3g)", first, d, most)
+		return fmt.Errorf("%s exceeds the range of %s (%.3g)", first, d, most)
 	case nonzero > 0 && kept == 0:
 		return fmt.Errorf("%s is nothing but zeros in %s: choose larger values", first, d)
 	}

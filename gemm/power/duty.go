@@ -10,8 +10,7 @@ import (
 // AutoDuty is the largest duty at which the baseline runs below the power cap, in steps of 1/32.
 const AutoDuty = -1
 
-// LeastDuty is the lowest duty. With it, gaps are hundreds of times as long as an execution, and readings would take
-// that much longer.
+// LeastDuty is the lowest duty. With it, gaps are hundreds of times as long as an execution, and readings take that much longer.
 const LeastDuty = 0.01
 
 // Paced is a Load that can run in bursts with gaps between them.

@@ -2,7 +2,7 @@ package power
 
 import "github.com/lowtoggle/lowtoggle/internal/powercap"
 
-// Limit is what holds a load's clock down.
+// Limit is the cause that holds a load's clock down.
 type Limit string
 
 const (

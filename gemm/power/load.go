@@ -30,7 +30,7 @@ type Timed interface {
 	Elapsed() (time.Duration, error)
 }
 
-// Loads is what a comparison runs.
+// Loads are the loads of a comparison.
 type Loads struct {
 	// Baseline is "before".
 	Baseline Load

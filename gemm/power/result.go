@@ -37,7 +37,7 @@ type Summary struct {
 	EffectiveClock *float64 `json:"effective_clock_mhz,omitempty"`
 	Duty           float64  `json:"duty,omitempty"`
 	IdleJoules     float64  `json:"idle_joules,omitempty"`
-	// Limit is what held the clock down, as far as the sensors show.
+	// Limit is the cause that held the clock down, as far as the sensors show.
 	Limit Limit `json:"limit,omitempty"`
 }
 

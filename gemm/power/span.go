@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Span is what a card drew between two steps of its energy counter, whatever ran on the card. A nil pointer is
-// the value of a sensor that did not answer.
+// Span is the energy and state of a card between two steps of its energy counter, with all work on the card. A nil pointer is the
+// value of a sensor that did not answer.
 type Span struct {
 	Begin        float64  `json:"begin_seconds"` // by the clock given to [Watch]
 	Length       float64  `json:"length_seconds"`

@@ -61,7 +61,7 @@ func synchronise(groups [][]cuda.ClockReading) (*ClockSync, error) {
 	}
 	offset, slope := stat.LinearRegression(card, host, weight, false)
 	if slope <= 0 || math.IsNaN(slope) {
-		return nil, errors.New("the card's clock stands still or runs backwards")
+		return nil, errors.New("the card's clock stops or runs backwards")
 	}
 	s.host += stitch.Of(offset).Duration()
 	s.slope, s.Drift = slope, 1e6*(1/slope-1)

@@ -35,8 +35,8 @@ func Guide(execution time.Duration) Guidance {
 }
 
 // Golden says which runs are golden: those whose execution times at SSE and, on average, in the second half lie in the
-// main bins of all runs. The second half stands for SSP: a single execution would only show at which point of an
-// oscillation of the clock a run was. All runs must have the same entries in Done.
+// main bins of all runs. The second half is used in place of SSP, because the clock may oscillate: a single execution would show
+// only one point of an oscillation. All runs must have the same entries in Done.
 func Golden(runs []Timeline) []bool {
 	golden := make([]bool, len(runs))
 	if len(runs) == 0 || len(runs[0].Done) < 2 {

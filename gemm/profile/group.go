@@ -13,7 +13,7 @@ import (
 type Group struct {
 	Machines []measure.Machine
 	Clock    power.Clock // of all cards
-	// Works are what the launcher's segments execute, in the order of their numbers. Name, Problem, W and X are the caller's.
+	// Works are the works of the launcher's segments, in the order of their numbers. The caller sets Name, Problem, W and X.
 	Works    []Product
 	Launcher Launcher
 	// Load tests the sensors of all cards.

@@ -82,7 +82,7 @@ func fill[T comparable](v *T, value T) {
 	}
 }
 
-// Validate lists everything that is wrong at once.
+// Validate returns all errors in the options, joined.
 func (o Options) Validate() error {
 	var wrong []error
 	check := func(ok bool, format string, args ...any) {

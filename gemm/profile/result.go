@@ -57,7 +57,7 @@ type Profile struct {
 	Golden       int       `json:"runs_golden"`
 	Advised      int       `json:"runs_advised"` // by FinGraV's Table I
 	Runs         []Run     `json:"runs"`
-	LateReadings int       `json:"late_readings"` // left out: nobody knows when they changed
+	LateReadings int       `json:"late_readings"` // left out, because the time of their change is unknown
 	// Trace is nil where there were too few readings.
 	Trace      *stitch.Trace   `json:"curve,omitempty"`
 	Sensors    []stitch.Sensor `json:"sensors,omitempty"`

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrInUse means that a card cannot be set because others use it, or have set it.
-var ErrInUse = errors.New("the card's settings are not free to change")
+var ErrInUse = errors.New("the card's settings cannot be changed now")
 
 // Governor returns the governor of a card that nobody else uses and that this process may set. Nothing is changed.
 // Errors: [ErrInUse], or those of [power.Govern].

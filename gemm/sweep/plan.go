@@ -22,7 +22,7 @@ type Plan struct {
 }
 
 // NewPlan makes a plan for a card. Without settings it takes the [Usual] power limits up to the one that is set. Errors:
-// [power.ErrAbsent] where the card does not say what it can be set to, a *[SettingsError] where it cannot be set so.
+// [power.ErrAbsent] if the card does not report its range of settings, a *[SettingsError] if a setting is outside the range.
 func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	if card.PowerLimit == nil || card.PowerLimitMin == nil || card.PowerLimitMax == nil || card.PowerLimitPreset == nil {
 		return Plan{}, fmt.Errorf("%s does not report its range of power limits: %w", card.Name, power.ErrAbsent)
@@ -78,7 +78,7 @@ func (p Plan) AboveReference() bool {
 	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Cap > p.Reference.Cap })
 }
 
-// DryRun says what a sweep would do to a card.
+// DryRun describes what a sweep would change.
 type DryRun struct {
 	GPU       string    `json:"gpu"`
 	DryRun    bool      `json:"dry_run"`         // true

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Setting is what a card is set to. A field that is 0 keeps the power limit as it was found, or the clock unlocked.
+// Setting is a power limit and a clock of a card. A field that is 0 keeps the power limit as it was found, or the clock unlocked.
 type Setting struct {
 	Cap   float64 `json:"cap_watts,omitempty"` // the power limit
 	Clock float64 `json:"clock_mhz,omitempty"` // to which the multiprocessors' clock is locked

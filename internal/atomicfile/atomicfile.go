@@ -1,5 +1,5 @@
-// Package atomicfile writes files that are whole or not there. A file gets its name when its data is on
-// the disk (fsync), and the folder's entry is on the disk before the functions return.
+// Package atomicfile writes files that appear whole or not at all. A file gets its name when its data is on the disk (fsync), and
+// the folder's entry is on the disk before the functions return.
 package atomicfile
 
 import (
@@ -63,8 +63,8 @@ func Check(path string) error {
 	return f.Cleanup()
 }
 
-// RemoveLeft removes the unfinished files in a folder that processes which were killed have left. Those of processes that are
-// still writing stay. A folder that is not there has none.
+// RemoveLeft removes the unfinished files in a folder that processes which were killed have left. Files of processes that are
+// still writing stay. A missing folder has none.
 func RemoveLeft(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-// Package goldenfile compares files of this repository with what a test says that they should hold.
+// Package goldenfile compares files of this repository with the contents that a test expects.
 package goldenfile
 
 import (

@@ -50,7 +50,7 @@ func Do(n, workers int, job func(i int)) {
 	})
 }
 
-// Workers is the number of goroutines that a setting stands for: itself, or GOMAXPROCS below 1.
+// Workers returns the number of goroutines for a setting: the setting itself, or GOMAXPROCS if it is below 1.
 func Workers(setting int) int {
 	if setting < 1 {
 		return runtime.GOMAXPROCS(0)

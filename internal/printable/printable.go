@@ -1,6 +1,6 @@
 // Package printable shows text of unknown origin, such as tensor names, file names and fields of a downloaded model,
-// without its power over a terminal: characters that move the cursor, change colours, reverse the direction of text or
-// cannot be seen are written as escapes.
+// so that it cannot control a terminal. Characters that move the cursor, change colours, reverse the direction of text or cannot
+// be seen are written as escapes.
 package printable
 
 import (

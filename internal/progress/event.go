@@ -5,5 +5,5 @@ package progress
 type Event struct {
 	Stage string // name of the stage: "plan", "write"
 	Done  int64  // steps done; bytes or elements where the stage counts them
-	Total int64  // steps in all; 0 where nobody knows yet
+	Total int64  // steps in all; 0 if unknown
 }

@@ -1,4 +1,4 @@
-// Package spelling suggests what a mistyped name was meant to be.
+// Package spelling suggests names for a mistyped name.
 package spelling
 
 import "fmt"

@@ -179,7 +179,7 @@ func (m *Made) SameSource(ctx context.Context, src *weights.Model, workers int, 
 	}
 	for _, f := range src.Files() {
 		if name := filepath.Base(f.Path); recorded[name] == "" {
-			return weights.FileErrorf(f.Path, "was not there when %s was made", m.dir)
+			return weights.FileErrorf(f.Path, "did not exist when %s was made", m.dir)
 		}
 	}
 	names := slices.Sorted(maps.Keys(recorded))

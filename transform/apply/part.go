@@ -37,8 +37,8 @@ func (p Part) Check() error {
 	return nil
 }
 
-// Divide returns the part, from 1, that each of some pieces with the given sizes belongs to. The largest piece goes first, always to the
-// part of the smallest size so far.
+// Divide returns the part, from 1, of each piece, given the pieces' sizes. Pieces are assigned in descending order of size, each
+// to the part with the smallest total so far.
 func Divide(sizes []int64, parts int) []int {
 	order := make([]int, len(sizes))
 	for i := range order {
@@ -82,7 +82,7 @@ type PartOptions struct {
 	Folder plan.Folder
 }
 
-// PartDone is what a call of [RunPart] did.
+// PartDone is the result of [RunPart].
 type PartDone struct {
 	Shards  []plan.Shard // of this part
 	Before  int          // number of these that earlier calls had written

@@ -185,7 +185,7 @@ func digestOf(b []byte) []byte {
 var errNoRecord = errors.New("is not written yet")
 
 // errNotVisible marks a shard that has a record and is not there.
-var errNotVisible = errors.New("is recorded as written, but is not there")
+var errNotVisible = errors.New("is recorded as written, but is missing")
 
 // check returns the record of a shard, if the record and the header and the size of the file fit each other, the plan and the
 // header that is expected. It reads data only if the file's version has changed: then the file may be a copy.

@@ -42,7 +42,7 @@ type resumable struct{ error }
 func (resumable) Is(target error) bool { return target == ErrUnfinished }
 func (r resumable) Unwrap() error      { return r.error }
 
-// ErrOut marks an error about the place of the output folder. If something stands there already, the error is also an
+// ErrOut marks an error about the place of the output folder. If a file or folder exists there, the error is also an
 // [fs.ErrExist] or an [ErrUnfinished].
 var ErrOut = errors.New("this output folder cannot be used")
 

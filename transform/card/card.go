@@ -65,7 +65,7 @@ func Write(source []byte, base Base, section string) (card []byte, fields bool) 
 }
 
 // Kept returns the bytes of a card that lowtoggle does not write: without its section, its fields, and front matter of
-// these alone. A card and what [Write] makes of it have the same.
+// these alone. They are equal for a card and for the result of [Write].
 func Kept(card []byte) []byte {
 	d := split(card)
 	front := d.front

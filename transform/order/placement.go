@@ -2,8 +2,8 @@ package order
 
 import "github.com/lowtoggle/lowtoggle/cost"
 
-// Placement is how a path of labels is laid out in places, so that labels that follow one another in the path
-// stand at the heaviest lag from one another.
+// Placement maps a path of labels to places: labels that follow one another in the path are at the lag of the largest weight from
+// one another.
 type Placement struct {
 	places []int    // the path's i-th label comes to places[i]
 	before [][]link // of each place of the path, to places of the path before it

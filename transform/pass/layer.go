@@ -22,7 +22,7 @@ type Cost interface {
 	Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error)
 }
 
-// Context is what all passes of one plan share.
+// Context holds the inputs that all passes of a plan share.
 type Context struct {
 	Workload cost.Workload
 	Role     cost.Role

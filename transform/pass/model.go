@@ -23,7 +23,7 @@ type Model struct {
 	Layout  *arch.Layout // nil where the family is not known
 	// Compiler has the symmetries of the exact steps that are planned so far.
 	Compiler *program.Compiler
-	// Note tells the user what was left alone and why.
+	// Note reports to the user what did not change, and why.
 	Note func(format string, args ...any)
 	// Progress may be nil; it is called from several goroutines.
 	Progress func(progress.Event)

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Class says what a pass costs in accuracy.
+// Class is a pass's effect on accuracy.
 type Class string
 
 const (
@@ -57,7 +57,7 @@ type Pass struct {
 	NeedsRuntime func(s *plan.Step) bool
 	// Args reports arguments that make no sense; nil allows none.
 	Args func(args []string) error
-	// NotJoint says why the pass cannot stand beside a Joint one with these arguments; empty: it can. nil: it
+	// NotJoint returns the reason why the pass cannot be combined with a Joint one with these arguments; empty: it can. nil: it
 	// always can.
 	NotJoint func(args []string) string
 	// Codes says why the pass does nothing to a weight that is stored as codes, with these arguments; empty if it does

@@ -35,9 +35,9 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 }
 
 // Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned
-// it is relative to random weights of the source's scale, so that energies before and after can be compared. Of a weight that is
-// stored as codes, it is the energy of what tensor cores see, and of four-bit codes in decode also that of reading them from
-// memory.
+// it is relative to random weights of the source's scale, so that energies before and after can be compared. For a weight that is
+// stored as codes, it is the energy of the operand of the tensor cores; for four-bit codes in decode it includes reading the
+// codes from memory.
 func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
 	return s.energyOf(ctx, p, nil)
 }
@@ -118,7 +118,7 @@ func (s *Sample) sourceScale(ctx context.Context, p *program.Program) (_ float64
 	return s.scale, err
 }
 
-// Loss is what a program costs the sample's rows.
+// Loss returns the error that a program causes in the sample's rows.
 func (s *Sample) Loss(ctx context.Context, p *program.Program) (sum program.Loss, err error) {
 	if p.LossOfWhole() {
 		return p.Loss(ctx, 0, p.Rows)

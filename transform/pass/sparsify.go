@@ -143,7 +143,7 @@ func zerosOperation(p *program.Program, z Zeros) (o program.Operation, err error
 	o.Mask = true
 	switch {
 	case z.parts() != 1:
-		return o, errors.New("does not say what to zero, or says it twice")
+		return o, errors.New("must say exactly once what to zero")
 	case z.Pattern == "2:4":
 		if p.OutAxis == 1 {
 			o.Height = 4

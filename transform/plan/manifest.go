@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ManifestName is the file beside converted weights that says what was done to them.
+// ManifestName is the name of the file beside converted weights that describes the conversion.
 const ManifestName = "lowtoggle.json"
 
 // ManifestVersion is the version of the manifest that this package reads and writes; its plan has a version of

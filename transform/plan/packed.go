@@ -30,8 +30,8 @@ type Packed struct {
 	// Kinds summarise the steps.
 	Kinds []Kind   `json:"kinds"`
 	Notes []string `json:"notes,omitempty"`
-	// SHA256 and Bytes are those of the plan that Gzip holds, which has a line for each step. Gzip is in Base64 and decides what
-	// is done; the fields before must agree with it.
+	// SHA256 and Bytes are those of the plan that Gzip holds, which has a line for each step. Gzip is in Base64 and is what is
+	// applied; the fields before it must agree with it.
 	SHA256 string `json:"plan_sha256"`
 	Bytes  int    `json:"plan_bytes"`
 	Gzip   []byte `json:"plan_gzip,omitempty"`
@@ -42,7 +42,7 @@ type Kind struct {
 	Pass  string `json:"pass"`
 	On    string `json:"on"` // with a star for each number
 	Steps int    `json:"steps"`
-	// Data is what all of them have. Absent if they differ, or if it is long.
+	// Data is the data that all of these steps share. Absent if they differ, or if it is long.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 

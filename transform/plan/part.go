@@ -12,7 +12,7 @@ import (
 // PartVersion is the version of the format of a [Part].
 const PartVersion = 1
 
-// Part is what one of several processes has decided about a model. All parts together make a [Plan].
+// Part is the decisions of one of several processes about a model. All parts together make a [Plan].
 type Part struct {
 	Version int    `json:"plan_part_version"`
 	Tool    string `json:"lowtoggle"`
@@ -21,14 +21,14 @@ type Part struct {
 	Model   Model  `json:"model"`
 	// Options is the SHA-256 of everything that the plan was asked for. All parts must have the same one.
 	Options string `json:"options_sha256"`
-	// Whole are the steps of passes that look at the whole model, which every part plans. Notes are what they said.
+	// Whole are the steps of passes that look at the whole model, which every part plans. Notes are the notes of these passes.
 	Whole []*Step  `json:"whole,omitempty"`
 	Notes []string `json:"notes,omitempty"`
 	// Layers are the decisions about the layers of this part.
 	Layers []Decision `json:"layers"`
 }
 
-// Decision is what was decided about one layer.
+// Decision is the decision about one layer.
 type Decision struct {
 	Prediction Prediction `json:"outlook"`
 	Steps      []*Step    `json:"steps,omitempty"`

@@ -27,19 +27,19 @@ type Plan struct {
 	// DropIn is false if a runtime must be changed to use the result, or must support another format than the source's.
 	DropIn bool  `json:"drop_in"`
 	Model  Model `json:"model"`
-	// Request is what was asked for.
+	// Request is the request that the plan answers.
 	Request Request `json:"request"`
 	// Quantised are the tensors of quantised weights, which are copied byte for byte.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Kernels are the kernels that predictions assume for a model with quantised layers; see [cost.AssumedKernels].
 	Kernels []string `json:"kernels,omitempty"`
-	// Search is what the search for a budget of loss did; nil without one.
+	// Search is the record of the search for a budget of loss; nil without one.
 	Search *Search `json:"found,omitempty"`
 	// Steps are in the order of the table of passes.
 	Steps []*Step `json:"steps"`
-	// Predictions say what is expected of each tensor that the planner treated or passed over.
+	// Predictions are the predictions for each tensor that the planner treated or skipped.
 	Predictions []Prediction `json:"outlook,omitempty"`
-	// Notes say in words what was left alone and why.
+	// Notes say what did not change, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Model struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Request is what a plan was asked to do.
+// Request is the request for a plan: passes, budget, workload and so on.
 type Request struct {
 	Passes   []string      `json:"passes"`
 	MinSNR   *float64      `json:"min_snr_db,omitempty"`
@@ -67,8 +67,8 @@ type Request struct {
 	Device string `json:"device,omitempty"`
 	// Statistics is a checksum of a GPU's calibration statistics, where applying the plan needs them again.
 	Statistics string `json:"statistics,omitempty"`
-	// Reference is the SHA-256 of the model that codes were chosen to be near, as in [Model]. Absent where they were to be
-	// near the values that the source's codes stand for.
+	// Reference is the SHA-256 of the model near which codes were chosen, as in [Model]. Absent if codes were chosen near the values
+	// of the source's codes.
 	Reference string `json:"reference,omitempty"`
 	Seed      uint64 `json:"seed"`
 	// Format is the quantised layout that the result has, as quantise.Parse reads it. Absent where the result has the source's.
@@ -85,7 +85,7 @@ type Request struct {
 	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
-// Prediction is what is expected of one tensor.
+// Prediction is the prediction for one tensor.
 type Prediction struct {
 	Tensor string `json:"tensor"`
 	// Linear is true for tensors whose products cost energy.
@@ -126,7 +126,7 @@ var ErrInvalid = errors.New("invalid plan")
 func (p *Plan) NothingLeft() bool { return len(p.Quantised) > 0 && len(p.Steps) == 0 }
 
 // Encode renders the plan as JSON with one line for each step, so that plans can be read and compared line by line. A plan of more than
-// 4 MiB is packed: a summary stands in place of the steps, and everything follows, compressed, with a checksum.
+// 4 MiB is packed: it has a summary in place of the steps, and then the whole plan, compressed, with a checksum.
 func (p *Plan) Encode() ([]byte, error) {
 	plain, err := p.Plain()
 	if err != nil || len(plain) <= plainBytes {
@@ -213,7 +213,7 @@ func decodePlain(js []byte) (*Plan, error) {
 		return nil, fmt.Errorf("%w: there is more text after its end", ErrInvalid)
 	}
 	if p.Version == 0 {
-		return nil, fmt.Errorf("%w: there is no plan_version", ErrInvalid)
+		return nil, fmt.Errorf("%w: it has no plan_version: give a file that lowtoggle plan has written", ErrInvalid)
 	}
 	if p.Version < 1 || p.Version > Version {
 		return nil, fmt.Errorf("%w: version %d, this program reads versions 1 to %d", ErrInvalid, p.Version, packedVersion)

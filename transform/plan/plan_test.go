@@ -42,7 +42,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"two data":      {strings.Replace(js, `"round":{`, `"zeros":{},"round":{`, 1), `a step of pass "round" has two fields of data, "round" and "zeros"`},
 		"both names":    {strings.Replace(js, `"signs":[`, `"flip":[],"signs":[`, 1), `a step of pass "signs" has two fields of data, "flip" and "signs"`},
 		"version":       {strings.Replace(js, `"plan_version": 2`, `"plan_version": 4`, 1), "version 4, this program reads versions 1 to 3"},
-		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "there is no plan_version"},
+		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "it has no plan_version: give a file that lowtoggle plan has written"},
 		"no pass":       {strings.Replace(js, `"pass":"round"`, `"passes":"round"`, 1), "a step names no pass"},
 		"pass's type":   {strings.Replace(js, `"pass":"round"`, `"pass":3`, 1), "names no pass"},
 		"neither":       {strings.Replace(js, `"index":"residual",`, ``, 1), "reorder: names neither an index nor a tensor, or both"},

@@ -10,11 +10,11 @@ type Trial struct {
 	Kept       bool        `json:"kept,omitempty"`     // within the budget, and best so far
 }
 
-// Search is what a search for a budget of loss did.
+// Search is the record of a search for a budget of loss.
 type Search struct {
 	Budget float64 `json:"budget"` // of divergence, nats
 	Trials []Trial `json:"trials"`
-	// Frontier is what other budgets would save, estimated from single layers and the trials.
+	// Frontier holds the savings of other budgets, estimated from single layers and the trials.
 	Frontier []Saving `json:"frontier,omitempty"`
 }
 
@@ -28,7 +28,7 @@ func (s *Search) Best() (best *Trial) {
 	return best
 }
 
-// Saving is a budget and what it would save.
+// Saving is a budget and its estimated saving.
 type Saving struct {
 	MaxLoss float64 `json:"max_loss"` // share by which perplexity may rise
 	Energy  float64 `json:"energy"`   // of all layers, relative, predicted

@@ -24,7 +24,7 @@ type Rule struct {
 	Check func(layout *arch.Layout, steps []*plan.Step) error
 }
 
-// Context is what a rule needs to compile a step.
+// Context holds the inputs that a rule needs to compile a step.
 type Context struct {
 	context.Context // of the compilation; folds read whole tensors
 	Weights         *quant.Set

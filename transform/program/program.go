@@ -18,7 +18,7 @@ type Program struct {
 	Rows, Cols int
 	// OutAxis is 1 if columns are the outputs, as in GPT-2's Conv1D; else 0.
 	OutAxis int
-	// Row and Col are what the symmetries do along the axes.
+	// Row and Col are the maps of the symmetries along the axes.
 	Row, Col AxisMap
 	// Unit is how many rows the operations must see at a time: the largest height of an operation, a power of two.
 	Unit int

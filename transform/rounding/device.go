@@ -153,9 +153,9 @@ func (t Trellis) Table(n, k int) (Table, bool) {
 	return Table{Kind: PriceKind, Format: t.Format, Scale: t.Scale, Prices: newPrices(t).bits}, true
 }
 
-// Lattice is what a device's kernels need to know of a format: its values in the binade of 2^e are the multiples of
-// 2^max(e−Mant, Floor), from Bottom to Top. Sign is the bit of a float32 that zeros keep. Between the magnitudes From
-// and To, as bits of float32, the format has all its Bits significant bits.
+// Lattice describes a format for a device's kernels: its values in the binade of 2^e are the multiples of 2^max(e−Mant, Floor),
+// from Bottom to Top. Sign is the bit of a float32 that zeros keep. Between the magnitudes From and To, as bits of float32, the
+// format has all its Bits significant bits.
 type Lattice struct {
 	Mant, Floor    int
 	Top, Bottom    float32

@@ -32,7 +32,7 @@ func (c choice) before(d choice) bool {
 var errNoLayer = errors.New("no layer was given")
 
 // Choose decides one layer under a budget of output SNR. Of all combinations of the lossy passes' candidates, it returns
-// the steps that are predicted to save most energy within the budget, and what they are predicted to do. If an explicit
+// the steps that are predicted to save most energy within the budget, and their predicted energy and output SNR. If an explicit
 // request does not keep the budget, steps are nil and out.Missed says so. Choose records the decision in l.
 func Choose(ctx context.Context, l *pass.Layer, lossy []pass.Choice) (steps []*plan.Step, out plan.Prediction, err error) {
 	if l == nil || l.Weight == nil || l.Context == nil {

@@ -30,7 +30,7 @@ func (f Folder) path(name string) string {
 	return filepath.Join(f.Dir, url.PathEscape(name)+".json")
 }
 
-// Load decodes what was saved under a name. A file that is damaged or of another search counts as not found. The error
+// Load decodes the value that was saved under a name. A file that is damaged or of another search counts as not found. The error
 // is that of reading the file.
 func (f Folder) Load(name string, into any) (found bool, err error) {
 	js, err := bounded.ReadFile(f.path(name), bounded.Plan)

@@ -19,7 +19,7 @@ type Codes struct {
 	Reference bool
 	// Near writes row n of the values that the codes were chosen to be near; nil if these are not known.
 	Near func(dst []float32, n int)
-	// Feedback is true if errors were handed on to columns that are chosen later, so the codes are near other values.
+	// Feedback is true if later columns absorb errors, so the codes are near other values.
 	Feedback bool
 	// Alone is true if no other step changes the weight.
 	Alone bool

@@ -39,7 +39,7 @@ type Tensor struct {
 	DType  string `json:"dtype"`
 	Shape  []int  `json:"shape"`
 	Class  Class  `json:"class"`
-	// Part is what a tensor of a quantised weight holds beside the codes; empty for others.
+	// Part is the role of a quantised weight's tensor without codes, such as its scales; empty for other tensors.
 	Part quant.Role `json:"part,omitempty"`
 	// SNR is the signal-to-noise ratio in dB of the layer's output against the source's, for independent inputs of unit variance. It is nil
 	// if nothing was lost, and if the source is all zeros.

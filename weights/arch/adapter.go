@@ -37,7 +37,7 @@ func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 		adapted = l.clone()
 		a = &Adapter{Problem: err.Error()}
 		for _, x := range adapted.Indices {
-			x.block("the LoRA adapter beside the model cannot follow: %v", err)
+			x.block("the LoRA adapter beside the model cannot be changed with it: %v", err)
 		}
 	}
 	adapted.Adapter = a

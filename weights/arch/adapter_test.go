@@ -71,7 +71,7 @@ func TestAdaptersThatAreNotUnderstood(t *testing.T) {
 		t.Errorf("%+v", a.Adapter)
 	}
 	for _, x := range a.Indices {
-		if x.Blocked != "the LoRA adapter beside the model cannot follow: "+problem {
+		if x.Blocked != "the LoRA adapter beside the model cannot be changed with it: "+problem {
 			t.Errorf("%s: %s", x.Name, x.Blocked)
 		}
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Layout says what every tensor of a checkpoint is. It is read-only and may be used from several
-// goroutines. A nil Layout stands for a model of an unknown family: only IsLinear, Kind and OutAxis may
-// be called then.
+// Layout describes every tensor of a checkpoint. It is read-only and may be used from several goroutines. A nil Layout means a
+// model of an unknown family: only IsLinear, Kind and OutAxis may be called then.
 type Layout struct {
 	Family string
 	// Dims are the family's dims with this model's values.
@@ -106,7 +105,7 @@ const (
 	RMSNorm1p NormKind = "rmsnorm1p" // (1 + weight)·x/rms
 )
 
-// Role is what a tensor is for. The zero value is no role.
+// Role is the purpose of a tensor. The zero value is no role.
 type Role uint8
 
 const (

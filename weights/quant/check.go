@@ -519,7 +519,7 @@ func (s *survey) checkBlocks(w *Quantised) {
 	w.Format.Codes, w.Format.Per, w.Format.Block = "mxfp4", "group", [2]int{1, 32}
 }
 
-// checkNested checks the 4-bit formats of bitsandbytes. The values' shape is in the data of quant_state, which is not read.
+// checkNested checks the 4-bit formats of bitsandbytes. The values' shape is in the data of quant_state, which cannot be read.
 func (s *survey) checkNested(w *Quantised) {
 	s.need(w, Scales, w.Name+".absmax", []weights.DType{weights.F32, weights.U8})
 	s.isOf(w.Tensors[0], []weights.DType{weights.U8})

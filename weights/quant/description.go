@@ -93,7 +93,7 @@ type Format struct {
 	// Codes are "fp8", "int4", "nvfp4" and so on; empty where they are not known. Tensors that belong to no weight
 	// have "activations".
 	Codes string
-	// Per is what a scale counts for: "tensor", "channel", "block" or "group"; empty where it is not known.
+	// Per is the part of the weight that shares a scale: "tensor", "channel", "block" or "group"; empty where it is not known.
 	Per string
 	// Block is the size of a block, rows × columns, or of a group, 1 × columns.
 	Block [2]int

@@ -19,7 +19,7 @@ type Place struct {
 	Part   int
 }
 
-// Tensor is the tensor that stands in this place. It panics for a place outside its weight.
+// Tensor is the tensor in this place. It panics for a place outside its weight.
 func (p Place) Tensor() weights.Tensor {
 	return p.Weight.Parts[p.Part].Tensor
 }

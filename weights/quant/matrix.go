@@ -22,7 +22,7 @@ type Matrix struct {
 	Codes []byte
 	// Scales are [⌈N/Block[0]⌉, ⌈K/Block[1]⌉], or with Group one for each of N rows and each group.
 	Scales []float32
-	// Zeros are the codes that stand for 0, in the places of Scales; nil where Book.Zero stands for it everywhere.
+	// Zeros are the codes that represent 0, in the places of Scales; nil if Book.Zero is the zero point everywhere.
 	Zeros []uint8
 	// Block is the size, rows × columns, for which a scale counts.
 	Block [2]int
@@ -42,7 +42,7 @@ type Book struct {
 	Codes string
 	// Values has the value of each code without scale and zero point. It is shared and read-only.
 	Values []float32
-	// Zero is the integer code that stands for 0 where a matrix has no zero points. It is 0 for other codes.
+	// Zero is the integer code that represents 0 where a matrix has no zero points. It is 0 for other codes.
 	Zero uint8
 	// ScaleType is the type in which scales are stored. U8 is given as F8_E8M0.
 	ScaleType weights.DType
@@ -94,7 +94,7 @@ func (m *Matrix) effective(s float32) float32 {
 	return s * m.Global
 }
 
-// ZeroPoint is the code that stands for 0 in row n and column k. It is 0 for codes that are not integers.
+// ZeroPoint is the code that represents 0 in row n and column k. It is 0 for codes that are not integers.
 func (m *Matrix) ZeroPoint(n, k int) uint8 {
 	if m.Zeros == nil {
 		return m.Book.Zero

@@ -87,7 +87,7 @@ const addConfig = "put config.json with its quantization_config beside the weigh
 
 // storage finds how a weight is stored.
 func (w *Quantised) storage() (*storage, error) {
-	unread := errors.New("values of this layout are not read")
+	unread := errors.New("values of this layout cannot be read")
 	_, n, k, ok := matrix(w.Shape)
 	switch w.layout {
 	case scaledLayout, packedLayout, blocksLayout, gptqLayout:
@@ -133,7 +133,7 @@ func (w *Quantised) layOutCodes(st *storage) error {
 	case strings.HasPrefix(kind, "int"):
 		st.bits, _ = strconv.Atoi(kind[len("int"):])
 		if st.bits < 1 || st.bits > 8 {
-			return fmt.Errorf("codes of %d bits are not read", st.bits)
+			return fmt.Errorf("codes of %d bits cannot be read", st.bits)
 		}
 		st.book.Values, st.book.Zero = intValues[:1<<st.bits], 1<<(st.bits-1)
 		if st.codes = alongRow; codes.DType == weights.I8 {
@@ -143,7 +143,7 @@ func (w *Quantised) layOutCodes(st *storage) error {
 			st.zeros.packing = inOffset
 		}
 	default:
-		return errors.New("codes of this kind are not read")
+		return errors.New("codes of this kind cannot be read")
 	}
 	return nil
 }
@@ -159,12 +159,12 @@ func (w *Quantised) layOutGPTQ(st *storage) error {
 	case w.Format.Method == methodAWQ:
 		st.codes, st.zeros.packing = inAWQ, inAWQ
 		if st.bits != 4 {
-			return errors.New("AWQ codes of any other width than 4 bits are not read")
+			return errors.New("AWQ codes can only be read with 4 bits")
 		}
 	case w.version == "":
 		return errors.New("no config says which version of GPTQ's layout this is, and zero points differ by 1: " + addConfig)
 	case !slices.Contains([]int{2, 3, 4, 8}, st.bits):
-		return fmt.Errorf("GPTQ codes of %d bits are not read", st.bits)
+		return fmt.Errorf("GPTQ codes of %d bits cannot be read", st.bits)
 	case w.version == methodGPTQ:
 		st.less = 1
 	}

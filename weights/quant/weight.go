@@ -12,8 +12,8 @@ import (
 // Weight is one matrix of numbers, however many tensors it is stored in. It is read-only, and its
 // methods may be called from several goroutines, until its model is closed.
 type Weight struct {
-	// Name is what plans, layouts and reports call it: the tensor's name where it has one part, and that in an
-	// unquantised checkpoint where it is quantised.
+	// Name is the weight's name in plans, layouts and reports: the tensor's name if it has one part, and its name in an unquantised
+	// checkpoint if it is quantised.
 	Name string
 	// DType is the type of its values; F32 where it is quantised.
 	DType weights.DType

@@ -14,7 +14,7 @@ type Format struct {
 	Doc  string // the method that writes it, and its types: a phrase
 	// Codes are "fp8", "int8", "int4", "mxfp4" or "nvfp4", as in quant.Format.
 	Codes string
-	// Per is what a scale counts for: "tensor", "channel", "block" or "group".
+	// Per is the part of the weight that shares a scale: "tensor", "channel", "block" or "group".
 	Per string
 	// Block is the size of a block, rows × columns, or of a group, 1 × columns.
 	Block [2]int

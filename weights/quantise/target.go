@@ -193,7 +193,8 @@ func (f Format) maker(w *quant.Quantised, source weights.Tensor, largest func() 
 // blockValues is about how many values a goroutine quantises at a time.
 const blockValues = 1 << 20
 
-// Check returns an error that names a value of a quantised weight that no code can stand for: NaN or infinity. It reads all values.
+// Check returns an error that names a value of a quantised weight that no code can represent: NaN or infinity. It reads all
+// values.
 func (t *Target) Check(ctx context.Context, source *weights.Model, workers int) error {
 	return parallel.Run(ctx, len(t.Description.Weights), workers, func(ctx context.Context, i int) error {
 		w, _ := source.Tensor(t.Description.Weights[i].Name)

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// Options says what is written. The zero value is ready to use.
+// Options are the options of [Folder]. The zero value is ready to use.
 type Options struct {
 	// Seed chooses the numbers. Default 0.
 	Seed uint64
