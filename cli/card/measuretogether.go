@@ -73,7 +73,7 @@ func printTogether(w io.Writer, r *measure.CardResults) {
 		printTotals(w, len(r.Cards), "weights", r.Total.Loads)
 		printSpreads(w, "weights", r.Spread.Loads)
 		if null := r.Spread.Loads[1]; null.Differ != nil && *null.Differ {
-			term.Remark(w, "warning", null.Name+" has the same weights: the cards' difference in it is an error of measurement; chance alone causes it in one run of twenty")
+			term.Remark(w, "warning", null.Name+" has the same weights, so the difference between the cards is a measurement error; by chance it occurs in one run of twenty")
 		}
 	}
 	if slices.ContainsFunc(r.Cards, func(c measure.CardResult) bool { return c.Simulated }) {

@@ -59,7 +59,7 @@ and with tokens also compensate. docs/quantising.md describes the formats.
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
    lowtoggle convert MODEL OUT --format int4 --tokens FILE
                                                          a quantised checkpoint
-   lowtoggle convert MODEL OUT -o report.html            also a report to look at
+   lowtoggle convert MODEL OUT -o report.html            also a report
    lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
                                                          earlier conversion
    lowtoggle convert MODEL OUT --plan plan.json --part 3/16

@@ -41,7 +41,7 @@ computes the linear layers only, and the CPU does the rest.
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
    lowtoggle eval MODEL OUT --device 0
-   lowtoggle eval MODEL OUT -o report.html            also a report to look at
+   lowtoggle eval MODEL OUT -o report.html            also a report
    lowtoggle eval MODEL OUT --csv > loss.csv`,
 	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tokens,
 		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},

@@ -36,7 +36,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 		term.Remark(w, "quantised weights", "rows, ones and zeros are those of the matrix that the tensor cores read: FP8 and INT8 codes as stored, "+
 			"and the BF16 values of other codes; memory is that of the stored codes")
 	}
-	term.Remark(w, "energy", "predicted energy of matrix products by these weights, relative to random normal weights")
+	term.Remark(w, "energy", "predicted energy of matrix products with these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {
 		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights would change the energy by %s for %s (%s); no "+
 			"conversion saves more", term.Change(c.Relative), products(r.workload, r.role, r.Kernels), c.Calibration))

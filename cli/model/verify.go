@@ -39,7 +39,7 @@ the same flag: it then checks the SNRs against that model.
 
    lowtoggle verify MODEL OUT
    lowtoggle verify MODEL OUT --tokens FILE
-   lowtoggle verify MODEL OUT --gpu -o report.html       also a report to look at
+   lowtoggle verify MODEL OUT --gpu -o report.html       also a report
 
 With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.

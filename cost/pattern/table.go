@@ -107,7 +107,7 @@ var operations = []*Operation{
 	},
 	{
 		Name:       "quantize",
-		Parameters: []Parameter{number("step", smallest, anyNumber, "whose multiples are kept")},
+		Parameters: []Parameter{number("step", smallest, anyNumber, "the step")},
 		Doc:        "Moves every element to the nearest multiple of a step, ties to even. Zeros become positive.",
 		Example:    "normal(0,1) | quantize(0.25)",
 		make:       arithmetic(quantizeValue),

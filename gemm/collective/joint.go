@@ -124,12 +124,12 @@ func (j *Joint) Power(sensor power.Sensor, scope power.Scope) (float64, error) {
 	return j.total(func(c power.Card) (float64, error) { return c.Power(sensor, scope) })
 }
 
-// Sample has no common time stamp.
+// Sample fails, because the cards have no common time stamp.
 func (j *Joint) Sample(power.Sensor, power.Scope) (power.Sample, error) {
 	return power.Sample{}, power.ErrAbsent
 }
 
-// Samples have no common time stamps.
+// Samples fails, because the cards have no common time stamps.
 func (j *Joint) Samples(time.Time) ([]power.Sample, error) { return nil, power.ErrAbsent }
 
 // Temperature is the highest.

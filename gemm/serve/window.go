@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Window is one measurement of a server in its steady state. Only Server, Begin and Invalid are set where it is
-// invalid. Tokens in it are those that arrived in it; prompt tokens are those of requests whose first token did.
+// Window is one measurement of a server in its steady state. If it is invalid, only Server, Begin and Invalid are set. It counts
+// the tokens that arrived in it, and the prompt tokens of requests whose first token arrived in it.
 type Window struct {
 	Server string  `json:"server"`
 	Begin  float64 `json:"begin_seconds"`            // since the run began

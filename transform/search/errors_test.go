@@ -103,7 +103,7 @@ func TestDivergencesAreNumbers(t *testing.T) {
 func TestOptionsOfASearch(t *testing.T) {
 	in := &testmodel.Hessians{Name: "tokens"}
 	for want, change := range map[string]func(*transform.Options){
-		"a loss of 0 nats":                                  func(o *transform.Options) { *o.Budget.MaxLoss = 0 },
+		"a budget of 0 nats":                                  func(o *transform.Options) { *o.Budget.MaxLoss = 0 },
 		"a loss of NaN nats":                                func(o *transform.Options) { *o.Budget.MaxLoss = math.NaN() },
 		"a loss of 10 nats":                                 func(o *transform.Options) { *o.Budget.MaxLoss = 10 },
 		"a budget of loss is measured on tokens":            func(o *transform.Options) { o.Search.Evaluator = nil },
