@@ -93,7 +93,7 @@ func TestScaleBeyondTheType(t *testing.T) {
 		_, x := drawn(t, "normal(0,1)", d, 64, 64, 1)
 		_, w := drawn(t, "const(3.4028234e38)", d, 64, 64, 2)
 		for _, o := range [][2]Operand{{x, w}, {w, x}} {
-			if _, err := c.Predict(t.Context(), Product{Type: typ, M: 64, N: 64, K: 64}, o[0], o[1]); err == nil || !strings.Contains(err.Error(), "goes beyond what "+d.String()+" holds") {
+			if _, err := c.Predict(t.Context(), Product{Type: typ, M: 64, N: 64, K: 64}, o[0], o[1]); err == nil || !strings.Contains(err.Error(), "exceeds the range of "+d.String()) {
 				t.Errorf("%v: %v", typ, err)
 			}
 		}

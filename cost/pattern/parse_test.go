@@ -49,7 +49,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"‸nromal(0,1)":                       "did you mean normal?",
 		"zeros | ‸sparce(0.5)":               "did you mean sparse?",
 		"zeros | ‸Sort":                      "did you mean sort?",
-		"zeros | ‸normal(0,1)":               "can only stand first",
+		"zeros | ‸normal(0,1)":               "can only come first",
 		"zeros ‸abs":                         `expected | and a step, found "abs"`,
 		"zeros | abs ‸)":                     `expected | and a step, or the end, found ")"`,
 		"normal(0‸)":                         "needs sigma",

@@ -10,7 +10,7 @@ import (
 // TestRange: a type must hold what a pattern's source draws, whatever its steps make of it.
 func TestRange(t *testing.T) {
 	for text, want := range map[string]string{
-		"normal(0,32)": "", "normal(0,64)": "normal(0,64) goes beyond what I8 holds (127)", "const(128) | scale(0.5)": "const(128) goes beyond",
+		"normal(0,32)": "", "normal(0,64)": "normal(0,64) exceeds the range of I8 (127)", "const(128) | scale(0.5)": "const(128) exceeds",
 		"const(127)": "", "uniform(-127,127)": "", "normal(0,0.01)": "normal(0,0.01) is nothing but zeros in I8: choose larger values",
 		"zeros": "", "const(1) | scale(1000)": "", "normal(0,32) | sparse(1)": "", "tensor(nowhere:w)": "",
 	} {

@@ -103,9 +103,9 @@ func TestDivergencesAreNumbers(t *testing.T) {
 func TestOptionsOfASearch(t *testing.T) {
 	in := &testmodel.Hessians{Name: "tokens"}
 	for want, change := range map[string]func(*transform.Options){
-		"a budget of 0 nats":                                  func(o *transform.Options) { *o.Budget.MaxLoss = 0 },
-		"a loss of NaN nats":                                func(o *transform.Options) { *o.Budget.MaxLoss = math.NaN() },
-		"a loss of 10 nats":                                 func(o *transform.Options) { *o.Budget.MaxLoss = 10 },
+		"a budget of 0 nats":                                func(o *transform.Options) { *o.Budget.MaxLoss = 0 },
+		"a budget of NaN nats":                              func(o *transform.Options) { *o.Budget.MaxLoss = math.NaN() },
+		"a budget of 10 nats":                               func(o *transform.Options) { *o.Budget.MaxLoss = 10 },
 		"a budget of loss is measured on tokens":            func(o *transform.Options) { o.Search.Evaluator = nil },
 		"weights errors by the layers' inputs: give tokens": func(o *transform.Options) { o.Hessians = nil },
 		"loss or of output SNR, not both":                   func(o *transform.Options) { o.Budget.MinSNR = new(float64) },
