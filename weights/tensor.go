@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Info is one entry of a safetensors header.
@@ -78,11 +77,27 @@ func byteLen(d DType, shape []int) (int64, error) {
 
 // Outline returns the part of a tensor's name that all layers share: every number becomes "N".
 func Outline(name string) string {
-	words := strings.Split(name, ".")
-	for i, w := range words {
-		if w != "" && strings.Trim(w, "0123456789") == "" {
-			words[i] = "N"
+	var out []byte // nil: the same as name up to here
+	for from := 0; from <= len(name); {
+		to := from
+		digits := true
+		for ; to < len(name) && name[to] != '.'; to++ {
+			digits = digits && '0' <= name[to] && name[to] <= '9'
 		}
+		if digits = digits && to > from; digits && out == nil {
+			out = append(make([]byte, 0, len(name)), name[:from]...)
+		}
+		end := min(to+1, len(name)) // with the dot
+		switch {
+		case digits:
+			out = append(append(out, 'N'), name[to:end]...)
+		case out != nil:
+			out = append(out, name[from:end]...)
+		}
+		from = to + 1
 	}
-	return strings.Join(words, ".")
+	if out == nil {
+		return name
+	}
+	return string(out)
 }

@@ -126,8 +126,9 @@ func (t *tensor) axis(i int) string { return describe(t.axes[i]) }
 // reads reports whether an input axis of t is that of a norm's weight, and takes the inverse of its
 // scales. Signs may pass the norm: the inputs then flip and the weight does not.
 func (m *model) reads(t, weight *tensor) bool {
+	axis := unsigned(weight.axis(0))
 	for i, riders := range t.axes {
-		if i == t.Out || unsigned(t.axis(i)) != unsigned(weight.axis(0)) {
+		if i == t.Out || unsigned(t.axis(i)) != axis {
 			continue
 		}
 		in, norm := leavesOf(riders), leavesOf(weight.axes[0])
@@ -149,7 +150,9 @@ func (m *model) reads(t, weight *tensor) bool {
 }
 
 // unsigned is an axis expression without + and -.
-func unsigned(axis string) string { return strings.NewReplacer("+", "", "-", "").Replace(axis) }
+func unsigned(axis string) string { return withoutSigns.Replace(axis) }
+
+var withoutSigns = strings.NewReplacer("+", "", "-", "")
 
 func leavesOf(riders []*node) (all []*node) {
 	for _, r := range riders {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // readSpec reads a family file and adds what it inherits by "like". bases holds the families that it
@@ -49,6 +50,10 @@ func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	if slices.Contains(above, s.Like) {
 		return nil, fmt.Errorf("family %q: like is circular: %s", s.Family, strings.Join(append(above, s.Like), ", "))
 	}
+	if bases == fs.FS(files) && catalogued()[s.Like] != nil {
+		base := *catalogued()[s.Like] // inherit changes the struct, and nothing that it points to
+		return &base, base.inherit(bases, append(slices.Clone(above), s.Like))
+	}
 	data, err := fs.ReadFile(bases, path.Join("families", s.Like+".json"))
 	if err != nil {
 		return nil, fmt.Errorf("family %q: like: no family in the catalogue is called %q", s.Family, s.Like)
@@ -59,6 +64,20 @@ func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	}
 	return &base, base.inherit(bases, append(slices.Clone(above), s.Like))
 }
+
+// catalogued are the embedded families by name, without what they inherit. Many families inherit from each.
+var catalogued = sync.OnceValue(func() map[string]*spec {
+	all := map[string]*spec{}
+	names, _ := fs.Glob(files, "families/*.json") // the pattern is right
+	for _, name := range names {
+		data, err := files.ReadFile(name)
+		s := &spec{}
+		if err == nil && decode(data, s, true) == nil { // base reports an error
+			all[strings.TrimSuffix(path.Base(name), ".json")] = s
+		}
+	}
+	return all
+})
 
 // listed is a list's entry: a pointer to T, through which it shows what all have in common.
 type listed[T any] interface {

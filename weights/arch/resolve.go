@@ -151,17 +151,21 @@ func (r *resolver) addf(format string, args ...any) {
 // equal.
 func (r *resolver) choosePrefix() {
 	best := -1
+	zeros := make([]int, len(r.model.size))
+	outlines := map[string]int{} // of how many names
+	for name := range r.names {
+		outlines[weights.Outline(name)]++
+	}
 	for _, prefix := range r.model.family.prefixes {
 		patterns := map[string][]*tensor{}
-		zeros := make([]int, len(r.model.size))
 		for _, t := range r.model.tensors {
 			o := weights.Outline(t.pattern.name(prefix, zeros))
 			patterns[o] = append(patterns[o], t)
 		}
 		known := 0
-		for name := range r.names {
-			if patterns[weights.Outline(name)] != nil {
-				known++
+		for outline, names := range outlines {
+			if patterns[outline] != nil {
+				known += names
 			}
 		}
 		if known > best {

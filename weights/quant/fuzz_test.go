@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -67,7 +66,6 @@ func FuzzRead(f *testing.F) {
 		f.Add(byte(i), byte(8), byte(16), []byte{0x11, 0x3C, 0x77}, byte(0), byte(0), byte(0))
 		f.Add(byte(i), byte(1), byte(3), []byte{255}, byte(1), byte(7), byte(len(q.Tensors(8, 8))))
 	}
-	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, layout, n, k byte, data []byte, changed, size, dtype byte) {
 		q := testmodel.Quantisations[int(layout)%len(testmodel.Quantisations)]
 		var infos []weights.Info
@@ -87,15 +85,12 @@ func FuzzRead(f *testing.F) {
 		if len(data) == 0 || len(infos) == 0 {
 			return
 		}
-		head, placed, err := weights.EncodeHeader(infos, nil)
+		file, err := weights.Arrange("model.safetensors", infos, nil, func(x weights.Info) []byte {
+			return slices.Repeat(data, int(x.Size())/len(data)+2)[int(x.Begin)%len(data):][:x.Size()]
+		})
 		if err != nil {
 			return
 		}
-		body := bytes.Repeat(data, int(placed[len(placed)-1].End)/len(data)+1)
-		path := filepath.Join(dir, "model.safetensors")
-		testmodel.OK(t, os.WriteFile(path, append(head, body[:placed[len(placed)-1].End]...), 0o666))
-		file, err := weights.OpenFile(path)
-		testmodel.OK(t, err)
 		defer file.Close()
 		m := &weights.Model{Config: []byte(`{"quantization_config": ` + q.Config + `}`), Shards: []*weights.File{file}}
 		d, err := quant.Describe(m)
