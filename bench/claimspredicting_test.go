@@ -18,7 +18,7 @@ func predictingClaims(e *evidence) []claim {
 		shows("$ lowtoggle predict 'normal(0,0.02) | round(4)' 'normal(0,0.02) | repeat(rows=4)' \\\n      'normal(0,0.02) | sparse(50%)' 'const(0.02)' zeros\n", e.command("predict", "normal(0,0.02) | round(4)",
 			"normal(0,0.02) | repeat(rows=4)", "normal(0,0.02) | sparse(50%)", "const(0.02)", "zeros")),
 		says("`const(0.02)` reads {} and `zeros` {} (", percent(change(e.of("pair-2", "const(0.02)").RelativeEnergy), 1), percent(change(e.of("pair-2", "zeros").RelativeEnergy), 1)),
-		says("over all {} measured\npoints", thousands(float64(points))),
+		says("each of the {} measured points is predicted", thousands(float64(points))),
 	}
 	for _, row := range []struct {
 		text string

@@ -194,8 +194,7 @@ func (r *Report) add(s operand.Source, layers []Layer, o Options) {
 		p.Problem = nil
 	}
 	if o.Compare && len(r.Predictions) > 0 {
-		p.Over = &Ratio{}
-		p.Over.Add(1, estimateOf(r.Predictions[0].Prediction), estimateOf(p.Prediction))
+		p.Over = over(r.Predictions[0], p)
 	}
 	r.Predictions = append(r.Predictions, p)
 }

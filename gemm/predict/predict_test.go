@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -108,6 +110,43 @@ func TestModels(t *testing.T) {
 	}
 	if over := r.Predictions[1].Over; len(r.Predictions) != 2 || over == nil || over.Relative != 1 || over.Interval != [2]float64{1, 1} {
 		t.Errorf("%+v", over)
+	}
+}
+
+// TestSameInterval: the ratio of two models has the interval of a conversion from one to the other, up to what is sampled, also
+// where some layers change far less than others.
+func TestSameInterval(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	m := testmodel.Random(t, "llama-tiny", 1)
+	dir := t.TempDir()
+	testmodel.OK(t, os.CopyFS(dir, os.DirFS(m.Dir)))
+	testmodel.Alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
+		for name := range data {
+			if strings.Contains(name, "mlp.up_proj") {
+				data[name] = make([]byte, len(data[name]))
+			}
+		}
+		return infos
+	})
+	after := testmodel.Open(t, dir)
+	r, err := predict.Models(t.Context(), h200, m, after, predict.Options{Operands: operand.Options{Tokens: cost.PrefillTokens}})
+	testmodel.OK(t, err)
+	var changes []predict.Change
+	for _, l := range r.Predictions[1].Layers {
+		before, _ := m.Tensor(l.Layer)
+		changed, ok := after.Tensor(l.Layer)
+		if !ok {
+			t.Fatalf("no layer %s", l.Layer)
+		}
+		changes = append(changes, predict.Change{Before: before, After: changed})
+	}
+	want, err := predict.Conversion(t.Context(), h200, changes, predict.ConversionOptions{Workload: cost.DefaultWorkload})
+	testmodel.OK(t, err)
+	have := r.Predictions[1].Over
+	width := func(r *predict.Ratio) float64 { return r.Interval[1] - r.Interval[0] }
+	if math.Abs(have.Relative-want.Relative) > 0.005 || math.Abs(width(have)/width(want)-1) > 0.1 || want.Relative > 0.99 {
+		t.Errorf("%+v, and as a conversion %+v", have, want)
 	}
 }
 

@@ -35,6 +35,19 @@ func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	}
 }
 
+// over returns the energy of a source relative to the first one, with the same products. As in [Conversion], every layer adds
+// to the interval by its number of weights.
+func over(first, p Prediction) *Ratio {
+	var r Ratio
+	for i, l := range p.Layers {
+		r.Add(l.Problem.N*l.Problem.K, estimateOf(first.Layers[i].Prediction), estimateOf(l.Prediction))
+	}
+	half := (r.Interval[1] - r.Interval[0]) / 2
+	r.Relative = p.Relative / first.Relative // layers weighted by energy
+	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
+	return &r
+}
+
 // fuller returns the longer of two calibration labels: it also says which type's model was applied to another type.
 func fuller(a, b string) string {
 	if strings.HasPrefix(b, a) {
