@@ -55,7 +55,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return a.RunContext(ctx, append(args[:1:1], arranged...))
 		})
 	}
-	lost := out.Release(problem(err))
+	lost := out.Release(problem(err, commandOf(a, args[1:])))
 	if closed := out.Close(); lost == nil {
 		lost = closed
 	}

@@ -80,19 +80,21 @@ func TestValuesThatAreNoNumbers(t *testing.T) {
 // unwrap undoes wrap: it joins lines whose next word had no room.
 func unwrap(text string) string {
 	var b strings.Builder
-	room := term.Width
+	whole, shown := "", "" // a line as it was, and the lines that it was broken into
 	for i, line := range strings.Split(text, "\n") {
 		rest, continued := strings.CutPrefix(line, "  ")
-		word, _, _ := strings.Cut(rest, " ")
+		joined, lines := whole+" "+rest, shown+"\n"+line
+		indent := whole[:len(whole)-len(strings.TrimLeft(whole, " "))]
 		switch {
-		case continued && utf8.RuneCountInString(word)+1 > room:
+		case continued && i > 0 && term.Wrap(joined, indent, "  ", term.Width) == lines+"\n":
+			whole, shown = joined, lines
 			b.WriteString(" " + rest)
+			continue
 		case i > 0:
-			b.WriteString("\n" + line)
-		default:
-			b.WriteString(line)
+			b.WriteString("\n")
 		}
-		room = term.Width - utf8.RuneCountInString(line)
+		b.WriteString(line)
+		whole, shown = line, line
 	}
 	return b.String()
 }

@@ -39,6 +39,16 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
 }
 
+// commandOf is the name of the command that a command line begins with; empty if there is none of this name.
+func commandOf(a *cli.App, args []string) string {
+	if len(args) > 0 {
+		if cmd := a.Command(args[0]); cmd != nil {
+			return cmd.Name
+		}
+	}
+	return ""
+}
+
 // noCommand is the error of a name that is no command's.
 func noCommand(a *cli.App, name string) error {
 	var names []string

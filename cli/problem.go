@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime/debug"
 	"strconv"
@@ -29,12 +30,15 @@ func wantsJSON(args []string) (wants bool) {
 	return wants
 }
 
-// problem describes an error for --json; nil for none.
-func problem(err error) *exit.Problem {
+// problem describes an error of a command for --json; nil for none. Without a command, command is empty.
+func problem(err error, command string) *exit.Problem {
 	if err == nil {
 		return nil
 	}
 	p := exit.NewProblem(err, told(err))
+	if p.Class == exit.ClassUsage && command != "" {
+		p.Hint = fmt.Sprintf("lowtoggle %s --help lists the options", command)
+	}
 	for _, r := range remedies {
 		if errors.Is(err, r.class) {
 			p.Hint = "give " + r.flags

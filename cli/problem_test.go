@@ -34,7 +34,7 @@ func TestProblem(t *testing.T) {
 		want exit.Problem
 	}{
 		"none of the others": {errors.New("a"), exit.Problem{Class: exit.ClassFailed, Status: 1}},
-		"usage":              {exit.Usagef("a"), exit.Problem{Class: exit.ClassUsage, Status: 2}},
+		"usage":              {exit.Usagef("a"), exit.Problem{Class: exit.ClassUsage, Status: 2, Hint: "lowtoggle convert --help lists the options"}},
 		"shortfall":          {fmt.Errorf("%w: a", exit.ErrShort), exit.Problem{Class: exit.ClassShortfall, Status: 3}},
 		"no GPU":             {fmt.Errorf("%w: a", cuda.ErrNoGPU), exit.Problem{Class: exit.ClassNoGPU, Status: 4}},
 		"GPU":                {fmt.Errorf("%w: a", cuda.ErrOutOfMemory), exit.Problem{Class: exit.ClassGPU, Status: 1}},
@@ -50,7 +50,7 @@ func TestProblem(t *testing.T) {
 		"output": {exit.OutputExists(weights.FileErrorf("out", "%w", &fs.PathError{Op: "open", Path: "out/b", Err: syscall.ENOENT})),
 			exit.Problem{Class: exit.ClassOutputExists, Status: 1, File: "out"}},
 	} {
-		have := problem(c.err)
+		have := problem(c.err, "convert")
 		if have.Hint == "" || have.Message != told(c.err) {
 			t.Errorf("%s: hint %q, message %q", name, have.Hint, have.Message)
 		}

@@ -83,7 +83,7 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 			return explain(err, info)
 		}
 		if left != nil {
-			term.Remark(c.App.ErrWriter, "note", fmt.Sprintf("an earlier sweep of this card was killed together with its watchdog; %v", left))
+			term.Notice(c, "an earlier sweep of this card was killed together with its watchdog; %v", left)
 		}
 		o.Watch = func(original sweep.Original) (sweep.Watchdog, error) { return startWatchdog(name, lock, original) }
 	}

@@ -46,7 +46,7 @@ const (
 
 // hints say for each class what to do next, where nothing more specific is known.
 var hints = map[Class]string{
-	ClassUsage:        "lowtoggle COMMAND --help lists the options",
+	ClassUsage:        "lowtoggle --help lists the commands",
 	ClassInput:        "check the named file",
 	ClassOutput:       "choose another place for the output",
 	ClassOutputExists: "choose another name, or move the existing file or folder away",

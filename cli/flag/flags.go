@@ -9,7 +9,7 @@ import (
 // Flags shared by several commands.
 var (
 	JSON    = &cli.BoolFlag{Name: "json", Usage: "print one JSON document and nothing else", DisableDefaultText: true}
-	Quiet   = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true}
+	Quiet   = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print the report and errors only, no progress", DisableDefaultText: true}
 	Log     = &cli.StringFlag{Name: "log", Usage: "log progress as `KIND`: text, json or none"}
 	Workers = &cli.IntFlag{Name: "workers", Usage: "use `N` goroutines", DefaultText: "all processors"}
 	Tensors = &cli.BoolFlag{Name: "tensors", Usage: "one row for each tensor instead of each kind", DisableDefaultText: true}

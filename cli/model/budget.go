@@ -20,11 +20,11 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: calibration for the search, evaluation to test it"}
-	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE` (0.1% equals 0.001)", DefaultText: "the recipe's"}
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "search within --max-loss by the tokens in `FILE`; test the result"}
+	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "0.1%; balanced: 1%"}
 	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "look for finer choices for up to `TIME`, such as 5m", DefaultText: "do not look"}
 	planDeviceFlag = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
-	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep the search's intermediate results in `DIR`", DefaultText: "not kept"}
+	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's statistics, curves and plan in `DIR`", DefaultText: "not kept"}
 )
 
 // nats per token that a rise of the perplexity by a share is.
@@ -69,7 +69,7 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 		return exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
 	}
 	if !percent && v >= largeShare {
-		fmt.Fprintf(c.App.ErrWriter, "lowtoggle: --max-loss %s is read as %.3g %%: perplexity may rise by that much; for %[1]s %% write %[1]s%%\n", strings.TrimSpace(text), 100*v)
+		term.Notice(c, "--max-loss %s is read as %.3g %%: perplexity may rise by that much; for %[1]s %% write %[1]s%%", strings.TrimSpace(text), 100*v)
 	}
 	o.Budget.MaxLoss, o.Budget.MinSNR = nats(v), nil
 	return nil
@@ -97,16 +97,27 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 		t.Device, close = gpu, gpu.Close
 	}
 	t.Dir, t.Keep, err = searchDir(c, path, beside, t.Key())
-	if err == nil && number != nil && o.Budget.MaxLoss != nil && !c.IsSet("plan") && !c.Bool("quiet") && (c.String("log") == "" || c.String("log") == "text") {
-		announce(c, t)
+	if err == nil && o.Budget.MaxLoss != nil && !c.IsSet("plan") {
+		announce(c, t, *o.Budget.MaxLoss)
 	}
 	return t, close, err
 }
 
-// announce prints the size of a search before it begins.
-func announce(c *cli.Context, t *transform.Tokens) {
+// announce says before a search begins which budget it has, unless --max-loss says so, and on a GPU how large the search is.
+func announce(c *cli.Context, t *transform.Tokens, maxLoss float64) {
+	if !c.IsSet("max-loss") {
+		recipe := c.String("recipe")
+		if recipe == "" {
+			recipe = transform.DefaultRecipe
+		}
+		term.Notice(c, "with --tokens, the recipe %s searches for the largest saving at which perplexity rises by at most %.3g %%; --max-loss sets another budget",
+			recipe, 100*math.Expm1(maxLoss))
+	}
+	if t.Device == nil {
+		return
+	}
 	e := t.Effort()
-	fmt.Fprintf(c.App.ErrWriter, "search on %s: calibration statistics of %s fitting and %s held-out tokens take %s in %s; then each of %s is evaluated on %s tokens, and whole models on %s tokens\n",
+	term.Notice(c, "search on %s: calibration statistics of %s fitting and %s held-out tokens take %s in %s; then each of %s is evaluated on %s tokens, and whole models on %s tokens",
 		t.Device.Name(), term.Count(e.Fit), term.Count(e.Held), term.Size(e.Statistics), t.Dir, term.Plural(e.Layers, "layer", "layers"), term.Count(e.Few), term.Count(e.Held))
 }
 

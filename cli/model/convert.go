@@ -254,7 +254,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	out, resume := args[1], c.Bool("resume")
 	event, end := term.Progress(c)
 	defer end()
-	o.Progress = event
+	o.Progress = counted(o, len(searchStages), event)
 	man, old, err := standing(c, m, out, o)
 	if err != nil {
 		return nil, "", err
@@ -269,6 +269,9 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	given, err := findPlan(c, m, out, o)
 	if err != nil {
 		return nil, "", err
+	}
+	if given == nil {
+		noticeSearch(c, out, o.Tokens)
 	}
 	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Replace: old, Folder: folder,
 		Store: storeOf(out), Version: c.App.Version})

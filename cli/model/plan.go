@@ -137,7 +137,7 @@ func planOrMerge(c *cli.Context, m *weights.Model, model, path string, o transfo
 func makePlan(c *cli.Context, m *weights.Model, o transform.Options) (*plan.Plan, error) {
 	event, end := term.Progress(c)
 	defer end()
-	o.Progress = event
+	o.Progress = counted(o, planStages, event)
 	p, err := transform.Plan(c.Context, m, o)
 	if err != nil {
 		return nil, planFailed(c, o.Tokens, err)

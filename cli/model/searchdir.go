@@ -11,6 +11,8 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -45,6 +47,19 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 		err = exit.Usagef("--search-dir %s: lies in the model's folder: name another", dir)
 	}
 	return dir, true, err
+}
+
+// noticeSearch says what becomes of the results that an interrupted search for the same output has left beside it.
+func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
+	dir := besideOut(out)
+	switch {
+	case !transform.HasSearch(dir):
+	case t != nil && t.Dir == dir:
+		term.Notice(c, "%s holds results of an interrupted search; those of the same model, tokens and passes are used again", dir)
+	default:
+		term.Notice(c, "%s holds results of an interrupted search, which this conversion does not use: "+
+			"give --tokens and all other flags as before to continue the search, or remove %[1]s", dir)
+	}
 }
 
 // isDevice says whether something is neither a file nor a folder.

@@ -28,6 +28,8 @@ type LogLine struct {
 	Seconds      float64  `json:"seconds"`                 // since the command began
 	Task         string   `json:"task,omitempty"`          // such as a card; absent for a command's only task
 	Stage        string   `json:"stage,omitempty"`         // absent while no stage reports
+	StageNumber  int      `json:"stage_number,omitempty"`  // from 1, of Stages; absent where the stages are not counted
+	Stages       int      `json:"stages,omitempty"`        // of the whole task
 	StageSeconds *float64 `json:"stage_seconds,omitempty"` // since the stage began
 	Done         *int64   `json:"done,omitempty"`          // in the stage's own unit
 	Total        *int64   `json:"total,omitempty"`         // absent where the amount of work is not known
@@ -45,6 +47,9 @@ func (l LogLine) String() string {
 		s += l.Task + ": "
 	}
 	s += l.Stage
+	if l.Stages > 0 {
+		s += fmt.Sprintf(" (stage %d of %d)", l.StageNumber, l.Stages)
+	}
 	if l.Share == nil {
 		return s + " for " + inSeconds(*l.StageSeconds)
 	}
@@ -77,6 +82,7 @@ type task struct {
 	name, stage        string
 	began              time.Time // of the stage
 	first, done, total int64     // first: done at the stage's first event
+	number, stages     int       // of the stage; 0: not counted
 }
 
 // logKey is the log's name in the metadata of an App.
@@ -144,6 +150,7 @@ func (l *log) on(name string) func(progress.Event) {
 		if t.stage != e.Stage {
 			*t = task{name: name, stage: e.Stage, began: time.Now(), first: e.Done}
 		}
+		t.number, t.stages = e.Number, e.Stages
 		t.done, t.total = max(t.done, e.Done), e.Total // events of several goroutines may arrive out of order
 	}
 }
@@ -183,6 +190,7 @@ func (l *log) lines(now time.Time) (lines []LogLine) {
 func (t *task) line(l LogLine, now time.Time) LogLine {
 	in, done := now.Sub(t.began).Seconds(), t.done
 	l.Task, l.Stage, l.StageSeconds, l.Done = t.name, t.stage, &in, &done
+	l.StageNumber, l.Stages = t.number, t.stages
 	if t.total <= 0 {
 		return l
 	}

@@ -35,8 +35,8 @@ func TestLog(t *testing.T) {
 		event(progress.Event{Stage: "check", Done: 60, Total: 100})
 		event(progress.Event{Stage: "check", Done: 59, Total: 100}) // another goroutine's, late
 		expect(20*time.Second, "lowtoggle convert: 1m0s: check, 60 % done, about 58s left in this stage\n")
-		event(progress.Event{Stage: "write", Total: 7})
-		expect(30*time.Second, "lowtoggle convert: 1m30s: write, 0 % done\n")
+		event(progress.Event{Stage: "write", Total: 7, Number: 6, Stages: 7})
+		expect(30*time.Second, "lowtoggle convert: 1m30s: write (stage 6 of 7), 0 % done\n")
 		l.clear()
 		l.on("card 0")(progress.Event{Stage: "warm-up"})
 		l.on("card 1")(progress.Event{Stage: "measure", Done: 1, Total: 3})

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -100,6 +101,9 @@ func (p *Bars) On(name string) func(progress.Event) {
 // begin starts a stage. It returns nil if the terminal is gone.
 func (p *Bars) begin(name string, e progress.Event) *line {
 	title := printable.Quote(strings.TrimPrefix(name+" "+e.Stage, " "))
+	if e.Stages > 0 {
+		title += fmt.Sprintf(" (stage %d of %d)", e.Number, e.Stages)
+	}
 	filler, total := mpb.SpinnerStyle().PositionLeft().Build(), int64(1)
 	after := []decor.Decorator{decor.Elapsed(decor.ET_STYLE_GO)}
 	if e.Total > 0 {

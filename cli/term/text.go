@@ -132,11 +132,11 @@ func printfOf(w string) string {
 const CommandIndent = "    "
 
 // Wrap breaks text into lines of at most width characters. The first line begins with first, the others with
-// indent. Longer words stay whole.
+// indent. Longer words stay whole. So do lowtoggle's commands, because they are there to be copied.
 func Wrap(text, first, indent string, width int) string {
 	var b strings.Builder
 	line, empty := first, true
-	for _, word := range strings.Fields(text) {
+	for _, word := range wholeCommands(strings.Fields(text)) {
 		word = printable.Quote(word)
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			b.WriteString(line + "\n")
@@ -149,6 +149,31 @@ func Wrap(text, first, indent string, width int) string {
 	}
 	b.WriteString(line + "\n")
 	return b.String()
+}
+
+// wholeCommands joins the words of each lowtoggle command in a text: the command's name, flags with their values, arguments in
+// capitals, and what stands in quotation marks.
+func wholeCommands(words []string) (joined []string) {
+	for i := 0; i < len(words); i++ {
+		if strings.TrimLeft(words[i], "(") != "lowtoggle" {
+			joined = append(joined, words[i])
+			continue
+		}
+		command, ended := words[i], false
+		for first := true; i+1 < len(words) && !ended; first = false {
+			next, inQuotes := words[i+1], strings.Count(command, "'")%2 == 1
+			value := !first && strings.HasPrefix(words[i], "-")
+			capitals := strings.ToUpper(next) == next && strings.ToLower(next) != next
+			if !first && !inQuotes && !value && !capitals && !strings.HasPrefix(next, "-") {
+				break
+			}
+			command += " " + next
+			i++
+			ended = strings.Count(command, "'")%2 == 0 && strings.ContainsAny(next[len(next)-1:], ".,;)")
+		}
+		joined = append(joined, command)
+	}
+	return joined
 }
 
 // Remark prints a wrapped paragraph of a report that begins with a word such as "note". A command after the text has a line of its own, with

@@ -61,6 +61,23 @@ func TestWrap(t *testing.T) {
 	})
 }
 
+// A command that is there to be copied stays on one line.
+func TestWrapKeepsCommands(t *testing.T) {
+	for text, command := range map[string]string{
+		"these tensors are listed by lowtoggle inspect MODEL --tensors in full":               "lowtoggle inspect MODEL --tensors",
+		"the codes stay: run (lowtoggle convert MODEL OUT --format int4=32 --role streaming)": "(lowtoggle convert MODEL OUT --format int4=32 --role streaming)",
+		"measure it with lowtoggle measure --w 'normal(0,1) | round(4)' --against zeros":      "lowtoggle measure --w 'normal(0,1) | round(4)' --against zeros",
+		"the pair is compared by lowtoggle predict --w A: --against B: --layers. It is quick": "lowtoggle predict --w A: --against B: --layers.",
+		"a file is too large: lowtoggle reads at most one":                                    "lowtoggle reads",
+	} {
+		for width := 10; width < 40; width++ {
+			if have := Wrap(text, "note: ", "  ", width); !strings.Contains(have, command) {
+				t.Fatalf("%d characters: %q", width, have)
+			}
+		}
+	}
+}
+
 // A shell reads the words of a command line as they were.
 func TestCommandQuoting(t *testing.T) {
 	sh, err := exec.LookPath("sh")
