@@ -42,7 +42,7 @@ func (c *Calibration) Doubts() (list []string) {
 		}
 		switch {
 		case m.Quality.Points == 0:
-			list = append(list, of+"the errors are not known, because too few points are left without a kind of pattern: measure more kinds")
+			list = append(list, of+"the errors are unknown, because too few points remain when a kind of pattern is left out: measure more kinds")
 		case m.Quality.Mean > largeError:
 			list = append(list, fmt.Sprintf("%sthe mean error of %.1f points is large: check the measurements, or measure more kinds of patterns", of, 100*m.Quality.Mean))
 		}

@@ -30,7 +30,7 @@ func ParseRole(s string) (Role, error) {
 	return 0, fmt.Errorf("unknown role %q: use stationary or streaming", s)
 }
 
-// String gives the name that ParseRole reads.
+// String returns the name that ParseRole reads.
 func (r Role) String() string {
 	switch r {
 	case Stationary:
@@ -41,7 +41,7 @@ func (r Role) String() string {
 	return fmt.Sprintf("Role(%d)", uint8(r))
 }
 
-// MarshalText gives the name that ParseRole reads; any other value is an error.
+// MarshalText returns the name that ParseRole reads; any other value is an error.
 func (r Role) MarshalText() ([]byte, error) {
 	if r > Streaming {
 		return nil, fmt.Errorf("no such role: %v", r)
@@ -122,7 +122,7 @@ func (w Workload) Validate() error {
 	return nil
 }
 
-// String gives the shortest text that ParseWorkload reads as this value.
+// String returns the shortest text that ParseWorkload reads as this value.
 func (w Workload) String() string {
 	switch w {
 	case Workload{Prefill: 1}:
@@ -134,7 +134,7 @@ func (w Workload) String() string {
 	return "prefill=" + share(w.Prefill) + ",decode=" + share(w.Decode)
 }
 
-// MarshalText gives the text that ParseWorkload reads; an invalid workload is an error.
+// MarshalText returns the text that ParseWorkload reads; an invalid workload is an error.
 func (w Workload) MarshalText() ([]byte, error) {
 	if err := w.Validate(); err != nil {
 		return nil, fmt.Errorf("workload %v: %w", w, err)

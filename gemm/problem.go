@@ -82,7 +82,7 @@ func (p Problem) Bytes() float64 {
 	return in*float64(p.K)*float64(p.M+p.N) + out*float64(p.M)*float64(p.N)
 }
 
-// String gives shape, type and the weights' role, as in "8192x8192x8192 bf16 stationary".
+// String returns shape, type and the weights' role, as in "8192x8192x8192 bf16 stationary".
 func (p Problem) String() string {
 	role := "stationary"
 	if p.Streaming {

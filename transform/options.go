@@ -29,7 +29,7 @@ type Options struct {
 	// relative to it. Default: the values of the model's own codes.
 	Reference *weights.Model
 	// Format is a quantised layout that the model is to be stored in: its codes are near the source's values. The zero value keeps
-	// the source's layout. Only passes for codes go with it.
+	// the source's layout. Only passes for codes can be combined with it.
 	Format quantise.Format
 	// Selection names weights that every pass leaves alone. The zero value leaves none alone.
 	Selection plan.Selection
@@ -72,7 +72,7 @@ func (c *counters) heldPass(made bool) {
 	}
 }
 
-// Classes of errors in options.
+// ErrNoTokens and ErrNoBudget are the classes of errors in options.
 var (
 	ErrNoTokens = errors.New("give tokens")
 	ErrNoBudget = errors.New("a budget to choose by")

@@ -88,13 +88,13 @@ func ParseTorch(name string) (DType, bool) {
 	return 0, false
 }
 
-// Torch gives the name that [ParseTorch] reads; empty where there is none.
+// Torch returns the name that [ParseTorch] reads; empty where there is none.
 func (d DType) Torch() string {
 	name, _, _ := strings.Cut(dtypes[d].torch, " ")
 	return name
 }
 
-// String gives the name used in safetensors headers.
+// String returns the name used in safetensors headers.
 func (d DType) String() string {
 	if d == 0 || int(d) >= len(dtypes) {
 		return fmt.Sprintf("DType(%d)", uint8(d))

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Stamp tells whether a file was changed, without reading its data. On Linux that includes changes after which the time of the last
+// Stamp identifies the state of a file, without reading its data. On Linux that includes changes after which the time of the last
 // write was set back.
 type Stamp struct {
 	Bytes    int64 `json:"bytes"`

@@ -27,7 +27,7 @@ func (t Info) Len() int {
 // Size is the number of bytes.
 func (t Info) Size() int64 { return t.End - t.Begin }
 
-// Matrix gives the tensor's shape as a matrix in storage order: the last dimension is cols, all
+// Matrix returns the tensor's shape as a matrix in storage order: the last dimension is cols, all
 // before it are rows; a vector is one column, so that its elements are its rows. An empty tensor
 // is 0 by 0: its other dimensions may be of any size.
 func (t Info) Matrix() (rows, cols int) {

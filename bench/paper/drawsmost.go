@@ -75,7 +75,7 @@ type typePower struct {
 	freedom   float64 // degrees of freedom of halfWidth
 }
 
-// String gives the range, which is one value if all readings are at the clock.
+// String returns the range, which is one value if all readings are at the clock.
 func (p typePower) String() string {
 	text := fmt.Sprintf("%v, %.0f", p.Type, p.low)
 	if high := fmt.Sprintf("%.0f", p.high); !(p.high < p.low+0.5) {

@@ -105,8 +105,8 @@ func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
 	for typ, by := range count {
 		for cold, n := range by {
 			if n < Fewest {
-				return nil, fmt.Errorf("%v with weights %s: patterns besides the random weights: %d, and a fit needs %d, of several kinds: measure more, or remove these rows",
-					typ, map[bool]string{true: "from memory (M ≤ 64)", false: "on chip"}[cold], n, Fewest)
+				return nil, fmt.Errorf("%v with weights %s: a fit needs %d patterns of several kinds besides random weights, and the table has %d: measure more, or remove these rows",
+					typ, map[bool]string{true: "from memory (M ≤ 64)", false: "on chip"}[cold], Fewest, n)
 			}
 		}
 	}

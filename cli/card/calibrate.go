@@ -104,7 +104,7 @@ not be measured, or the model by component is inaccurate; 4: no GPU.`,
 			}
 			from = []string{out}
 		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
-			return exit.Usagef("--full, --time and --device do not go with --from, which measures nothing: leave them out")
+			return exit.Usagef("--full, --time and --device cannot be combined with --from, which measures nothing: leave them out")
 		}
 		r := &calibrateJSON{File: out + ".json", Replaced: replaced}
 		fit := func(progress func(done, total int)) (*cost.Calibration, error) {

@@ -98,7 +98,7 @@ func refitComponents(from, file string) (*component.Model, error) {
 	return m, nil
 }
 
-// measure measures the kernels that are missing in the file. Beside an error there may be a model of fewer kernels.
+// measure measures the kernels that are missing in the file. With an error there may be a model of fewer kernels.
 func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), 0)
 	if err != nil {

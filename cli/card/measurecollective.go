@@ -156,7 +156,7 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 	if r.Library != "" {
 		term.Remark(w, "NCCL", r.Library+"; sums and copies of small integers are exact on every card")
 	}
-	term.Remark(w, "data", "random BF16 values, the same beside all weights: no pass converts activations, so the collective's bits do not change")
+	term.Remark(w, "data", "the same random BF16 values with all weights: no pass converts activations, so the collective's bits do not change")
 	for _, run := range []*power.Result{r.Alone, r.Products, r.Both} {
 		if run != nil {
 			term.Remarks(w, "warning", run.Warnings)

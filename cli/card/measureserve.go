@@ -203,7 +203,7 @@ func openSensors(text string, seed uint64) (cards []power.Card, err error) {
 	}
 	for i, d := range list {
 		if d.state != "" {
-			return nil, exit.Usagef("--device %s: a simulated card with a file does not go with --serve", text)
+			return nil, exit.Usagef("--device %s: a simulated card with a file cannot be combined with --serve", text)
 		}
 		if d.index < 0 {
 			o := power.DefaultSim()

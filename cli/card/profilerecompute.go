@@ -22,7 +22,7 @@ var measuringFlags = []string{"w", "x", "shape", "dtype", "role", "interleave", 
 func recomputeProfile(c *cli.Context) error {
 	for _, name := range measuringFlags {
 		if c.IsSet(name) {
-			return exit.Usagef("--%s does not go with --from, which measures nothing: leave it out", name)
+			return exit.Usagef("--%s cannot be combined with --from, which measures nothing: leave it out", name)
 		}
 	}
 	file := c.String("from")

@@ -97,7 +97,7 @@ func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	if c.Bool("report") {
 		for _, f := range reproduceFlags {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, exit.Usagef("--%s does not go with --report, which measures nothing: leave it out", name)
+				return nil, exit.Usagef("--%s cannot be combined with --report, which measures nothing: leave it out", name)
 			}
 		}
 		return nil, nil

@@ -129,7 +129,7 @@ func (q *sweepRequest) checkFlags(c *cli.Context) error {
 	with, without := []string{"change-settings", "device", "time", "precision", "window"}, []string{"gpu", "calibration"}
 	for _, name := range with {
 		if q.simulate && c.IsSet(name) {
-			return exit.Usagef("--%s does not go with --simulate, which measures nothing: leave it out", name)
+			return exit.Usagef("--%s cannot be combined with --simulate, which measures nothing: leave it out", name)
 		}
 	}
 	for _, name := range without {

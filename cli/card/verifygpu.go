@@ -76,7 +76,7 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 	return &Verification{request: *q, total: c.Bool("total"), splitter: splitter, Unsplit: unsplit}, cards, nil
 }
 
-// Measure measures the linear layers of both models. Beside an error, the report holds the figures until then; it
+// Measure measures the linear layers of both models. With an error, the report holds the figures until then; it
 // is nil if the layers were not found.
 func (q *Verification) Measure(c *cli.Context, cards machines, src, out *weights.Model) (*measure.ModelReport, error) {
 	bars := term.NewBars(c)

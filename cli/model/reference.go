@@ -26,7 +26,7 @@ func openReference(c *cli.Context, o *transform.Options) (close func() error, er
 		return close, nil
 	}
 	if o.Budget.MaxLoss != nil {
-		return close, exit.Usagef("--reference does not go with a budget of loss, because loss is relative to the quantised model: give --min-snr, or --passes with arguments")
+		return close, exit.Usagef("--reference cannot be combined with a budget of loss, because loss is relative to the quantised model: give --min-snr, or --passes with arguments")
 	}
 	m, err := flag.OpenModel(c.Context, path)
 	if err != nil {

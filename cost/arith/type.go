@@ -77,7 +77,7 @@ func TypeOf(d weights.DType) (Type, bool) {
 // Valid says whether t is one of the types, and so not the zero value.
 func (t Type) Valid() bool { return t > 0 && int(t) < len(types) }
 
-// String gives the name that ParseType reads.
+// String returns the name that ParseType reads.
 func (t Type) String() string {
 	if !t.Valid() {
 		return fmt.Sprintf("Type(%d)", uint8(t))
@@ -85,7 +85,7 @@ func (t Type) String() string {
 	return types[t].name
 }
 
-// MarshalText gives the name that ParseType reads; it fails on a value that is no type.
+// MarshalText returns the name that ParseType reads; it fails on a value that is no type.
 func (t Type) MarshalText() ([]byte, error) {
 	if !t.Valid() {
 		return nil, fmt.Errorf("no such arithmetic: %v", t)

@@ -40,10 +40,10 @@ type Options struct {
 	Progress func(progress.Event)
 }
 
-// Compare measures products with the baseline's and with the variants' weights beside a collective of so many bytes, and each of
-// the two alone. Results of products and of the collective are checked first: sums of small integers must be exact. The
-// collective's data are random BF16 values from normal(0,1). Beside an error the result has the comparisons until then; it is nil
-// if nothing was measured.
+// Compare measures products with the baseline's and with the variants' weights beside a collective of the given number of bytes, and each of the
+// two alone. Results of products and of the collective are checked first: sums of small integers must be exact. The collective's
+// data are random BF16 values from normal(0,1). With an error the result has the comparisons until then; it is nil if nothing was
+// measured.
 func (h *Host) Compare(ctx context.Context, op cuda.Collective, bytes int64, baseline measure.Candidate, variants []measure.Candidate, o Options) (*Result, error) {
 	if err := h.prepare(ctx, append([]measure.Candidate{baseline}, variants...), op, bytes); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type Bandwidth struct {
 	Bus float64 `json:"bus_bytes_per_second"`
 }
 
-// BandwidthOf is the bandwidth of a collective of so many bytes between cards in seconds.
+// BandwidthOf returns the bandwidth of a collective of a size in bytes, between a number of cards, that takes a time in seconds.
 func BandwidthOf(op cuda.Collective, bytes int64, cards int, seconds float64) Bandwidth {
 	algorithm, n := float64(bytes)/seconds, float64(cards)
 	factor := (n - 1) / n

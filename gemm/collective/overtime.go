@@ -31,8 +31,8 @@ type OverTimeOptions struct {
 	Splitter *measure.Splitter
 }
 
-// OverTime profiles a candidate's products, a collective of so many bytes, and both at once, each from idle cards. All cards work
-// together, and every card's sensors are read in the same runs. Results and data are as in [Host.Compare]. Beside an error the
+// OverTime profiles a candidate's products, a collective of the given number of bytes, and both at once, each from idle cards. All cards work
+// together, and every card's sensors are read in the same runs. Results and data are as in [Host.Compare]. With an error the
 // result has what was measured until then; it is nil if nothing was.
 func (h *Host) OverTime(ctx context.Context, op cuda.Collective, bytes int64, c measure.Candidate, o OverTimeOptions) (*OverTime, error) {
 	if err := h.prepare(ctx, []measure.Candidate{c}, op, bytes); err != nil {

@@ -108,8 +108,8 @@ func (m *member) setUp() (err error) {
 	return nil
 }
 
-// Prepare allocates buffers for a collective of so many bytes: of an all-reduce, a card's buffer; of an all-gather, the gathered data.
-// It checks results, and then fills the cards' send buffers with data, repeated as needed.
+// Prepare allocates buffers for a collective. size is in bytes: the size of an all-reduce is that of a card's buffer, the size of an
+// all-gather that of the gathered data. It checks results, and then fills the cards' send buffers with data, repeated as needed.
 func (g *Group) Prepare(ctx context.Context, op Collective, size int64, data []byte) error {
 	each, all := int(size), int(size)
 	if op == AllGather {

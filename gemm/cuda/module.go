@@ -11,7 +11,7 @@ import (
 // Address is an address in the card's memory.
 type Address uint64
 
-// Plus is the address so many bytes after a.
+// Plus returns the address a plus a number of bytes.
 func (a Address) Plus(bytes int) Address { return a + Address(bytes) }
 
 // Module holds kernels that were compiled at run time. Closing the device frees it.

@@ -32,7 +32,7 @@ type Latent struct {
 	Down    [2]Linear
 	Queries Raise // missing if Down[0] computes the queries
 	KV      Raise // computes each head's own key channels and its value
-	Shared  int   // channels of a key that all heads share, its last
+	Shared  int   // the last channels of a key, which all heads share
 }
 
 // Raise is an up-projection from a low-rank vector: Up(Norm(x)). The zero value means that there is none.

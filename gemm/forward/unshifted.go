@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Unshifted gives a model's weights with their stored shifts (tensors *[weights.ShiftSuffix]) taken off.
+// Unshifted returns a model's weights with their stored shifts (tensors *[weights.ShiftSuffix]) taken off.
 // A runtime gets the same outputs by subtracting shift·Σx. The model stays open as long as they are used.
 func Unshifted(m *weights.Model, layout *arch.Layout) Weights { return unshifted{Stored(m), m, layout} }
 

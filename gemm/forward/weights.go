@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Weights gives tensors by their name in the checkpoint: decoded, row-major, in the stored layout. One
+// Weights returns tensors by their name in the checkpoint: decoded, row-major, in the stored layout. One
 // goroutine asks for the tensors of one layer after another. The values are only read, and not kept after
 // the layer. The embedding is asked for at the start, and a tied one again at the end.
 type Weights interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// Stored gives a model's own weights. Quantised weights have their names in an unquantised checkpoint; their values are
+// Stored returns a model's own weights. Quantised weights have their names in an unquantised checkpoint; their values are
 // computed in float32. The model stays open as long as they are used.
 func Stored(m *weights.Model) Weights {
 	return stored{m, sync.OnceValues(func() (*quant.Description, error) { return quant.Describe(m) })}

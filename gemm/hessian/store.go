@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Store gives the statistics of a model's linear layers. Several goroutines may use it.
+// Store returns the statistics of a model's linear layers. Several goroutines may use it.
 type Store struct {
 	dir    string
 	index  *index

@@ -39,7 +39,7 @@ type LoadSpreads struct {
 
 // CompareOn is [Compare] on all cards at the same time. progress is called with each card's name and events, from several
 // goroutines; the name of a single card is empty. Nil: it is not called. o.Progress is not used. The results are nil if nothing
-// was measured on any card. Beside an error they hold the measurements so far.
+// was measured on any card. With an error they hold the measurements so far.
 func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
 	results := make([]*Result, len(cards))
 	one := func(ctx context.Context, i int, name string, ready func()) (err error) {

@@ -46,7 +46,7 @@ type Options struct {
 // codes or scales in another form than the baseline's, run in their own memory.
 //
 // Operands or results that are not finite are a [gemm.ErrNotFinite]; wrong results are an error too. Nothing is
-// measured then. Once the metering has begun the result is never nil: beside an error it holds the
+// measured then. Once the metering has begun the result is never nil: with an error it holds the
 // measurements so far. When the context ends, Compare returns at once, and the card's memory is freed when
 // the machine is closed.
 func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (r *Result, err error) {

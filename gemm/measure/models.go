@@ -44,7 +44,7 @@ type ModelOptions struct {
 // out and named in the report. Layers with the same bytes in both models are not measured. A model that does
 // not fit on a card is measured kind by kind, and the total is the sum of the kinds.
 //
-// The report is nil only if there are no cards or the layers were not found. Beside another error it holds the measurements so far.
+// The report is nil only if there are no cards or the layers were not found. With another error it holds the measurements so far.
 // The caller closes the models.
 func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
 	if len(cards) == 0 {
@@ -162,7 +162,7 @@ type cardRun struct {
 	selfTest *power.SelfTest // made once
 }
 
-// measure takes every phase of the workload. Beside an error e holds what was measured.
+// measure takes every phase of the workload. With an error e holds what was measured.
 func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 	info := c.machine.Card().Info()
 	e.GPU, e.CardID, e.Simulated = info.Name, info.ID(), c.machine.Platform() == nil

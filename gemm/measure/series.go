@@ -67,7 +67,7 @@ type Session struct {
 //
 // Operands that are not finite are a [gemm.ErrNotFinite] that names the point. The baseline's result is compared
 // with the reference. Results of points are not checked: the caller must make sure that they cannot
-// overflow. Once the card runs, the session is never nil: beside an error it holds the readings so far.
+// overflow. Once the card runs, the session is never nil: with an error it holds the readings so far.
 func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, points []Point, o SeriesOptions) (*Session, error) {
 	if m == nil || baseline.Operands == nil {
 		return nil, errors.New("a series needs a machine, and a baseline with operands")

@@ -241,7 +241,7 @@ type Request struct {
 // Routed experts get the tokens that the source's routers chose, in all models.
 //
 // All models and the copy must fit on the card, with the KV cache of one step. A model that package decoder does not
-// describe is an error. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an error the report holds the steps so
+// describe is an error. Without NVRTC the error is a [cuda.ErrNoCompiler]. With an error the report holds the steps so
 // far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
 	note, err := o.prepare(append([]*weights.Model{before, after}, o.Others...))

@@ -32,7 +32,7 @@ const (
 )
 
 // Steady runs a load until its execution time and then its power are constant, or until Options.WarmUp has
-// passed. Beside an error it returns the results so far.
+// passed. With an error it returns the results so far.
 func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 	s := Steady{ExecutionTimes: []float64{}, Windows: []Window{}}
 	begin := m.clock.Now()

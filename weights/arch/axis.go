@@ -33,7 +33,7 @@ func (a *Axis) Indices() []string {
 	return names
 }
 
-// Gather gives for every position of the result its source position. perm(index)[i] is the source label of place i. Gather is nil
+// Gather returns for every position of the result its source position. perm(index)[i] is the source label of place i. Gather is nil
 // where every perm is nil.
 func (a *Axis) Gather(perm func(index string) []int) []int {
 	if !a.reached(false, func(index string) bool { return perm(index) != nil }) {
@@ -66,7 +66,7 @@ func (a *Axis) Signs(flip func(index string) []bool) []bool {
 	return out
 }
 
-// Exps gives for every source position the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label; axes with
+// Exps returns for every source position the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label; axes with
 // "-" negate it. Exps is nil where no exp reaches this axis.
 func (a *Axis) Exps(exp func(index string) []int) []int {
 	if !a.reached(true, func(index string) bool { return exp(index) != nil }) {

@@ -89,7 +89,7 @@ const (
 
 // Format is how a weight is quantised.
 type Format struct {
-	Method string // quant_method; empty where tensors alone tell the format and several methods write it
+	Method string // quant_method; empty if the tensors determine the format and several methods write it
 	// Codes are "fp8", "int4", "nvfp4" and so on; empty where they are not known. Tensors that belong to no weight
 	// have "activations".
 	Codes string

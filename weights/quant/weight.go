@@ -25,7 +25,7 @@ type Weight struct {
 	// Unit is how many rows StoreRows takes at a time: a multiple of it, or all that are left. 1 for a
 	// plain weight.
 	Unit int
-	// Adapter tells a weight of the adapter beside the model from the model's own.
+	// Adapter is true for a weight of the adapter beside the model.
 	Adapter bool
 	// Parts are the tensors that it is stored in: of a quantised weight the codes, then the others.
 	Parts []Part

@@ -89,7 +89,7 @@ func (p Part) sequences(from, to int) Part {
 	return Part{p.Name, to - from, p.T, p.Sequences[from:to:to]}
 }
 
-// String gives the part's name, sequences and tokens for messages.
+// String returns the part's name, sequences and tokens for messages.
 func (p Part) String() string {
 	if p.N == 1 {
 		return fmt.Sprintf("%q (1 sequence of %d tokens)", p.Name, p.T)

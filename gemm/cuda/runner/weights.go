@@ -70,7 +70,7 @@ func (s stored) computes(name string) (bool, error) {
 	return ok && !w.Plain(), err
 }
 
-// Decoded gives weights that are computed in float32.
+// Decoded returns weights that are computed in float32.
 func Decoded(w forward.Weights) Weights { return decoded{w} }
 
 type decoded struct{ weights forward.Weights }
