@@ -13,7 +13,7 @@ import (
 // operand the weights are. The zero value means the kernels that vLLM runs on Hopper.
 type Kernel string
 
-// The kernels.
+// The libraries that multiply quantised layers.
 const (
 	CuBLASLt Kernel = "cublaslt"
 	CUTLASS  Kernel = "cutlass"

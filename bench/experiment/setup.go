@@ -25,7 +25,7 @@ type Setup struct {
 // Change says which operands differ between the points of a series.
 type Change string
 
-// The changes.
+// The changes of a series: both operands, or the weights only.
 const (
 	Both    Change = "both"
 	Weights Change = "weights"

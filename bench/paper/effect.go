@@ -34,7 +34,7 @@ type decision struct {
 // Outcome says whether a takeaway holds in a setup.
 type Outcome string
 
-// The outcomes.
+// The outcomes of a takeaway in a setup.
 const (
 	Holds Outcome = "holds"
 	Fails Outcome = "does not hold"

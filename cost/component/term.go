@@ -9,7 +9,7 @@ import (
 // Part is a component of the card.
 type Part string
 
-// The parts, in the order of tables.
+// The components, in the order of tables.
 const (
 	Static      Part = "static"
 	Awake       Part = "awake"

@@ -10,7 +10,7 @@ import (
 // Element is the type of a matrix's elements on the card.
 type Element int
 
-// The elements of products.
+// The element types of products on the card.
 const (
 	BF16 Element = iota
 	FP16

@@ -14,7 +14,7 @@ func (f *FFN) Neurons() int { return f.Out.Inputs }
 // Activation is the function of an FFN's neurons.
 type Activation int
 
-// The activations.
+// The activation functions.
 const (
 	SiLU     Activation = iota + 1 // x·sigmoid(x)
 	GELU                           // x·Φ(x)

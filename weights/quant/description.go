@@ -72,7 +72,7 @@ type stored struct {
 // Role is the purpose of a tensor in a quantised checkpoint.
 type Role string
 
-// All roles.
+// The roles of tensors in a quantised checkpoint.
 const (
 	Codes       Role = "codes"
 	Scales      Role = "scales"
