@@ -75,4 +75,13 @@ func TestReproduceInterruptedAtTheEnd(t *testing.T) {
 	if _, missing := os.Stat(report); !errors.Is(err, context.Canceled) || missing == nil {
 		t.Errorf("error %v, report %v", err, missing)
 	}
+
+	// a report that cannot be written is an error, also where the time was over
+	if err := os.MkdirAll(filepath.Join(report, "in the way"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	more := []string{"reproduce", "--device", "simulated", "--type", "fp8", "--size", "2048", "--quick", "--time", "1ns", "--", out}
+	if _, err := runCard(t.Context(), more...); !errors.Is(err, experiment.ErrTime) || !strings.Contains(err.Error(), out+": the report was not written: ") {
+		t.Errorf("a report that cannot be written: %v", err)
+	}
 }

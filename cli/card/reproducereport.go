@@ -21,15 +21,15 @@ import (
 // reproduceReport reports on the series in a folder, after a run that ended with an error or nil.
 func reproduceReport(c *cli.Context, out string, ran error) error {
 	r, err := paper.WriteReport(c.Context, out)
-	switch {
-	case err != nil && errors.Is(ran, experiment.ErrTime):
+	switch nothing := errors.Is(err, fs.ErrNotExist); {
+	case nothing && errors.Is(ran, experiment.ErrTime):
 		return fmt.Errorf("%w: %w", exit.ErrShort, ran)
-	case err != nil && ran != nil:
+	case nothing && ran != nil:
 		return ran // the reason why there is nothing to report
-	case errors.Is(err, fs.ErrNotExist):
+	case nothing:
 		return fmt.Errorf("%s: nothing was measured into this folder yet: leave out --report", out)
 	case err != nil:
-		return err
+		return errors.Join(ran, fmt.Errorf("%s: the report was not written: %w", out, err))
 	}
 	if errors.Is(ran, experiment.ErrTime) {
 		r.Missing = ran.Error()

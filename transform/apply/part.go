@@ -113,7 +113,7 @@ func (f *partsFolder) room(n int64) error {
 	return checkRoom(f.dir, n)
 }
 
-func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (*PartDone, error) {
+func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (done *PartDone, err error) {
 	if err := part.Check(); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Par
 	if err != nil {
 		return nil, err
 	}
-	defer work.Close()
+	defer func() { err = errors.Join(err, work.Close()) }()
 	if whole, err := f.finishedBefore(ctx); err != nil || whole != nil { // while this call made the folder anew
 		return &PartDone{Whole: true}, errors.Join(err, f.remove(ctx))
 	}
