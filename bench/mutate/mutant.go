@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,7 +24,8 @@ type mutant struct {
 	Kind    string `json:"kind"`
 	Was     string `json:"was"`
 	Becomes string `json:"becomes"`
-	Text    string `json:"text"` // the line before
+	Text    string `json:"text"`          // the line before
+	Nth     int    `json:"nth,omitempty"` // of the mutants of the file that are else alike, from 0
 
 	offset    int
 	symmetric bool // arguments of a function whose value is the same when they are swapped
@@ -35,7 +37,7 @@ func (m mutant) String() string {
 
 // same reports whether two mutants change one place alike; lines above it may have moved.
 func (m mutant) same(o mutant) bool {
-	return m.File == o.File && m.Text == o.Text && m.Column == o.Column && m.Was == o.Was && m.Becomes == o.Becomes
+	return m.File == o.File && m.Text == o.Text && m.Column == o.Column && m.Was == o.Was && m.Becomes == o.Becomes && m.Nth == o.Nth
 }
 
 // compare orders mutants by file and place.
@@ -96,7 +98,11 @@ func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 	lines := strings.Split(string(src), "\n")
 	add := func(kind string, at token.Pos, was, becomes string) {
 		pos := set.Position(at)
-		list = append(list, mutant{pkg, file, pos.Line, pos.Column, kind, was, becomes, strings.TrimSpace(lines[pos.Line-1]), pos.Offset, false})
+		m := mutant{Package: pkg, File: file, Line: pos.Line, Column: pos.Column, Kind: kind, Was: was, Becomes: becomes, Text: strings.TrimSpace(lines[pos.Line-1]), offset: pos.Offset}
+		for slices.ContainsFunc(list, m.same) {
+			m.Nth++
+		}
+		list = append(list, m)
 	}
 	text := func(n ast.Node) string { return string(src[set.Position(n.Pos()).Offset:set.Position(n.End()).Offset]) }
 	operator := func(at token.Pos, op token.Token) {

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/recordfile"
+)
+
+// bytesFile records which kinds of processors and builds gave the frozen bytes; bench/bytes.sh writes it.
+const bytesFile = "bench/results/bytes/variants.json"
+
+// sameBytes are the variants that gave the bytes of a conversion.
+type sameBytes struct {
+	Weights   string   `json:"weights"` // SHA-256 at the time of the record
+	Plan      string   `json:"plan"`
+	Equal     []string `json:"equal"`
+	Different []string `json:"different,omitempty"`
+}
+
+// recordBytes adds to the record whether a variant gave the frozen bytes of a conversion.
+func recordBytes(t *testing.T, variant string, c conversion, have, want map[string]string) {
+	t.Helper()
+	record := map[string]sameBytes{}
+	if err := recordfile.Read(bytesFile, &record); err != nil {
+		t.Fatal(err)
+	}
+	plan, data := "plan: "+c.String(), "weights: "+c.String()
+	r := record[c.String()]
+	if r.Weights != want[data] || r.Plan != want[plan] {
+		r = sameBytes{Weights: want[data], Plan: want[plan]}
+	}
+	of := func(v string) bool { return v == variant }
+	r.Equal, r.Different = slices.DeleteFunc(r.Equal, of), slices.DeleteFunc(r.Different, of)
+	if have[data] == want[data] && have[plan] == want[plan] {
+		r.Equal = append(r.Equal, variant)
+		slices.Sort(r.Equal)
+	} else {
+		r.Different = append(r.Different, variant)
+		slices.Sort(r.Different)
+	}
+	record[c.String()] = r
+	if err := recordfile.Write(bytesFile, record); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBytesRecord: no variant that was tried gave other bytes, and the record names frozen conversions alone.
+func TestBytesRecord(t *testing.T) {
+	record := map[string]sameBytes{}
+	if err := recordfile.Read(bytesFile, &record); err != nil {
+		t.Fatal(err)
+	}
+	if len(record) == 0 {
+		t.Error("nothing is recorded: run bench/bytes.sh")
+	}
+	digests := frozenDigests(t)
+	for name, r := range record {
+		if len(r.Different) > 0 {
+			t.Errorf("%s has other bytes on %q", name, r.Different)
+		}
+		if digests["weights: "+name] == "" {
+			t.Errorf("%s is recorded and not frozen", name)
+		}
+	}
+}

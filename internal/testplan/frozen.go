@@ -1,0 +1,196 @@
+package testplan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// Frozen is a conversion of a small model whose bytes and plan a golden file holds.
+type Frozen struct {
+	Model  string // a configuration of package synth, or a layout of testmodel.Quantisations
+	Fields string // JSON of changed fields of a configuration
+	Passes string
+	MinSNR float64 // 0: none
+	Format string
+	Card   bool // costs are those of the built-in card; default: toggles
+	Decode bool
+	DType  weights.DType // of the source; default: that of the configuration
+}
+
+func (f Frozen) String() string {
+	s := strings.Join(strings.Fields(fmt.Sprint(f.Model, " ", f.Passes, " ", f.Format)), " ")
+	if f.MinSNR > 0 {
+		s += fmt.Sprintf(" at %g dB", f.MinSNR)
+	}
+	if f.Card {
+		s += ", card"
+	}
+	if f.Decode {
+		s += ", decode"
+	}
+	if f.DType != 0 {
+		s += ", " + f.DType.String()
+	}
+	return s
+}
+
+// Narrow makes a configuration of one small layer.
+const Narrow = `{"num_hidden_layers": 1}`
+
+// FrozenPlain are conversions of weights that are stored as values, FrozenCodes of codes, and FrozenFormats those that make codes.
+var (
+	FrozenPlain = []Frozen{
+		{Model: "llama-tiny", Fields: Narrow, Passes: "scale,reorder,signs,grid=4"},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "scale,reorder,signs,grid=4", Decode: true, Card: true},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify,trellis,grid,round", MinSNR: 20, Card: true},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "grid,round", MinSNR: 30},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "shift=2", DType: weights.F16},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "shift=4/epilogue"},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify=0.1,grid=8,round=2", DType: weights.F32},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify=0.2/element,round=1", DType: weights.F8E4M3},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify=0.3/16x1"},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify=2:4,round=3/truncate"},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "trellis=0.01"},
+		{Model: "gpt2-tiny", Passes: "scale,reorder,signs,trellis=0.02"},
+		{Model: "qwen3_moe-tiny", Passes: "scale=labels,reorder,signs"},
+		{Model: "bert-tiny", Passes: "reorder,signs,round=2"},
+	}
+	FrozenCodes = func() (list []Frozen) {
+		for i, q := range testmodel.Quantisations {
+			if strings.HasPrefix(q.Name, "unknown") || strings.HasPrefix(q.Name, "bitsandbytes") {
+				continue
+			}
+			for _, passes := range []string{"scales=2,round=1", "zeros,grid=2", "scales=1,trellis=0.1", "scale,reorder,signs"} {
+				if i++; i%2 == 0 {
+					list = append(list, Frozen{Model: q.Name, Passes: passes})
+				}
+			}
+		}
+		return list
+	}()
+	FrozenFormats = func() (list []Frozen) {
+		for i, name := range []string{"fp8", "fp8-block", "deepseek-fp8", "int8", "int4", "int4-asym", "mxfp4", "nvfp4"} {
+			passes := []string{"", "scales", "round=1", "trellis=0.1"}[i%4]
+			list = append(list, Frozen{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: passes, Format: name})
+		}
+		return list
+	}()
+)
+
+// CheckFrozen converts models and holds a golden file against the digests of what comes out. The file is path. With verify, the
+// results are verified too, as they are and with a byte changed.
+func CheckFrozen(t *testing.T, path string, verify bool, list ...Frozen) {
+	t.Helper()
+	var b bytes.Buffer
+	for _, f := range list {
+		f.check(t, &b, verify)
+	}
+	goldenfile.Same(t, path, b.Bytes())
+}
+
+func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
+	t.Helper()
+	src := f.source(t)
+	o := transform.Options{Cost: testmodel.TogglesCost{}, Workers: 2}
+	var err error
+	if f.Card {
+		o.Cost, err = cost.FindCalibration("h200")
+		testmodel.OK(t, err)
+	}
+	if f.Decode {
+		o.Workload = cost.Workload{Decode: 1}
+	}
+	if f.Passes != "" {
+		o.Passes, err = transform.ParsePasses(f.Passes)
+		testmodel.OK(t, err)
+	}
+	if f.Format != "" {
+		o.Format, err = quantise.Parse(f.Format)
+		testmodel.OK(t, err)
+	}
+	if f.MinSNR > 0 {
+		o.Budget.MinSNR = &f.MinSNR
+	}
+	p, err := transform.Plan(t.Context(), src, o)
+	if err != nil {
+		fmt.Fprintf(b, "%s: %v\n", f, err)
+		return
+	}
+	out := Applied(t, src, nil, p)
+	js, err := json.Marshal(p.Steps)
+	testmodel.OK(t, err)
+	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, weights %.12x\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), digestOf(t, out))
+	if !verify {
+		return
+	}
+	show := func(what string) {
+		r, err := transform.Verify(t.Context(), src, testmodel.Open(t, out), transform.VerifyOptions{})
+		if err != nil {
+			fmt.Fprintf(b, "  %s: %v\n", what, err)
+			return
+		}
+		problems := len(r.Problems)
+		for _, x := range r.Tensors {
+			if x.Problem != "" {
+				problems++
+			}
+		}
+		fmt.Fprintf(b, "  %s: verified %v, %d tensors, %d problems\n", what, r.OK, len(r.Tensors), problems)
+	}
+	show("result")
+	rng := rand.New(rand.NewPCG(3, 4))
+	names, err := filepath.Glob(filepath.Join(out, "*.safetensors"))
+	testmodel.OK(t, err)
+	for range 2 {
+		name := names[rng.IntN(len(names))]
+		data, err := os.ReadFile(name)
+		testmodel.OK(t, err)
+		at := len(data) - 1 - rng.IntN(len(data)/2)
+		data[at] ^= 0x44
+		testmodel.OK(t, os.WriteFile(name, data, 0o666))
+		show("changed")
+		data[at] ^= 0x44
+		testmodel.OK(t, os.WriteFile(name, data, 0o666))
+	}
+}
+
+// source makes the model.
+func (f Frozen) source(t *testing.T) *weights.Model {
+	t.Helper()
+	for _, q := range testmodel.Quantisations {
+		if q.Name == f.Model {
+			return testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{}))
+		}
+	}
+	return testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, f.Model, f.Fields), synth.Options{Seed: 5, ShardBytes: 60_000, DType: f.DType}))
+}
+
+// digestOf is the SHA-256 of a folder's weights.
+func digestOf(t *testing.T, dir string) []byte {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	testmodel.OK(t, err)
+	h := sha256.New()
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		testmodel.OK(t, err)
+		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(data))
+		h.Write(data)
+	}
+	return h.Sum(nil)
+}
