@@ -69,6 +69,13 @@ func TestPredictionsAreFrozen(t *testing.T) {
 				}
 				for _, text := range patterns {
 					_, w := drawn(t, text, d, p.N, p.K, 3)
+					if i == 0 {
+						features, err := c.Observe(ctx, d, p, role == Streaming, x, w)
+						if err != nil {
+							t.Fatal(err)
+						}
+						fmt.Fprintf(&b, "features %.6g\n", *features)
+					}
 					r, err := c.Predict(ctx, p, x, w)
 					what := fmt.Sprintf("%s %s %d×%d×%d cold %v, %s", typ, role, p.M, p.N, p.K, p.Cold, text)
 					show(what, r, err)

@@ -134,7 +134,7 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 	out := Applied(t, src, nil, p)
 	js, err := json.Marshal(p.Steps)
 	testmodel.OK(t, err)
-	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, weights %.12x\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), digestOf(t, out))
+	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, %s\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), testmodel.Digest(t, out, ".safetensors"))
 	if !verify {
 		return
 	}
@@ -178,19 +178,4 @@ func (f Frozen) source(t *testing.T) *weights.Model {
 		}
 	}
 	return testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, f.Model, f.Fields), synth.Options{Seed: 5, ShardBytes: 60_000, DType: f.DType}))
-}
-
-// digestOf is the SHA-256 of a folder's weights.
-func digestOf(t *testing.T, dir string) []byte {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
-	testmodel.OK(t, err)
-	h := sha256.New()
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		testmodel.OK(t, err)
-		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(data))
-		h.Write(data)
-	}
-	return h.Sum(nil)
 }
