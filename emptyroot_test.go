@@ -24,7 +24,7 @@ func TestEmptyRoot(t *testing.T) {
 	}
 	root := t.TempDir()
 	program := filepath.Join(root, "lowtoggle")
-	build := exec.Command("go", "build", "-tags", "nogpu", "-o", program, ".")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "nogpu", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

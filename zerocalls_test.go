@@ -84,7 +84,7 @@ func runZeroCalls(t *testing.T, table []byte) (failed map[string]string) {
 	if err := os.WriteFile(overlayFile, overlay, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-overlay", overlayFile, "-o", program, "./testdata/zerocalls").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", overlayFile, "-o", program, "./testdata/zerocalls").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	run := filepath.Join(dir, "run")

@@ -20,7 +20,7 @@ var packageDir = func() string { dir, _ := os.Getwd(); return dir }()
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	program := filepath.Join(dir, "bin", "lowtoggle")
-	cmd := exec.Command("go", "build", "-tags", "nogpu", "-o", program, "..")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "nogpu", "-o", program, "..")
 	cmd.Dir, cmd.Env = packageDir, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

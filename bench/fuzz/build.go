@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -49,16 +50,30 @@ func build(ctx context.Context, folder string, match *regexp.Regexp) error {
 		return err
 	}
 	tree := filepath.Join(folder, treeName)
-	done := map[string]bool{}
+	var packages []string
 	for _, t := range list {
-		if done[t.Package] {
-			continue
+		if p := "./" + t.Package; !slices.Contains(packages, p) {
+			packages = append(packages, p)
 		}
-		done[t.Package] = true
-		program := filepath.Join(tree, filepath.FromSlash(t.Package), programName)
-		if _, err := goTool(ctx, root, "test", "-c", "-fuzz=.", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", program, "./"+t.Package); err != nil {
+	}
+	// One command for all packages. The flag -fuzz would instrument the standard library, too: that takes longer to compile and to run,
+	// and finds inputs that are new to it alone.
+	made := filepath.Join(folder, "made")
+	args := []string{"test", "-c", "-vet=off", "-trimpath", "-gcflags=" + modulePath + "/...=-d=libfuzzer", "-ldflags=-s -w", "-o", made + string(filepath.Separator)}
+	if _, err := goTool(ctx, root, append(args, packages...)...); err != nil {
+		return err
+	}
+	for _, p := range packages {
+		to := filepath.Join(tree, filepath.FromSlash(p))
+		if err := os.MkdirAll(to, 0o777); err != nil {
 			return err
 		}
+		if err := os.Rename(filepath.Join(made, path.Base(p)+".test"), filepath.Join(to, programName)); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(made); err != nil {
+		return err
 	}
 	if err := copySeeds(root, tree); err != nil {
 		return err
