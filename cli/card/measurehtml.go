@@ -39,7 +39,7 @@ func measuredOutput(c *cli.Context, r *measure.CardResults, title string, about 
 				name := l.Name + prefixed(one.Name) + duty
 				list = append(list, page.Ratio{Name: name, Relative: l.RelativeEnergy, Interval: l.Interval, How: known})
 				if i > 1 && len(p.Main) < 4 { // the chart has all
-					p.Figure(name, term.MeasuredChange(l.RelativeEnergy, l.Interval), page.Between(l.Interval)+"; "+siJoules(l.Joules), known)
+					p.Figure(name, term.MeasuredChange(l.RelativeEnergy, l.Interval), page.Between(l.Interval)+"; "+joulesBeside(l.Joules, res.Loads()[0].Joules), known)
 				}
 			}
 		}
@@ -54,7 +54,7 @@ func servedOutput(c *cli.Context, r *serve.Result) error {
 	var list []page.Ratio
 	for i, l := range comparisonsOf(r) {
 		if l.Joules > 0 && len(p.Main) < 4 {
-			p.Figure("joules per output token, "+l.Name, siJoules(l.Joules), page.Between(l.Interval), known)
+			p.Figure("joules per output token, "+l.Name, joulesBeside(l.Joules, r.Baseline.Joules), page.Between(l.Interval), known)
 		}
 		if i > 0 && l.Passes > 0 {
 			list = append(list, page.Ratio{Name: l.Name, Relative: l.RelativeEnergy, Interval: l.Interval, How: known})

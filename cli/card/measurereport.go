@@ -125,11 +125,14 @@ func megahertz(clock *float64) string {
 }
 
 // siJoules writes an energy.
-func siJoules(v float64) string {
+func siJoules(v float64) string { return joulesBeside(v, v) }
+
+// joulesBeside writes an energy in the unit of another one that stands beside it.
+func joulesBeside(v, other float64) string {
 	switch {
-	case v >= 1:
+	case other >= 1:
 		return fmt.Sprintf("%.3f J", v)
-	case v >= 1e-3:
+	case other >= 1e-3:
 		return fmt.Sprintf("%.3f mJ", 1e3*v)
 	}
 	return fmt.Sprintf("%.3f µJ", 1e6*v)

@@ -33,6 +33,8 @@ func TestMeasuredWords(t *testing.T) {
 		{siJoules(0.0123), "12.300 mJ"},
 		{siJoules(4.4e-5), "44.000 µJ"},
 		{siJoules(0), "0.000 µJ"},
+		{joulesBeside(0.98, 1.1), "0.980 J"},
+		{joulesBeside(0.0011, 0.00098), "1100.000 µJ"},
 		{benchName("normal(0,1)"), "normal(0,1)"},
 		{benchName("normal(0, 1) (copy)"), "normal(0,1)(copy)"},
 		{benchName("m:layer-12"), "m:layer_12"},

@@ -147,7 +147,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 	}
 	if s := loads[0]; s.Joules != nil && s.Joules.Largest/s.Joules.Smallest >= 1.0005 {
 		term.Remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
-			siJoules(s.Joules.Smallest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
+			joulesBeside(s.Joules.Smallest, s.Joules.Largest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
 	}
 }
 

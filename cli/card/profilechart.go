@@ -81,11 +81,11 @@ func (r profileReport) page(c *cli.Context) *page.Page {
 }
 
 // split makes a chart of each panel, as narrow as a phone shows. Every name is in each legend. A panel whose title is the
-// chart's has none: the page has it.
+// chart's, which the page has, is called after its time axis.
 func split(c chart.Chart) (list []chart.Chart) {
 	for _, p := range c.Panels {
 		if p.Title == c.Title {
-			p.Title = ""
+			p.Title = "from the start"
 		}
 		list = append(list, chart.Chart{Title: c.Title, Panels: []chart.Panel{p}, Width: report.Narrow})
 	}

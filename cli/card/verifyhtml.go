@@ -46,7 +46,7 @@ func AddWhole(p *page.Page, r *measure.WholeReport) (list []page.Ratio) {
 			continue
 		}
 		if s.After.Joules > 0 {
-			p.Figure("joules per token, "+s.Name(), siJoules(s.After.Joules), fmt.Sprintf("before: %s; %s", siJoules(s.Before.Joules), term.MeasuredChange(s.Relative, s.Interval)), known)
+			p.Figure("joules per token, "+s.Name(), joulesBeside(s.After.Joules, s.Before.Joules), fmt.Sprintf("before: %s; %s", siJoules(s.Before.Joules), term.MeasuredChange(s.Relative, s.Interval)), known)
 		}
 		list = append(list, page.Ratio{Name: s.Name(), Relative: s.Relative, Interval: s.Interval, How: known})
 	}

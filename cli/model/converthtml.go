@@ -122,7 +122,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 		}
 		point(to, t.Loss, t.Interval, t.Energy, fmt.Sprintf("divergence %.6f nats per token", t.Divergence))
 	}
-	estimates := chart.Line{Name: "estimated for other budgets", Style: chart.Style{Colour: 0, Dashes: 1}}
+	estimates := chart.Line{Name: "predicted for other budgets", Style: chart.Style{Colour: 0, Dashes: 1}}
 	for _, b := range f.Frontier {
 		if most := r.Plan.Request.MaxLoss; most != nil && b.MaxLoss > 4*math.Expm1(*most) {
 			continue // the models would lie on top of each other
@@ -150,7 +150,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	}
 	s := p.Section("Accuracy against energy")
 	s.Picture(chart.Chart{Title: "energy against perplexity", Panels: []chart.Panel{panel}, Legend: []chart.Group{legend}, Width: report.Narrow},
-		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise. The line is the estimate for other budgets.")
+		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise. The line is predicted for other budgets.")
 	trialTable(f).Print(s)
 	p.Origin("rises of perplexity in the search", report.Computed, "whole models on held-out calibration tokens")
 }

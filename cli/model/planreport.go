@@ -86,7 +86,7 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	if f == nil {
 		return
 	}
-	tab := term.NewTable("perplexity may rise by", "energy, estimated")
+	tab := term.NewTable("perplexity may rise by", "energy, predicted")
 	for _, b := range f.Frontier {
 		tab.Add(fmt.Sprintf("%g %%", 100*b.MaxLoss), term.Signed(100*(b.Energy-1), 1)+" %")
 	}

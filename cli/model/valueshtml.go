@@ -69,7 +69,11 @@ func histogram(k inspect.ValuesOfKind) chart.Chart {
 		}
 		return l
 	}
-	panel := chart.Panel{Title: kindName(k), X: chart.Axis{Label: "value / root mean square before"}, Y: chart.Axis{Label: "% of values", With: []float64{0}}, Height: 180}
+	scale := "value / root mean square"
+	if k.After != nil {
+		scale += " before"
+	}
+	panel := chart.Panel{Title: kindName(k), X: chart.Axis{Label: scale}, Y: chart.Axis{Label: "% of values", With: []float64{0}}, Height: 180}
 	return chart.Chart{Title: kindName(k) + ": distribution of values", Panels: []chart.Panel{beforeAndAfter(panel, k, line)}}
 }
 

@@ -35,6 +35,10 @@ steps before it.
 
 **Time.** Operations marked *whole* compute whole rows for any part of the result. ` + "`sort` and `reorder`" + ` compute the
 whole matrix. For all other operations, the time is proportional to the size of the part.
+
+**Your own steps.** A Go program adds a step by ` + "`pattern.Register`" + `: a function of an element's value
+([library.md](library.md)). Values that are not finite do not reach the function and stay as they are. A result beyond the dtype's
+range becomes its largest finite magnitude. NaN is no such result: the matrix is not made, and the error names the step and the value.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.
