@@ -129,12 +129,23 @@ func (st *stage) recorded(c *conversion) (b begun, err error) {
 	return begun{plan: man.Plan, records: man.Shards}, nil
 }
 
-// readJournal removes a last line that is incomplete, and all lines if the plan is not among the others.
+// readLine returns the next line of a journal; io.EOF where what follows was not on the disk when the power failed. Such a line
+// is incomplete, or holds the zeros of a page that was not written, and so may those after it: a line is begun when the
+// one before is on the disk.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := bounded.Line(r, bounded.Plan)
+	if err == nil && bytes.IndexByte(line, 0) >= 0 {
+		return nil, io.EOF
+	}
+	return line, err
+}
+
+// readJournal removes lines that were not on the disk when the power failed, and all lines if the plan is not among the others.
 func readJournal(f *os.File) (b begun, err error) {
 	r := bufio.NewReader(f)
 	var good int64
 	for {
-		line, err := bounded.Line(r, bounded.Plan)
+		line, err := readLine(r)
 		if err == io.EOF {
 			break
 		}
@@ -189,7 +200,7 @@ func Unfinished(out string) (*plan.Plan, error) {
 	defer f.Close()
 	r := bufio.NewReader(f)
 	for {
-		line, err := bounded.Line(r, bounded.Plan)
+		line, err := readLine(r)
 		if err == io.EOF {
 			return nil, nil // the plan was still being written
 		}
