@@ -73,7 +73,7 @@ or the readings do not support the --resolution; 4: no GPU.`,
 		outfile.PictureFlag,
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
-		&cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated; two, as in 0,1, with --collective", DefaultText: "0"},
+		&cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated; two with --collective: 0,1", DefaultText: "0"},
 		flag.Seed, componentsFlag, flag.Arch, flag.CSV, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
