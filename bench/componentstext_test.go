@@ -133,11 +133,11 @@ card's fit is of another card.
 
 In each, the mean error is at most half of the best naive model's. The built-in components are worst where multiprocessors are awake
 and do little: they are off by %s on *spin* and by %s on *spin on 66*. In the middle
-of the span a constant is nearly right by itself.
+of this range of power, a constant predicts nearly as well.
 
 The parts are less certain than their sum. *Awake* is %s in the built-in components, whose kernels do not spin,
-%s by the other card and %s here. *Static* is %s, %s and %s: the leakage, which rises
-with temperature, makes up for the difference. A term for at least one awake multiprocessor, independent of their number, is
+%s in the other card's fit and %s here. *Static* is %s, %s and %s: the leakage, which rises
+with temperature, compensates for the difference. A term for at least one awake multiprocessor, independent of their number, is
 %s here. The memory sensor's offset is %s, %s and %s. Some of this may be a difference between the cards.
 
 | kernels | number | watts | built-in | worst | constant | duty | utilisation | other card's fit | own fit, unseen |

@@ -160,7 +160,7 @@ func quantisedTable(t *testing.T) string {
 		all := readQuantised(t, r)
 		base, of := all[r.baseline], "readings"
 		if base.means {
-			of = "a copy"
+			of = "a copy,"
 		}
 		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, %s %s), on %s.\n\n", r.title, r.baseline, base.snr, of, base.spread(), strings.Join(r.cards(t), " and "))
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")

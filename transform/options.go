@@ -41,8 +41,8 @@ type Options struct {
 	// Tokens give the calibration statistics that weight errors, and measure losses; a budget of loss needs them. Default: none;
 	// errors of all inputs have equal weight.
 	Tokens *Tokens
-	// Search limits the time of the search for a budget of loss. Evaluator and Record are for callers without Tokens, which bring
-	// both.
+	// Search limits the time of the search for a budget of loss. Evaluator and Record are for callers without Tokens: with Tokens,
+	// both are set already.
 	Search search.Options
 	// Better is called with every plan that is better than those before; may be nil.
 	Better   func(*plan.Plan) error

@@ -17,9 +17,9 @@ type Step struct {
 	Parameters []string
 	Doc        string
 	// Of returns the step's function for given arguments, one for each parameter. An error names the arguments that are not
-	// valid. The function is called from several goroutines, and must return equal results for equal values. What it returns is
-	// rounded to the matrix's type, and beyond its range becomes the largest finite value. NaN is an error of Generate. Values that
-	// are not finite do not reach the function.
+	// valid. The function is called from several goroutines, and must return equal results for equal values. Its results are rounded
+	// to the matrix's type. Results beyond the type's range become the largest finite value. NaN is an error of Generate. Values
+	// that are not finite do not reach the function.
 	Of func(args []float64) (func(v float64) float64, error)
 }
 

@@ -44,7 +44,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 	}
 	f, ok := t.DType.Format()
 	if !ok {
-		return nil, weights.TensorErrorf(t.File, name, "values of type %s are not decoded: store it as BF16, F16 or F32", t.DType)
+		return nil, weights.TensorErrorf(t.File, name, "values of type %s cannot be decoded: store the tensor as BF16, F16 or F32", t.DType)
 	}
 	values := make([]float32, t.Len())
 	err = weights.Guard(t.File, func() error {

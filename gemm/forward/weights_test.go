@@ -33,7 +33,7 @@ func TestStored(t *testing.T) {
 	if diff := cmp.Diff([]float32{1, -2, 0, 0.5}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	for name, want := range map[string]string{"b": `tensor "b": values of type F64 are not decoded`, "c": `tensor "c": is not in`} {
+	for name, want := range map[string]string{"b": `tensor "b": values of type F64 cannot be decoded`, "c": `tensor "c": is not in`} {
 		if _, err := w.Tensor(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}

@@ -50,7 +50,7 @@ func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) {
 }
 
 // errNoValues is the error of a Matrix that a caller made: [Set.Products] makes them.
-var errNoValues = errors.New("a matrix without values: products of a Set have some")
+var errNoValues = errors.New("the matrix has no values: take it from a product of a Set")
 
 // Bytes returns the size of the whole matrix in bytes.
 func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }

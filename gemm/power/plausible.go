@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// Range is a range of readings that can be right. A sensor that shows anything else is wrong.
+// Range is a range of plausible readings. A reading outside the range is an error of the sensor.
 type Range struct{ Least, Most float64 }
 
 // Holds reports whether a reading is in the range, ends included. NaN is in none.
 func (r Range) Holds(v float64) bool { return r.Least <= v && v <= r.Most }
 
-// TemperatureRange is that of a card's temperature, in °C.
+// TemperatureRange is the range of plausible temperatures of a card, in °C.
 var TemperatureRange = Range{-60, 150}
 
-// WattsRange is the range of a card's power in watts, even for a moment.
+// WattsRange is the range of plausible powers of a card in watts, including short peaks.
 func WattsRange(info Info) Range {
 	if most := info.PowerLimitMax; most != nil && *most > 0 {
 		return Range{0, 3 * *most}
@@ -22,7 +22,7 @@ func WattsRange(info Info) Range {
 	return Range{0, 20e3}
 }
 
-// ClockRange is the range of the clock of a card's multiprocessors, in MHz.
+// ClockRange is the range of plausible clocks of a card's multiprocessors, in MHz.
 func ClockRange(info Info) Range {
 	if most := info.MaxSMClock; most != nil {
 		return Range{0, 1.5 * *most}

@@ -25,10 +25,10 @@ type Span struct {
 	Heat bool `json:"heat,omitempty"`
 }
 
-// Watch measures a card while other processes use it, from one step of the energy counter to another: from the first step
-// at which open returns true to the first later one at which enough does. Both are called with the time of the step, enough
-// also with that of the beginning. A nil open means the first step. Between two polls of the counter Watch sleeps for a
-// millisecond, because the processes that feed the card need the host's processors.
+// Watch measures a card while other processes use it, from one step of the energy counter to another: from the first step at
+// which open returns true to the first later step at which enough returns true. Both are called with the time of the step, and
+// enough also with the time of the first step. A nil open means the first step. Between two polls of the counter Watch sleeps for
+// a millisecond, because the processes that feed the card need the host's processors.
 func Watch(ctx context.Context, card Card, clock Clock, open func(now time.Duration) bool, enough func(begin, now time.Duration) bool) (Span, error) {
 	if card == nil || clock == nil || enough == nil {
 		return Span{}, errors.New("watching a card takes a card, a clock and an end")

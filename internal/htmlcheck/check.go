@@ -1,5 +1,5 @@
-// Package htmlcheck is for tests alone. It checks that a report is well-formed and stands alone: a strict subset of HTML5 that
-// names every element and attribute it allows. It is no validator of all of HTML.
+// Package htmlcheck is for tests only. It checks that a report is well-formed, refers to no other file, and keeps to a subset of
+// HTML5: a list of allowed elements and attributes.
 package htmlcheck
 
 import (

@@ -30,7 +30,7 @@ type Manifest struct {
 	Files []File `json:"files,omitempty"`
 	// LeftOut are the source's files and folders that were not copied.
 	LeftOut []weights.Leftover `json:"left_out,omitempty"`
-	// Folder holds the request beside the plan; nil if there was none.
+	// Folder holds the options of the conversion that are not in the plan; nil if there were none.
 	Folder *Folder `json:"folder,omitempty"`
 	Plan   *Plan   `json:"plan"`
 	// Previous is the manifest of the source, where that had been converted before.
@@ -72,7 +72,7 @@ func NewManifest(p *Plan, f Folder) *Manifest {
 	return &Manifest{Version: ManifestVersion, DropIn: p != nil && p.DropIn, Folder: f.recorded(), Plan: p}
 }
 
-// Asked returns the request beside the plan.
+// Asked returns the options that are not in the plan.
 func (m *Manifest) Asked() Folder {
 	if m.Folder == nil {
 		return Folder{}
@@ -186,7 +186,7 @@ func Previous(m *weights.Model) (json.RawMessage, error) {
 	}
 	js, err := m.ReadFile(ManifestName, bounded.Plan)
 	if err == nil && !json.Valid(js) {
-		err = weights.FileErrorf(m.Path(ManifestName), "is not JSON: take it out of the model's folder")
+		err = weights.FileErrorf(m.Path(ManifestName), "is not JSON: move this file away and try again")
 	}
 	return js, err
 }

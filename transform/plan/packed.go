@@ -116,7 +116,7 @@ func unpack(js []byte) (*Plan, error) {
 		return nil, err
 	}
 	if h.Bytes < 0 || h.Bytes > bounded.Plan {
-		return nil, fmt.Errorf("a packed plan of %d bytes; at most %d are read", h.Bytes, bounded.Plan)
+		return nil, fmt.Errorf("a packed plan of %d bytes is too large: at most %d are read", h.Bytes, bounded.Plan)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(h.Gzip))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Version is the version of the plan's format that this package writes. It reads version 1, too, which names
-// the data of four passes otherwise.
+// Version is the version of the plan's format that this package writes. The package also reads version 1, which has other names
+// for the data of four passes.
 const Version = 2
 
 // Plan is everything that is done to a model, as data. Applied to the model that it was made for it gives the

@@ -38,7 +38,7 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name 
 	case m.Config == nil:
 		return nil, weights.FileErrorf(m.Dir, "a quantised checkpoint needs a config.json: give a folder with one, or a file beside one")
 	case m.Adapter != nil:
-		return nil, weights.FileErrorf(m.Adapter.Path, "is an adapter of unquantised weights: take it out of the folder first")
+		return nil, weights.FileErrorf(m.Adapter.Path, "is an adapter, which a new format cannot convert: give a copy of the folder without it")
 	}
 	if family == nil {
 		if family, err = arch.Detect(m.Config); err != nil {

@@ -196,7 +196,7 @@ func converted(ctx context.Context, d weights.DType, data []byte, e cuda.Element
 func decode(d weights.DType, data []byte, n int) ([]float32, error) {
 	format, ok := d.Format()
 	if !ok {
-		return nil, fmt.Errorf("values of type %s are not decoded: store it as BF16, F16 or F32", d)
+		return nil, fmt.Errorf("values of type %s cannot be decoded: store the tensor as BF16, F16 or F32", d)
 	}
 	values := make([]float32, n)
 	err := weights.Guard("a tensor", func() error { format.Decode(values, weights.Need(data)); return nil })

@@ -94,7 +94,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	_, err := decode(weights.U16, make([]byte, 2), 1)
-	testmodel.WantError(t, err, "values of type U16 are not decoded: store it as BF16, F16 or F32")
+	testmodel.WantError(t, err, "values of type U16 cannot be decoded: store the tensor as BF16, F16 or F32")
 	if got := bytesOf([]float32{1, float32(math.Inf(-1))}); !bytes.Equal(got, []byte{0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xFF}) {
 		t.Errorf("% x", got)
 	}
