@@ -79,7 +79,7 @@ func TestSweepAndWatchdogKilled(t *testing.T) {
 		t.Fatalf("the card is at %+v: this test tests nothing", s)
 	}
 	next, stderr := lowtoggleProcess(t, card, "sweep", "--shape", "256x256x256", "--against", "none", "--device", "simulated:"+card,
-		"--change-settings", "--caps", "400", "--time", "8s", "--quiet")
+		"--change-settings", "--caps", "400", "--time", "8s")
 	err := next.Run()
 	message := strings.Join(strings.Fields(stderr.String()), " ")
 	if next.ProcessState.ExitCode() == exit.Failed || !strings.Contains(message, "killed together with its watchdog; the card's power limit is 640 W again, and its clock is unlocked") {

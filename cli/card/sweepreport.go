@@ -38,7 +38,7 @@ func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error 
 	case len(picture.Panels) > 0:
 		failed = outfile.WriteChart(c, q.picture, picture)
 	case !c.Bool("json") && !c.Bool("csv"):
-		term.Remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
+		term.Remark(c.App.Writer, "picture", "not drawn: a line needs at least two settings")
 	}
 	switch {
 	case err != nil:

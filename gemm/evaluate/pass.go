@@ -69,13 +69,13 @@ func (s *Scorer) step(int, int) error {
 }
 
 // Divergence returns the divergence of a pass from a reference: the mean over all tokens of KL(reference ‖ pass), in
-// nats. Both are passes of scorers with the same tokens, both on the CPU or on the same GPU.
+// nats. Both must be passes of scorers with the same tokens, on the CPU or on the same GPU.
 func (p *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error) {
 	if p.pass != nil && reference.pass != nil {
 		return p.pass.Divergence(ctx, reference.pass)
 	}
 	if p.end == nil || reference.end == nil {
-		return 0, errors.New("a divergence is of two passes on the CPU, or of two on one GPU")
+		return 0, errors.New("a divergence needs two passes on the CPU, or two on the same GPU")
 	}
 	d, _, err := p.scorer.Decoder.Divergence(ctx, reference.end, p.end.End, p.weights)
 	return d, err
