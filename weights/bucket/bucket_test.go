@@ -233,7 +233,7 @@ func (s *lateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestLateList: the answer to an attempt that was given up is not used. The race detector sees where it is.
 func TestLateList(t *testing.T) {
-	bucket.SetAttemptTime(t, 500*time.Millisecond)
+	bucket.SetStillTime(t, 500*time.Millisecond)
 	for range 4 {
 		store := fakes3.New("models")
 		store.Put("models", "folder/x", nil)

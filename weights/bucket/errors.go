@@ -22,8 +22,8 @@ const (
 	longest  = 10 * time.Second // pause
 )
 
-// attemptTime is the time limit of one request. Tests make it shorter.
-var attemptTime = time.Minute
+// stillTime is how long a request may stand still, without a byte of its body or of the answer. Tests make it shorter.
+var stillTime = time.Minute
 
 // kind is what a request does. Stores grant permissions for each kind separately.
 type kind int
@@ -126,12 +126,16 @@ func repeated(err error) bool {
 	return ok && e.again && e.advice == ""
 }
 
-// retry calls request until it succeeds, fails for good, or has failed too often. Each attempt has a time limit.
+// retry calls request until it succeeds, fails for good, or has failed too often. An attempt in which no byte moves for stillTime is
+// given up.
 func (f *Folder) retry(ctx context.Context, k kind, name string, request func(ctx context.Context) error) error {
 	pause := firstPause
 	for n := 1; ; n++ {
-		attempt, end := context.WithTimeout(ctx, attemptTime)
+		attempt, end := untilStill(ctx, stillTime)
 		err := request(attempt)
+		if err != nil && attempt.Err() != nil {
+			err = context.Cause(attempt)
+		}
 		end()
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -1,15 +1,23 @@
 package bucket
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
 
 func init() { firstPause = time.Millisecond }
 
-// SetAttemptTime sets the time limit of requests until the test ends.
-func SetAttemptTime(t *testing.T, d time.Duration) {
-	was := attemptTime
-	attemptTime = d
-	t.Cleanup(func() { attemptTime = was })
+// SetStillTime sets how long requests may stand still until the test ends.
+func SetStillTime(t *testing.T, d time.Duration) {
+	was := stillTime
+	stillTime = d
+	t.Cleanup(func() { stillTime = was })
+}
+
+// SetTransport replaces what carries requests until the test ends.
+func SetTransport(t *testing.T, r http.RoundTripper) {
+	was := transport
+	transport = func() http.RoundTripper { return r }
+	t.Cleanup(func() { transport = was })
 }

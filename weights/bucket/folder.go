@@ -74,7 +74,7 @@ func Open(place string) (*Folder, error) {
 	if key := strings.Trim(u.Path, "/"); key != "" {
 		f.prefix = key + "/"
 	}
-	f.core, err = minio.NewCore(at.Host, &minio.Options{Creds: chain(), Secure: at.Scheme == "https", Region: region(), Transport: transport(), MaxRetries: 1})
+	f.core, err = minio.NewCore(at.Host, &minio.Options{Creds: chain(), Secure: at.Scheme == "https", Region: region(), Transport: watched{transport()}, MaxRetries: 1})
 	if err != nil {
 		return nil, wrong("%v", err)
 	}
@@ -97,10 +97,11 @@ func region() string {
 	return ""
 }
 
-func transport() *http.Transport {
+// transport carries requests. Tests replace it.
+var transport = func() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 32
-	t.ResponseHeaderTimeout = attemptTime
+	t.ResponseHeaderTimeout = stillTime
 	t.DisableCompression = true // sizes must be those of the objects
 	t.WriteBufferSize, t.ReadBufferSize = 128<<10, 128<<10
 	return t

@@ -1,0 +1,67 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// A request has no time limit as long as bytes move: a slow line is no error. The attempt's context carries a function that the
+// bodies of its requests and answers call for every piece.
+
+// stillError is the error of a request that was given up because no byte moved.
+type stillError time.Duration
+
+func (e stillError) Error() string { return fmt.Sprintf("no byte moved for %v", time.Duration(e)) }
+
+// movedKey is the key of the context's function.
+type movedKey struct{}
+
+// untilStill returns a context that ends with a stillError once nothing has moved for a time.
+func untilStill(ctx context.Context, limit time.Duration) (attempt context.Context, end func()) {
+	attempt, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(stillError(limit)) })
+	moved := func() { timer.Reset(limit) }
+	return context.WithValue(attempt, movedKey{}, moved), func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// watched tells the context of a request of every piece of the bodies.
+type watched struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	moved, ok := r.Context().Value(movedKey{}).(func())
+	if !ok { // of a list
+		return w.RoundTripper.RoundTrip(r)
+	}
+	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
+		r = r.WithContext(r.Context()) // a copy
+		r.Body = moving{r.Body, moved}
+	}
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	moved()
+	answer.Body = moving{answer.Body, moved}
+	return answer, nil
+}
+
+// moving is a body that calls moved for every piece.
+type moving struct {
+	io.ReadCloser
+	moved func()
+}
+
+func (m moving) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	if n > 0 {
+		m.moved()
+	}
+	return n, err
+}
