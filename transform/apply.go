@@ -82,9 +82,8 @@ func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 	return f, err
 }
 
-// comparing compares the weights of a result, whose other files are in a folder that is not renamed yet, with the source. It returns
-// nil if they were not compared.
-type comparing func(ctx context.Context, dir string) *evaluate.Comparison
+// comparing compares a result, which open opens before others can see it, with the source. It returns nil if they were not compared.
+type comparing func(ctx context.Context, open func() (*weights.Model, error)) *evaluate.Comparison
 
 // applyPlan applies the plan of a source to a folder that was checked. The model card has the result of compare, which may be nil.
 func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions, compare comparing) (_ *plan.Manifest, err error) {
@@ -98,9 +97,9 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 	})
 	defer func() { err = errors.Join(err, free()) }()
 	if run := compare; run != nil {
-		compare = func(ctx context.Context, dir string) *evaluate.Comparison {
+		compare = func(ctx context.Context, open func() (*weights.Model, error)) *evaluate.Comparison {
 			free() // models need the memory; the error is returned in the end
-			return run(ctx, dir)
+			return run(ctx, open)
 		}
 	}
 	return apply.Run(ctx, src, p, out, apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Replace: o.Replace, Progress: o.Progress,
@@ -108,19 +107,19 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 }
 
 // card makes the result's model card of the source's.
-func (o *ApplyOptions) card(s *source, p *plan.Plan, compare comparing) func(ctx context.Context, dir string, readme []byte) ([]byte, error) {
+func (o *ApplyOptions) card(s *source, p *plan.Plan, compare comparing) apply.CardFunc {
 	table := o.Table
 	if table == nil {
 		table = Passes
 	}
-	return func(ctx context.Context, dir string, readme []byte) ([]byte, error) {
+	return func(ctx context.Context, open func() (*weights.Model, error), readme []byte) ([]byte, error) {
 		layout, err := s.layoutOf(p)
 		if err != nil {
 			return nil, err
 		}
 		var loss *evaluate.Comparison
 		if compare != nil {
-			loss = compare(ctx, dir)
+			loss = compare(ctx, open)
 		}
 		return table.card(s.Model, p, layout, o.Folder, loss, readme)
 	}

@@ -68,9 +68,9 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	}
 	c := &Conversion{Plan: p}
 	var notCompared error
-	comparing := func(ctx context.Context, dir string) *evaluate.Comparison {
-		if o.Tokens != nil && o.Store == nil {
-			c.Loss, notCompared = compare(ctx, func() (*weights.Model, error) { return weights.Open(dir) }, o)
+	comparing := func(ctx context.Context, open func() (*weights.Model, error)) *evaluate.Comparison {
+		if o.Tokens != nil {
+			c.Loss, notCompared = compare(ctx, open, o)
 		}
 		return c.Loss
 	}
@@ -79,7 +79,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return c, err
 	}
-	if o.Tokens != nil && o.Store != nil { // what is not whole cannot be opened there
+	if o.Tokens != nil && o.Store != nil && c.Loss == nil && notCompared == nil { // an earlier call has finished it
 		c.Loss, notCompared = compare(ctx, func() (*weights.Model, error) { return weights.OpenStore(ctx, o.Store, "") }, o)
 	}
 	return c, notCompared

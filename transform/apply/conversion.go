@@ -61,11 +61,14 @@ type Options struct {
 	Progress func(progress.Event) // nil: none; called from several goroutines
 	Store    Store                // where out lies; nil: on a disk
 	Version  string               // of the program, for a Store
-	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied. dir holds all
-	// other files of the result, before it gets its name; empty: they are in an object store.
-	Card   func(ctx context.Context, dir string, source []byte) ([]byte, error)
+	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied.
+	Card   CardFunc
 	Folder plan.Folder
 }
+
+// CardFunc makes a model card of the source's. open opens the result, before others can see it, with all its files but the card and
+// the manifest.
+type CardFunc func(ctx context.Context, open func() (*weights.Model, error), source []byte) ([]byte, error)
 
 // Run writes a new folder out with the transformed tensors, the other files of the model's folder, and the manifest
 // [plan.ManifestName], which it returns. The folder appears complete or not at all. The caller must have checked out

@@ -56,8 +56,8 @@ func (c *conversion) holdsLeftoversOnly(folder string) bool {
 		!slices.ContainsFunc(c.Model.Others, func(file string) bool { return inside(file) && !c.leavesOut(file) })
 }
 
-// card returns the result's model card; nil: the source's is copied. dir is that of [Options.Card].
-func (c *conversion) card(ctx context.Context, dir string) (text []byte, err error) {
+// card returns the result's model card; nil: the source's is copied. open is that of [CardFunc].
+func (c *conversion) card(ctx context.Context, open func() (*weights.Model, error)) (text []byte, err error) {
 	if c.opt.Card == nil {
 		return nil, nil
 	}
@@ -67,12 +67,12 @@ func (c *conversion) card(ctx context.Context, dir string) (text []byte, err err
 			return nil, err
 		}
 	}
-	return c.opt.Card(ctx, dir, source)
+	return c.opt.Card(ctx, open, source)
 }
 
 // writeCard writes the result's model card, with the permissions of the source's.
 func (c *conversion) writeCard(ctx context.Context, st *stage) error {
-	text, err := c.card(ctx, st.dir)
+	text, err := c.card(ctx, func() (*weights.Model, error) { return weights.Open(st.dir) })
 	if err != nil || text == nil {
 		return err
 	}

@@ -78,7 +78,7 @@ type PartOptions struct {
 	// shared file systems. It waits 0.1 s before the first time, and then always twice as long.
 	Patience int
 	// Card and Folder are those of [Options], for Finish.
-	Card   func(ctx context.Context, dir string, source []byte) ([]byte, error)
+	Card   CardFunc
 	Folder plan.Folder
 }
 

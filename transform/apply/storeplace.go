@@ -193,17 +193,18 @@ func (p *storePlace) publish(ctx context.Context, c *conversion, man *plan.Manif
 		}
 		files[s.File] = plan.File{Path: s.File, Size: size, SHA256: s.Output}
 	}
-	put := func(name string) error {
-		file, err := p.copyOther(ctx, c, name, name != p.last)
-		files[name] = file
-		return err
-	}
 	for _, name := range c.others() {
-		if err := put(name); err != nil {
+		to := name
+		if name == p.last { // its place until the end
+			to = about(name)
+		}
+		file, err := p.copyOther(ctx, c, name, to)
+		if err != nil {
 			return err
 		}
+		files[name] = file
 	}
-	text, err := c.card(ctx, "")
+	text, err := c.card(ctx, func() (*weights.Model, error) { return weights.OpenStore(ctx, almost{p.store, p.last}, "") })
 	if err != nil {
 		return err
 	}
@@ -223,29 +224,53 @@ func (p *storePlace) publish(ctx context.Context, c *conversion, man *plan.Manif
 	if err := p.store.Write(ctx, plan.ManifestName, js); err != nil || p.last == plan.ManifestName {
 		return err
 	}
-	_, err = p.copyOther(ctx, c, p.last, true)
+	_, err = p.copyOther(ctx, c, p.last, p.last)
 	return err
 }
 
-// copyOther describes one of the source's other files, and with write also writes it.
-func (p *storePlace) copyOther(ctx context.Context, c *conversion, name string, write bool) (file plan.File, err error) {
+// almost is the folder of a result before its last object gets its name.
+type almost struct {
+	Store
+	last string
+}
+
+// List returns the objects as they will be.
+func (a almost) List(ctx context.Context) ([]weights.Object, error) {
+	list, err := a.Store.List(ctx)
+	kept := list[:0]
+	for _, o := range list {
+		if o.Path == about(a.last) {
+			o.Path = a.last
+		}
+		if !strings.HasPrefix(o.Path, weights.PartsFolder+"/") {
+			kept = append(kept, o)
+		}
+	}
+	slices.SortFunc(kept, func(a, b weights.Object) int { return strings.Compare(a.Path, b.Path) })
+	return kept, err
+}
+
+// ReadAt reads the last object where it lies until the end.
+func (a almost) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64) error {
+	if o.Path == a.last {
+		o.Path = about(a.last)
+	}
+	return a.Store.ReadAt(ctx, o, p, at)
+}
+
+// copyOther copies one of the source's other files, and describes it.
+func (p *storePlace) copyOther(ctx context.Context, c *conversion, name, to string) (file plan.File, err error) {
 	from, size, err := c.other(name)
 	if err != nil {
 		return file, err
 	}
 	defer from.Close()
 	sum := sha256.New()
-	var to io.Writer = sum
-	var out weights.Output
-	if write {
-		out = p.store.Create(ctx, name, size)
-		to = io.MultiWriter(out, sum)
-	}
-	n, err := io.Copy(to, from)
-	switch {
-	case err != nil && out != nil:
+	out := p.store.Create(ctx, to, size)
+	n, err := io.Copy(io.MultiWriter(out, sum), from)
+	if err != nil {
 		out.Abort()
-	case err == nil && out != nil:
+	} else {
 		err = out.Close()
 	}
 	return plan.File{Path: name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
