@@ -156,7 +156,7 @@ func (p *planner) planModel(ctx context.Context) error {
 		}
 		steps, known := p.wholeSteps(c.Pass.Name)
 		if !known {
-			err := weights.Guard(p.Dir, func() (err error) {
+			err := weights.GuardOf(p.Dir, nil, func() (err error) {
 				steps, err = c.Pass.Plan(ctx, p.model, c.Args)
 				return err
 			})
@@ -393,7 +393,10 @@ func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, loss
 	err = p.model.Parallel(ctx, "predict", len(layers), len(layers), func(ctx context.Context, i int) (err error) {
 		l := layers[i]
 		steps := slices.DeleteFunc(slices.Clone(planned[l.Weight.Name]), func(s *plan.Step) bool { return slices.Contains(fixed, s) })
-		predictions[i], err = search.Predict(ctx, l, steps)
+		err = l.Guard(func() (err error) {
+			predictions[i], err = search.Predict(ctx, l, steps)
+			return err
+		})
 		fitting := slices.DeleteFunc(slices.Clone(lossy), func(c pass.Choice) bool { return !changes(c, l) || p.stays(l.Weight) })
 		if missed := missing(fitting, steps); len(missed) > 0 {
 			predictions[i].Missed = fmt.Sprintf("%v would take more than its share of the budget of loss", missed)

@@ -183,7 +183,10 @@ func (p *planner) decide(ctx context.Context, layers []*pass.Layer, lossy []pass
 		if p.stays(layers[i].Weight) {
 			passes = nil
 		}
-		steps[i], predictions[i], err = search.Choose(ctx, layers[i], passes)
+		err = layers[i].Guard(func() (err error) {
+			steps[i], predictions[i], err = search.Choose(ctx, layers[i], passes)
+			return err
+		})
 		if passes == nil {
 			predictions[i].Missed = ""
 		}

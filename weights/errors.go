@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"unsafe"
 )
 
 // FormatError says what is wrong inside a file.
@@ -86,13 +87,37 @@ var ErrUnreachable = errors.New("the store cannot be reached for now")
 
 // Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
 // disk causes there into an error that begins with what. Without it the process would die.
-func Guard(what string, f func() error) (err error) {
+func Guard(what string, f func() error) error {
 	if f == nil {
 		return errNoFunction
 	}
 	if remotes.Load() > 0 {
-		defer pages.enter()()
+		defer pages.enter(nil)()
 	}
+	return guarded(what, f)
+}
+
+// GuardOf is [Guard] for a long task that reads the data of some tensors. Only these stay in memory until f ends, as far as the task has
+// asked for them. Whatever else f reads, it reads in Guards of its own.
+func GuardOf(what string, data [][]byte, f func() error) error {
+	if f == nil {
+		return errNoFunction
+	}
+	if remotes.Load() > 0 {
+		spans := []span{} // not nil: no data means that nothing is kept
+		for _, b := range data {
+			if len(b) > 0 {
+				first := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+				spans = append(spans, span{first, first + uintptr(len(b))})
+			}
+		}
+		defer pages.enter(spans)()
+	}
+	return guarded(what, f)
+}
+
+// guarded turns panics of Need and faults of mapped memory into errors.
+func guarded(what string, f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)

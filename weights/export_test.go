@@ -12,6 +12,6 @@ func HeldBytes() int64 {
 // LittleMemory leaves the data of models in stores hardly more memory than the largest tensor, until the test ends.
 func LittleMemory(t testing.TB) {
 	ahead, spare := aheadBytes, spareBytes
-	aheadBytes, spareBytes = 2*blockBytes, 2*blockBytes
-	t.Cleanup(func() { aheadBytes, spareBytes = ahead, spare })
+	aheadBytes, spareBytes, dropAtOnce = 2*blockBytes, 2*blockBytes, true
+	t.Cleanup(func() { aheadBytes, spareBytes, dropAtOnce = ahead, spare, false })
 }

@@ -26,6 +26,7 @@ const (
 var (
 	aheadBytes = 24 << 20        // read ahead of a caller that reads in order; at least requestBytes
 	spareBytes = int64(40 << 20) // kept beside the largest tensor
+	dropAtOnce = false           // keep nothing that no guard holds: reading beyond a guard is a fault then
 )
 
 // remote is the memory of a file in a store.
@@ -53,15 +54,36 @@ type block struct {
 // pager holds the blocks of all files.
 type pager struct {
 	mu     sync.Mutex
-	files  []*remote      // by address
-	clock  uint64         // counts calls of Need
-	guards map[uint64]int // guards that run, by the time at which they began
-	read   list.List      // blocks that are read, the one that was needed last at the end
-	held   int64          // bytes of all blocks
-	room   chan struct{}  // for requests
+	files  []*remote // by address
+	clock  uint64    // counts calls of Need
+	guards map[*guard]struct{}
+	read   list.List     // blocks that are read, the one that was needed last at the end
+	held   int64         // bytes of all blocks
+	room   chan struct{} // for requests
 }
 
-var pages = pager{guards: map[uint64]int{}, room: make(chan struct{}, mostRequests)}
+// guard is one that runs.
+type guard struct {
+	began uint64
+	spans []span // what it keeps in memory of what was needed since; nil: everything
+}
+
+// span is a range of addresses.
+type span struct{ first, end uintptr }
+
+// holds reports whether a guard keeps a block in memory.
+func (g *guard) holds(b *block) bool {
+	if b.stamp <= g.began {
+		return false
+	}
+	if g.spans == nil {
+		return true
+	}
+	from := b.of.from() + uintptr(b.number)*blockBytes
+	return slices.ContainsFunc(g.spans, func(s span) bool { return s.first < from+blockBytes && from < s.end })
+}
+
+var pages = pager{guards: map[*guard]struct{}{}, room: make(chan struct{}, mostRequests)}
 
 // remotes is the number of open files in stores. While it is 0, Need and Guard have nothing to do.
 var remotes atomic.Int64
@@ -229,17 +251,17 @@ func (p *pager) fill(r *remote, span []byte, at int64) error {
 
 // shrink drops blocks that nobody can be reading until the others fit into memory.
 func (p *pager) shrink() {
-	most, oldest := spareBytes, uint64(math.MaxUint64)
+	most := spareBytes
 	for _, r := range p.files {
 		most = max(most, spareBytes+r.big)
 	}
-	for began := range p.guards {
-		oldest = min(oldest, began)
+	if dropAtOnce {
+		most = 0
 	}
 	for e := p.read.Front(); e != nil && p.held > most; {
 		b := e.Value.(*block)
 		e = e.Next()
-		if b.stamp > oldest {
+		if p.guarded(b) {
 			continue
 		}
 		if decommit(b.memory()) != nil {
@@ -251,17 +273,28 @@ func (p *pager) shrink() {
 	}
 }
 
-// enter notes that a guard begins. The result notes its end.
-func (p *pager) enter() (leave func()) {
+// guarded reports whether a guard keeps a block in memory.
+func (p *pager) guarded(b *block) bool {
+	for g := range p.guards {
+		if g.holds(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter notes that a guard begins, which keeps the spans in memory; nil: everything. The result notes its end.
+func (p *pager) enter(spans []span) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	began := p.clock
-	p.guards[began]++
+	g := &guard{p.clock, spans}
+	p.guards[g] = struct{}{}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.guards[began]--; p.guards[began] == 0 {
-			delete(p.guards, began)
+		delete(p.guards, g)
+		if dropAtOnce {
+			p.shrink()
 		}
 	}
 }

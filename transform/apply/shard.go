@@ -31,6 +31,7 @@ type chunk struct {
 	size int
 	// fill computes the bytes in a buffer of that size. It may return fewer.
 	fill    func(out []byte) ([]byte, error)
+	reads   [][]byte // data of the source that fill reads; nil: not known
 	out     []byte
 	err     error
 	done    chan struct{}
@@ -133,10 +134,15 @@ func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context
 	for range w.workers {
 		g.Go(func() error {
 			for c := range work {
-				c.err = weights.Guard(w.src.Path, func() (err error) {
+				work := func() (err error) {
 					c.out, err = c.fill(buffers.get(c.size))
 					return err
-				})
+				}
+				if c.reads != nil {
+					c.err = weights.GuardOf(w.src.Path, c.reads, work)
+				} else {
+					c.err = weights.Guard(w.src.Path, work)
+				}
 				close(c.done)
 			}
 			return nil
@@ -399,12 +405,14 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 
 // copied returns a chunk of unchanged bytes. They are copied, so that a read fault of the mapped source is an error here.
 func copied(raw []byte) *chunk {
-	return newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, weights.Need(raw))], nil })
+	c := newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, weights.Need(raw))], nil })
+	c.reads = [][]byte{raw}
+	return c
 }
 
 // computed returns a chunk with rows [first, first+rows) of a program's result, as one part of its weight stores them.
 func computed(p *program.Program, part, first, rows int) *chunk {
-	return newChunk(rows*p.RowBytes(), func(out []byte) ([]byte, error) {
+	c := newChunk(rows*p.RowBytes(), func(out []byte) ([]byte, error) {
 		p.Run(out, first, rows)
 		stored := 0 // bytes of this part; never more than those of the values
 		err := p.Source.StoreRows(first, out, func(of int, _ int64, b []byte) error {
@@ -415,6 +423,12 @@ func computed(p *program.Program, part, first, rows int) *chunk {
 		})
 		return out[:stored], err
 	})
+	if p.Source.Quantised == nil {
+		for _, t := range p.Source.Parts {
+			c.reads = append(c.reads, t.Data)
+		}
+	}
+	return c
 }
 
 // drain writes finished chunks in order and sends them to the digest.
@@ -441,25 +455,23 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 }
 
 func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
+	if err := w.pace.wait(ctx, -1); err != nil {
+		return err
+	}
 	data := w.src.Data()
-	for at := -1; at < len(data); { // each piece has its own guard, so that memory of a store's file is not held for long
+	err := weights.Guard(w.src.Path, func() error {
+		sum.Write(w.src.Head())
+		return nil
+	})
+	for at := 0; err == nil && at < len(data); at += chunkBytes { // each piece has its own guard, so that memory of a store's file is not held for long
 		if err := w.pace.wait(ctx, int64(at)); err != nil {
 			return err
 		}
-		err := weights.Guard(w.src.Path, func() error {
-			if at < 0 {
-				sum.Write(w.src.Head())
-				at = 0
-				return nil
-			}
-			n := min(len(data)-at, chunkBytes)
-			sum.Write(weights.Need(data[at : at+n]))
-			at += n
+		piece := data[at:min(at+chunkBytes, len(data))]
+		err = weights.GuardOf(w.src.Path, [][]byte{piece}, func() error {
+			sum.Write(weights.Need(piece))
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return err
 }

@@ -68,7 +68,10 @@ func (m *Model) exponentChooser(ctx context.Context, exps map[string][]int) (*ex
 	err := m.Parallel(ctx, "exponents", len(linears), len(linears), func(ctx context.Context, i int) (err error) {
 		if c := linears[i]; len(c.Axes) == 2 {
 			w, _ := m.Weights.Weight(c.Name)
-			v.layers[i], err = v.fields(ctx, views, w, c, labels)
+			err = guard(w, func() (err error) {
+				v.layers[i], err = v.fields(ctx, views, w, c, labels)
+				return err
+			})
 		}
 		return err
 	})

@@ -24,13 +24,15 @@ func (u *use) meanExponents(ctx context.Context) ([]float64, error) {
 
 // sum is sumEach, as fast as the format allows.
 func (u *use) sum(ctx context.Context, sum, n []float64) error {
-	switch {
-	case u.Format.Bits != 16 || !u.unscaled():
-		return u.sumEach(ctx, sum, n)
-	case u.Axis == 0:
-		return u.sumRows(ctx, sum, n)
-	}
-	return u.sumColumns(ctx, sum, n)
+	return guard(u.w, func() error {
+		switch {
+		case u.Format.Bits != 16 || !u.unscaled():
+			return u.sumEach(ctx, sum, n)
+		case u.Axis == 0:
+			return u.sumRows(ctx, sum, n)
+		}
+		return u.sumColumns(ctx, sum, n)
+	})
 }
 
 // unscaled reports whether the values are floats that no earlier pass multiplied by powers of two.
@@ -175,13 +177,15 @@ func (u *use) columns() (list []column) {
 // limit moves each label's exponent towards zero until every value of the label can take it
 // exactly.
 func (u *use) limit(ctx context.Context, exps []int) error {
-	switch {
-	case !u.unscaled():
-		return u.each(ctx, u.lower(exps))
-	case u.Axis == 0:
-		return u.limitRows(ctx, exps)
-	}
-	return u.limitColumns(ctx, exps)
+	return guard(u.w, func() error {
+		switch {
+		case !u.unscaled():
+			return u.each(ctx, u.lower(exps))
+		case u.Axis == 0:
+			return u.limitRows(ctx, exps)
+		}
+		return u.limitColumns(ctx, exps)
+	})
 }
 
 // lower returns what limit does for one value.

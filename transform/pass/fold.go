@@ -158,20 +158,22 @@ func product(c *program.Context, layer *arch.Claim, x []float32, outputs int) ([
 		return nil, fmt.Errorf("%d outputs and %d inputs do not make %s", outputs, len(x), layer.Name)
 	}
 	sum, w := make([]float64, outputs), make([]float32, t.Cols)
-	for r := range t.Rows {
-		if err := c.Err(); err != nil {
-			return nil, err
-		}
-		f.Decode(w, t.ReadRows(nil, r, 1))
-		for k, v := range w {
-			out, in := r, k
-			if layer.OutAxis == 1 {
-				out, in = k, r
+	return sum, guard(t, func() error {
+		for r := range t.Rows {
+			if err := c.Err(); err != nil {
+				return err
 			}
-			sum[out] += float64(float64(v) * float64(x[in])) // explicit, so that no machine fuses it
+			f.Decode(w, t.ReadRows(nil, r, 1))
+			for k, v := range w {
+				out, in := r, k
+				if layer.OutAxis == 1 {
+					out, in = k, r
+				}
+				sum[out] += float64(float64(v) * float64(x[in])) // explicit, so that no machine fuses it
+			}
 		}
-	}
-	return sum, nil
+		return nil
+	})
 }
 
 // vector decodes a norm's weight or a bias, which must be finite.
@@ -185,7 +187,13 @@ func vector(c *program.Context, name string) ([]float32, error) {
 		return nil, fmt.Errorf("the model has no vector %q that can be folded", name)
 	}
 	v := make([]float32, t.Rows*t.Cols)
-	f.Decode(v, t.ReadRows(nil, 0, t.Rows))
+	err := guard(t, func() error {
+		f.Decode(v, t.ReadRows(nil, 0, t.Rows))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	for _, x := range v {
 		if x-x != 0 {
 			return nil, fmt.Errorf("%s holds NaN or infinity", t.Name)

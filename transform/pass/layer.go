@@ -99,6 +99,29 @@ func (l *Layer) Program(ctx context.Context, more ...*plan.Step) (*program.Progr
 	return p, err
 }
 
+// Guard runs work that reads the layer's weight; see [weights.GuardOf].
+func (l *Layer) Guard(work func() error) error {
+	if l == nil || l.Weight == nil || l.base == nil {
+		return errors.New("no layer was given")
+	}
+	if l.base.Referenced() { // another model's weight is read, too
+		return weights.Guard(l.base.File(), work)
+	}
+	return guard(l.Weight, work)
+}
+
+// guard runs work that reads a weight.
+func guard(w *quant.Weight, work func() error) error {
+	if w.Quantised != nil && w.Quantised.Make != nil { // of other tensors
+		return weights.Guard(w.Name, work)
+	}
+	var data [][]byte
+	for _, t := range w.Parts {
+		data = append(data, t.Data)
+	}
+	return weights.GuardOf(w.Parts[0].File, data, work)
+}
+
 // Programs compiles several combinations of steps, each once.
 func (l *Layer) Programs(ctx context.Context, combinations [][]*plan.Step) ([]*program.Program, error) {
 	list := make([]*program.Program, len(combinations))

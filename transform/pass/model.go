@@ -29,7 +29,8 @@ type Model struct {
 	Progress func(progress.Event)
 }
 
-// Parallel runs n tasks on the workers, at most limit at a time, with progress, until one fails or ctx ends.
+// Parallel runs n tasks on the workers, at most limit at a time, with progress, until one fails or ctx ends. A task reads weights in
+// guards, such as [Layer.Guard].
 func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task func(ctx context.Context, i int) error) error {
 	if m.Context == nil || task == nil {
 		return errors.New("parallel work needs a context and a task")
@@ -42,7 +43,7 @@ func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task f
 	var mu sync.Mutex
 	done := 0
 	err := parallel.Run(ctx, n, max(1, min(m.Workers, limit)), func(ctx context.Context, i int) error {
-		err := weights.Guard(m.Dir, func() error { return task(ctx, i) })
+		err := weights.GuardOf(m.Dir, nil, func() error { return task(ctx, i) })
 		mu.Lock()
 		defer mu.Unlock()
 		done++
@@ -141,7 +142,7 @@ func (m *Model) inexact(ctx context.Context, syms program.Symmetries) (map[strin
 		if err != nil {
 			return err
 		}
-		err = p.CheckExact(ctx)
+		err = guard(m.Weights.All[i], func() error { return p.CheckExact(ctx) })
 		if refused[i] = errors.Is(err, plan.ErrInvalid); refused[i] {
 			return nil
 		}

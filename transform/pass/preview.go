@@ -30,7 +30,13 @@ func (m *Model) previews() *previews {
 
 // of a weight. Values of weights that are no layers stay.
 func (v *previews) of(ctx context.Context, w *quant.Weight, layer bool) (*program.Program, error) {
-	once, _ := v.views.LoadOrStore(w.Name, sync.OnceValues(func() (*program.Program, error) { return v.make(ctx, w, layer) }))
+	once, _ := v.views.LoadOrStore(w.Name, sync.OnceValues(func() (p *program.Program, err error) {
+		err = guard(w, func() (err error) {
+			p, err = v.make(ctx, w, layer)
+			return err
+		})
+		return p, err
+	}))
 	return once.(func() (*program.Program, error))()
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Shifted is the data of a step of [Shift]: one of adding a constant, folding a norm's scale or bias
@@ -186,9 +187,17 @@ func (m *Model) shiftAlone(ctx context.Context, l *arch.Claim, strengths []float
 // shiftOf completes a layer's shift by the constant that strength asks for. It is nil where the
 // layer would fall below the budget or leave its type's range, and of class plan.ErrInvalid where it holds
 // NaN or infinity.
-func (m *Model) shiftOf(ctx context.Context, l *arch.Claim, sh Shifted, strength float64) ([]*plan.Step, error) {
-	step := &plan.Step{Pass: shiftName, Tensor: l.Name, Data: sh}
+func (m *Model) shiftOf(ctx context.Context, l *arch.Claim, sh Shifted, strength float64) (steps []*plan.Step, err error) {
 	w, _ := m.Weights.Weight(l.Name)
+	err = guard(w, func() (err error) {
+		steps, err = m.shiftOfWeight(ctx, w, sh, strength)
+		return err
+	})
+	return steps, err
+}
+
+func (m *Model) shiftOfWeight(ctx context.Context, w *quant.Weight, sh Shifted, strength float64) ([]*plan.Step, error) {
+	step := &plan.Step{Pass: shiftName, Tensor: w.Name, Data: sh}
 	p, err := m.Compiler.Program(ctx, w, []*plan.Step{step})
 	if err != nil {
 		return nil, err
@@ -204,7 +213,7 @@ func (m *Model) shiftOf(ctx context.Context, l *arch.Claim, sh Shifted, strength
 		return nil, err
 	}
 	if sum-sum != 0 {
-		return nil, fmt.Errorf("%w: %s holds NaN or infinity", plan.ErrInvalid, l.Name)
+		return nil, fmt.Errorf("%w: %s holds NaN or infinity", plan.ErrInvalid, w.Name)
 	}
 	sh.Add = powerNear(strength * math.Sqrt(sum/float64(max(1, w.Rows*w.Cols))))
 	if peak+sh.Add > float64(p.Format.Value(p.Format.MaxFinite)) {

@@ -103,9 +103,11 @@ func (m *Model) order(ix *arch.Index) []int {
 // markFixed marks the labels that cannot change their sign bit for bit: those with values that are not finite, or
 // with an I8 of −128.
 func (u *use) markFixed(ctx context.Context, fixed []bool) error {
-	return u.each(ctx, func(label int, b uint32, _ int) {
-		if _, ok := program.Scaled(u.Format, b, true, 0); !ok {
-			fixed[label] = true
-		}
+	return guard(u.w, func() error {
+		return u.each(ctx, func(label int, b uint32, _ int) {
+			if _, ok := program.Scaled(u.Format, b, true, 0); !ok {
+				fixed[label] = true
+			}
+		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform/order"
 	"github.com/lowtoggle/lowtoggle/transform/program"
-	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
@@ -53,7 +52,7 @@ func (m *Model) uses(ix *arch.Index) []*use {
 			seen[on.String()] = same
 		}
 		u := &use{w: w, Use: order.Use{Format: f, Rows: w.Rows, Cols: w.Cols, Axis: au.Axis, Positions: same.positions, Dir: same.dir}}
-		u.Guard = func(work func() error) error { return weights.Guard(w.Parts[0].File, work) }
+		u.Guard = func(work func() error) error { return guard(w, work) }
 		u.row, u.col = m.Compiler.Symmetries().Matrix(claim)
 		if u.layer, u.outAxis = claim.Role == arch.Linear && len(claim.Axes) == 2, claim.OutAxis; u.layer {
 			u.share = m.Workload.Decode

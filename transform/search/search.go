@@ -150,10 +150,18 @@ func (s *search) findCurves(ctx context.Context, places []int) error {
 		i := places[n]
 		l := s.layers[i]
 		s.curves[i], err = s.recorded(curveName(l), func() (curve, error) {
-			return curveOf(ctx, l, s.lossy, pass.Lambdas())
+			return guardedCurve(l, func() (curve, error) { return curveOf(ctx, l, s.lossy, pass.Lambdas()) })
 		})
 		return err
 	})
+}
+
+func guardedCurve(l *pass.Layer, measure func() (curve, error)) (c curve, err error) {
+	err = l.Guard(func() (err error) {
+		c, err = measure()
+		return err
+	})
+	return c, err
 }
 
 // curveName is the name of a layer's curve in the record.
@@ -186,7 +194,9 @@ func (s *search) refine(ctx context.Context, round int) error {
 		}
 		near := []float64{taken * math.Exp2(-step), taken * math.Exp2(step)}
 		name := fmt.Sprintf("layers/%s/%g-%g", l.Weight.Name, near[0], near[1])
-		more, err := s.recorded(name, func() (curve, error) { return pointsOf(ctx, l, s.lossy, near) })
+		more, err := s.recorded(name, func() (curve, error) {
+			return guardedCurve(l, func() (curve, error) { return pointsOf(ctx, l, s.lossy, near) })
+		})
 		curves[i] = append(slices.Clone(curves[i]), more...).hull()
 		return err
 	})
