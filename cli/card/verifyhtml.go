@@ -22,13 +22,17 @@ func AddModels(p *page.Page, r *measure.ModelReport) (list []page.Ratio) {
 			p.Figure("energy of linear layers"+on, term.MeasuredChange(e.Relative, e.Interval), page.Between(e.Interval), known)
 		}
 		for _, phase := range e.Phases {
+			of := phase.Phase + ", "
+			if len(e.Phases) == 1 {
+				of = ""
+			}
 			for _, row := range phase.Layers {
 				if row.Relative > 0 {
-					list = append(list, page.Ratio{Name: phase.Phase + ", " + row.Kind + on, Relative: row.Relative, Interval: row.Interval, How: known})
+					list = append(list, page.Ratio{Name: of + row.Kind + on, Relative: row.Relative, Interval: row.Interval, How: known})
 				}
 			}
 			if t := phase.Total; t != nil && t.Relative > 0 {
-				list = append(list, page.Ratio{Name: phase.Phase + ", total" + on, Relative: t.Relative, Interval: t.Interval, How: known})
+				list = append(list, page.Ratio{Name: of + "total" + on, Relative: t.Relative, Interval: t.Interval, How: known})
 			}
 		}
 	}
