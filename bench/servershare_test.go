@@ -19,24 +19,49 @@ const (
 // serverSection says what part of a server's energy a saving of its cards is.
 func (p wholePages) serverSection(b *bytes.Buffer) {
 	decode := change(p.decode.row("scale=uncached,grid=4").Relative)
+	prefill := p.prefill.row("grid=4")
 	fmt.Fprintf(b, `
 ## How much of a server's energy is that?
 
 Every figure on this page is the card's energy. A full server of eight H200s (NVIDIA DGX H200) takes at most %.1f kW from the mains, and its
-cards at most %d × %d W: %.0f %% of that. The figures are those of NVIDIA's DGX H100/H200 User Guide (power specifications). If the rest of
-the server takes what it took before, %s %% of the cards' energy is %s %% of the server's. A server with idle cards, or with
-a higher share of CPU work, saves less. Measure your own at its power supplies.
-`, serverWatts/1e3, serverCards, cardWatts, 100*serverShare, signed(decode, 1), signed(serverShare*decode, 1))
+cards at most %d × %d W: %.0f %% of that. The figures are those of NVIDIA's DGX H100/H200 User Guide (power specifications). The
+rest of the server is taken to draw the same power before and after.
+
+- Below the cap, the time per token stays. %s %% of the cards' energy is %s %% of the server's.
+- At the cap, the time per token falls, and with it the rest's energy per token: %s %% of the cards' energy and %s %% of the
+  time are %s %% of the server's energy. The meter reads the same, for more tokens.
+
+A server with idle cards, or with a higher share of CPU work, saves less. Measure your own at its power supplies.
+`, serverWatts/1e3, serverCards, cardWatts, 100*serverShare, signed(decode, 1), signed(serverShare*decode, 1),
+		signed(change(prefill.Relative), 1), signed(change(prefill.RelativeTime), 1), signed(atCap(prefill.Relative, prefill.RelativeTime), 1))
 }
 
-// wholeChange is the change of a whole model's energy per token in per cent.
-func (e *evidence) wholeChange(record, passes string) float64 {
+// atCap is the change of a server's energy per token in per cent, of that of its cards and of the time.
+func atCap(energy, time float64) float64 {
+	return serverShare*change(energy) + (1-serverShare)*change(time)
+}
+
+// wholeRow is the row of passes in a record of a whole model.
+func (e *evidence) wholeRow(record, passes string) *wholeRow {
 	e.Helper()
 	row := readWhole[wholeRecord](e.T, record).row(passes)
 	if row == nil {
 		e.Fatalf("whole-%s.json has no %s", record, passes)
 	}
-	return change(row.Relative)
+	return row
+}
+
+// wholeChange is the change of a whole model's energy per token in per cent.
+func (e *evidence) wholeChange(record, passes string) float64 {
+	e.Helper()
+	return change(e.wholeRow(record, passes).Relative)
+}
+
+// serverAtCap is the change of a server's energy per token in per cent.
+func (e *evidence) serverAtCap(record, passes string) float64 {
+	e.Helper()
+	row := e.wholeRow(record, passes)
+	return atCap(row.Relative, row.RelativeTime)
 }
 
 // served is the change of energy per output token of the converted model's server, with its interval.
