@@ -18,8 +18,11 @@ func Folder(dir string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		switch {
+		case errors.Is(err, unix.EWOULDBLOCK):
 			err = ErrHeld
+		case errors.Is(err, unix.EBADF): // NFS locks nothing that is open for reading alone, as folders are
+			err = errors.ErrUnsupported
 		}
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -168,18 +169,22 @@ func (w *diskWork) create(_ context.Context, src *weights.File, head []byte, dat
 
 func (w *diskWork) add(_ context.Context, shard string) (int64, string, error) {
 	from, to := filepath.Join(w.own, shard), w.path(shard)
-	file, err := os.Open(from) // it may take time until the new name is visible
-	if err != nil {
-		return 0, "", err
+	stat := func() (fs.FileInfo, error) { return os.Lstat(to) }
+	if runtime.GOOS != "windows" { // which renames no open file
+		file, err := os.Open(from) // it may take time until the new name is visible
+		if err != nil {
+			return 0, "", err
+		}
+		defer file.Close()
+		stat = file.Stat
 	}
-	defer file.Close()
 	if err := os.Rename(from, to); err != nil {
 		return 0, "", err
 	}
 	if err := atomicfile.SyncFolder(filepath.Dir(to)); err != nil {
 		return 0, "", err
 	}
-	info, err := file.Stat()
+	info, err := stat()
 	if err != nil {
 		return 0, "", err
 	}

@@ -68,7 +68,7 @@ func temporary(dir string) (tmp string, held *os.File, err error) {
 			return "", nil, err
 		}
 		held, err := lock.Folder(tmp)
-		if _, there := os.Lstat(tmp); err == nil && there == nil {
+		if _, there := os.Lstat(tmp); (err == nil || lock.None(err)) && there == nil { // without locks nobody removes it
 			return tmp, held, nil
 		}
 		held.Close()
