@@ -50,7 +50,7 @@ var scenarios = []scenario{
 	{name: "quantise", source: "shards", args: words("convert ../src out -q --workers 2 --format int4=32"), again: words("--resume"), result: "out"},
 	{name: "codes-fp8", source: "fp8", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
 	{name: "codes-int4", source: "int4", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
-	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: words("kept"), seldom: 2},
+	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: words("kept"), alike: alikeCards, seldom: 2},
 	{name: "plan", source: "one", args: words("plan ../src -o plan.json -q --workers 2 --passes round=4"), result: "plan.json", replace: true},
 	{name: "report", source: "one", args: words("inspect ../src -o report.html -q --workers 2"), result: "report.html", replace: true},
 	{name: "verify", source: "shards", before: []string{"convert ../src out -q --plan ../plan.json"},

@@ -96,7 +96,7 @@ func Check(path string) error {
 		return err
 	}
 	if err := atomicfile.Check(path); err != nil {
-		return exit.OutputError(weights.FileErrorf(path, "no file can be written there: name another one"))
+		return exit.OutputError(weights.FileErrorf(path, "no file can be written there (%w): name another one", err))
 	}
 	return nil
 }

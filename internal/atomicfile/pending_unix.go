@@ -29,14 +29,24 @@ func open(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(f); (err == nil || lock.None(err)) && named(f) { // without locks nobody removes it
-			return f, nil
+		if err := flock(f); err == nil || lock.None(err) { // without locks nobody removes it
+			if there, err := named(f); there || err != nil {
+				return opened(f, err)
+			}
 		}
 		if err := f.Close(); err != nil { // another process took it for a leftover, and removed it
 			return nil, err
 		}
 	}
 	return anyName(path)
+}
+
+// opened returns the new file, or removes it after an error.
+func opened(f *os.File, err error) (*os.File, error) {
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(f.Name()), f.Close())
+	}
+	return f, nil
 }
 
 // removeLeft removes the file of a process that was killed. It reports whether the name is free, or was for a moment.
@@ -50,17 +60,24 @@ func removeLeft(name string) bool {
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close()
-	return flock(f) == nil && (!named(f) || os.Remove(name) == nil)
+	if flock(f) != nil {
+		return false
+	}
+	there, err := named(f)
+	return err == nil && (!there || os.Remove(name) == nil)
 }
 
 func flock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
 // named reports whether the file still has its name.
-func named(f *os.File) bool {
+func named(f *os.File) (bool, error) {
 	mine, err := f.Stat()
 	if err != nil || !mine.Mode().IsRegular() {
-		return false
+		return false, err
 	}
 	there, err := os.Lstat(f.Name())
-	return err == nil && os.SameFile(mine, there)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, there), err
 }
