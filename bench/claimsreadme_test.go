@@ -29,7 +29,7 @@ func readmeClaims(e *evidence) []claim {
 		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
 		shows("$ lowtoggle demo --keep d            # keeps the model in d/model\n", e.command("demo")),
 		says("output SNR of at least {} dB\n", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
-		says("Go {} is the only requirement", e.goVersion()),
+		says("This takes only Go {}:", e.goVersion()),
 		says("`--recipe exact` | {} | not measurable | {}, with", strings.TrimSuffix(e.lost("exact", 0)[1:], " %"), e.measured("level-decode", "exact", 1)),
 		says("`--recipe near-lossless`) | {} | {}, predicted | {}, predicted † |", percent(change(e.evaluation("near-lossless").Against.Ratio), 2),
 			e.predicted(model, near, "prefill"), e.predicted(model, near, "decode")),
