@@ -223,6 +223,14 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 	return c, c.validate()
 }
 
+// Usable returns an error if the calibration is nil or empty.
+func (c *Calibration) Usable() error {
+	if c == nil || len(c.Models) == 0 {
+		return errors.New("the calibration is empty: get one from cost.FindCalibration or cost.ReadCalibration")
+	}
+	return nil
+}
+
 func (c *Calibration) validate() error {
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
 		return errors.New("damaged calibration: it has no card, no models or no measurements")

@@ -85,6 +85,9 @@ func (c *Calibration) applied(typ arith.Type, to weights.DType) string {
 
 // unknown is the error of a type that was not calibrated with weights in this place.
 func (c *Calibration) unknown(p Product) error {
+	if err := c.Usable(); err != nil {
+		return err
+	}
 	var known []string
 	for _, m := range c.Models {
 		known = append(known, fmt.Sprintf("%s with %s", m.Type, placeOf(m.Cold)))

@@ -80,10 +80,24 @@ var (
 
 // Validate lists everything that is wrong with the options.
 func (o *Options) Validate() error {
+	if err := o.known(); err != nil {
+		return err
+	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Cost == nil {
 		bad("no cost model: set Options.Cost, for example from cost.FindCalibration")
+	}
+	if c, ok := o.Cost.(*cost.Calibration); ok {
+		errs = append(errs, c.Usable())
+	}
+	if o.Role > cost.Streaming {
+		bad("no such role: %v; use cost.Stationary or cost.Streaming", o.Role)
+	}
+	if o.Workload != (cost.Workload{}) {
+		if err := o.Workload.Validate(); err != nil {
+			bad("workload of prefill %g and decode %g: %w", o.Workload.Prefill, o.Workload.Decode, err)
+		}
 	}
 	minSNR, maxLoss := o.Budget.MinSNR, o.Budget.MaxLoss
 	if minSNR != nil && !(*minSNR >= 0 && *minSNR <= 200) {
@@ -118,6 +132,19 @@ func (o *Options) Validate() error {
 		}
 		if c.Pass.NeedsHessians && o.Hessians == nil && o.Tokens == nil {
 			bad("%s weights errors by the layers' inputs: %w", c.Pass.Name, ErrNoTokens)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// known lists the passes that are nil, or not of the table.
+func (o *Options) known() error {
+	var errs []error
+	for i, c := range o.Passes {
+		if c.Pass == nil {
+			errs = append(errs, fmt.Errorf("Options.Passes[%d] has no pass: use the choices that Table.Parse returns", i))
+		} else if p, ok := o.table().Lookup(c.Pass.Name); !ok || p != c.Pass {
+			errs = append(errs, fmt.Errorf("pass %q is not in Options.Table: set Table to the table that parsed it", c.Pass.Name))
 		}
 	}
 	return errors.Join(errs...)

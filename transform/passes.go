@@ -106,7 +106,7 @@ func (t Table) Lookup(name string) (*pass.Pass, bool) {
 
 // rank is a pass's place; −1 where there is no such pass.
 func (t Table) rank(name string) int {
-	return slices.IndexFunc(t, func(r Row) bool { return r.Pass.Name == name })
+	return slices.IndexFunc(t, func(r Row) bool { return r.Pass != nil && r.Pass.Name == name })
 }
 
 // first names the first pass that matches.
@@ -234,5 +234,5 @@ func (t Table) unknown(name string) error {
 
 // UsesHessians reports whether the result of passes depends on the layers' calibration statistics, if they are known.
 func UsesHessians(passes []pass.Choice) bool {
-	return slices.ContainsFunc(passes, func(c pass.Choice) bool { return c.Pass.UsesHessians })
+	return slices.ContainsFunc(passes, func(c pass.Choice) bool { return c.Pass != nil && c.Pass.UsesHessians })
 }

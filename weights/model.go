@@ -50,6 +50,9 @@ type Model struct {
 // error for other formats and layouts that are common, such as GGUF, names them and says what to do next. The caller closes the
 // model.
 func Open(path string) (*Model, error) {
+	if path == "" {
+		return nil, errors.New("no path was given: name a model's folder or a safetensors file")
+	}
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -206,8 +209,11 @@ func listFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// Close unmaps all files.
+// Close unmaps all files. Close of a nil model is an [ErrNoModel].
 func (m *Model) Close() error {
+	if m == nil {
+		return ErrNoModel
+	}
 	var errs []error
 	for _, f := range m.Files() {
 		errs = append(errs, f.Close())

@@ -135,6 +135,17 @@ func TestOpenWithoutIndex(t *testing.T) {
 	}
 }
 
+// TestNoModel: an empty path and a nil model are errors that say so.
+func TestNoModel(t *testing.T) {
+	m, err := Open("")
+	if err == nil || err.Error() != "no path was given: name a model's folder or a safetensors file" {
+		t.Error(err)
+	}
+	if err := m.Close(); !errors.Is(err, ErrNoModel) {
+		t.Error(err)
+	}
+}
+
 func TestOpenSingleFile(t *testing.T) {
 	dir := folder(t, twoShards(t))
 	m, err := Open(filepath.Join(dir, "s2.safetensors"))

@@ -64,6 +64,9 @@ func (d *Device) Calibrate(s *Scorer, m *weights.Model, longest int) Calibrated 
 
 // Compare is [Scorer.Compare] on the GPU, without an observer.
 func (d *Device) Compare(ctx context.Context, s *Scorer, before, after *weights.Model) (*Comparison, error) {
+	if err := errors.Join(before.Usable(), after.Usable()); err != nil {
+		return nil, err
+	}
 	on := *s
 	on.Device = d
 	var scores [2]*forward.Scores

@@ -87,6 +87,9 @@ func (s *Scorer) Weights(m *weights.Model) forward.Weights { return forward.Unsh
 // Score computes the loss of every predicted token, in nats, on the CPU. o observes the inputs of the linear layers; it
 // may be nil.
 func (s *Scorer) Score(ctx context.Context, m *weights.Model, o forward.Observer) (*forward.Scores, error) {
+	if err := m.Usable(); err != nil {
+		return nil, err
+	}
 	r, err := s.Decoder.Pass(ctx, s.Weights(m), s.Tokens.Sequences, forward.PassOptions{
 		Keep: forward.Keep{Bytes: -1}, Observer: o, Step: s.step,
 	})
@@ -103,8 +106,12 @@ type Comparison struct {
 	Tokens tokens.Set
 }
 
-// Compare scores two models, before first. o observes the inputs of before's linear layers; it may be nil.
+// Compare scores two models, before first. o observes the inputs of before's linear layers; it may be nil. Before it scores, it
+// returns an error for a model that is nil or closed.
 func (s *Scorer) Compare(ctx context.Context, before, after *weights.Model, o forward.Observer) (*Comparison, error) {
+	if err := errors.Join(before.Usable(), after.Usable()); err != nil {
+		return nil, err
+	}
 	a, err := s.Score(ctx, before, o)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,24 @@ func TestCompareIsForwards(t *testing.T) {
 	}
 }
 
+// TestCompareNeedsBothModels before it scores one.
+func TestCompareNeedsBothModels(t *testing.T) {
+	m := testmodel.Random(t, "llama-tiny", 1)
+	s, err := evaluate.New(m, nil, few(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Step = func() { t.Error("a model is scored") }
+	for _, models := range [][2]*weights.Model{{m, nil}, {nil, m}, {nil, nil}} {
+		if _, err := s.Compare(t.Context(), models[0], models[1], nil); !errors.Is(err, weights.ErrNoModel) {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Score(t.Context(), nil, nil); !errors.Is(err, weights.ErrNoModel) {
+		t.Error(err)
+	}
+}
+
 // TestErrorsSayWhichModelAndTokens, so that a user finds the file to mend.
 func TestErrorsSayWhichModelAndTokens(t *testing.T) {
 	m := testmodel.Random(t, "llama-tiny", 1)

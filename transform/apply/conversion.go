@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -353,10 +354,15 @@ func CheckPlace(m *weights.Model, out string) error {
 		}
 		return nil
 	}
-	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(out)))
+	parent := filepath.Dir(filepath.Clean(out))
+	within, err := filepath.EvalSymlinks(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = weights.FileErrorf(out, "%w", outError{fmt.Errorf("the parent folder %s does not exist: create it first", parent), fs.ErrNotExist})
+	}
 	if err != nil {
 		return err
 	}
+	parent = within
 	dir, err := filepath.EvalSymlinks(m.Dir)
 	if err != nil {
 		return err
