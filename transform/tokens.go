@@ -29,7 +29,7 @@ import (
 // result with the source.
 type Tokens struct {
 	// Dir keeps calibration statistics, the results of a search, and the best plan so far. A later call with the same model, tokens
-	// and Dir continues from them. Required where a plan is made or applied with the tokens.
+	// and Dir continues from them. Required for passes that use calibration statistics, and for a budget of loss.
 	Dir string
 	// Keep is true if the contents of Dir stay for later calls; otherwise Remove is called in the end.
 	Keep bool

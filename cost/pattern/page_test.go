@@ -39,6 +39,7 @@ whole matrix. For all other operations, the time is proportional to the size of 
 **Your own steps.** A Go program adds a step by ` + "`pattern.Register`" + `: a function of an element's value
 ([library.md](library.md)). Values that are not finite do not reach the function and stay as they are. A result beyond the dtype's
 range becomes its largest finite magnitude. NaN is no such result: the matrix is not made, and the error names the step and the value.
+The step belongs to the program that registers it: the lowtoggle command does not know it.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.
