@@ -94,7 +94,7 @@ func compare(ctx context.Context, open func() (*weights.Model, error), o Convert
 	defer result.Close()
 	loss, err := o.Tokens.Compare(ctx, result, o.Progress)
 	if err != nil {
-		err = fmt.Errorf("comparing losses: %w", err)
+		return nil, fmt.Errorf("comparing losses: %w", err)
 	}
-	return loss, err
+	return loss, nil
 }

@@ -173,7 +173,7 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	case len(found) == 0 && (slices.Contains(files, AdapterName) || slices.Contains(files, AdapterConfigName)):
 		return nil, nil, m.adapterAlone()
 	case len(found) == 0:
-		return nil, nil, FileErrorf(m.Dir, "no safetensors file and no %s in this folder", IndexName)
+		return nil, nil, FileErrorf(m.Dir, "no safetensors file and no %s in this folder: a model's folder has *.safetensors and config.json: download the model, or name its folder", IndexName)
 	}
 	return nil, nil, FileErrorf(m.Dir, "%d safetensors files but no %s that says which belong to the model: download that file too, or give the one file that is the model", len(found), IndexName)
 }

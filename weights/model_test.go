@@ -262,7 +262,7 @@ func TestMalformedFolders(t *testing.T) {
 		{"no index, several files", map[string][]byte{IndexName: nil},
 			`DIR: 3 safetensors files but no model.safetensors.index.json that says which belong to the model: download that file too, or give the one file that is the model`},
 		{"no index, no file", map[string][]byte{IndexName: nil, "s1.safetensors": nil, "s2.safetensors": nil, "tokens.safetensors": nil},
-			`DIR: no safetensors file and no model.safetensors.index.json in this folder`},
+			`DIR: no safetensors file and no model.safetensors.index.json in this folder: a model's folder has *.safetensors and config.json: download the model, or name its folder`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			files := twoShards(t)

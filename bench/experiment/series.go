@@ -83,11 +83,11 @@ func decode(data []byte) (*Series, error) {
 		Version *int `json:"series_version"`
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, fmt.Errorf("not a series of measurements: %w; move the file away to measure the setup again", err)
+		return nil, fmt.Errorf("not a series of measurements, as lowtoggle calibrate writes it: %w", err)
 	}
 	switch v := version.Version; {
 	case v == nil:
-		return nil, errors.New("not a series of measurements: it has no series_version; move the file away to measure the setup again")
+		return nil, errors.New("not a series of measurements, as lowtoggle calibrate writes it: it has no series_version")
 	case *v != seriesVersion:
 		return nil, fmt.Errorf("series_version is %d, and this program reads %d: use the program that wrote the file", *v, seriesVersion)
 	}

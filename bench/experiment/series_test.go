@@ -22,7 +22,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, c := range []struct{ what, old, new, want string }{
 		{"another version", `"series_version": 1`, `"series_version": 2`, "series_version is 2, and this program reads 1"},
 		{"no version", `"series_version": 1,`, ``, "has no series_version"},
-		{"half a file", good[len(good)/2:], "", "not a series of measurements: unexpected end"},
+		{"half a file", good[len(good)/2:], "", "not a series of measurements, as lowtoggle calibrate writes it: unexpected end"},
 		{"nothing", good, "", "not a series of measurements"},
 		{"a list", good, "[]", "not a series of measurements"},
 		{"an unknown field", `"baseline"`, `"basis"`, `unknown field "basis"`},

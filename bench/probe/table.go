@@ -40,8 +40,8 @@ var (
 // measuredCopy ends the name of the baseline's copy, which measure measures to see how far equal weights differ.
 const measuredCopy = " (copy)"
 
-// decodeRows is the largest M whose weights come from memory, where a table has no column cold.
-const decodeRows = 64
+// DecodeRows is the largest M whose weights come from memory, where a table has no column cold.
+const DecodeRows = 64
 
 // TableError is an error in a table of measurements. Its text names the file, and where one is to blame, the line.
 type TableError struct {
@@ -161,7 +161,7 @@ func readRow(cells []string, at map[string]int) (row Row, column string, err err
 		cell("watts")
 		return row, column, fmt.Errorf("%.4g W, and joules / seconds is %.4g W: give joules and seconds of one execution", row.Watts, mean)
 	}
-	p.Cold = p.M <= decodeRows
+	p.Cold = p.M <= DecodeRows
 	if text := cell("cold"); text != "" {
 		if p.Cold, err = strconv.ParseBool(text); err != nil {
 			return row, column, fmt.Errorf("%q: give true (weights from memory) or false", text)

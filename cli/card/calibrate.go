@@ -98,6 +98,14 @@ not be measured, or the model by component is inaccurate; 4: no GPU.`,
 			return err
 		}
 		from := c.StringSlice("from")
+		if len(from) == 0 && isModelFolder(out) {
+			return exit.Usagef("%s: is a model's folder, and OUT is a folder for measurements: give a new name", out)
+		}
+		for _, folder := range from {
+			if isModelFolder(folder) {
+				return exit.Usagef("--from %s: is a model's folder: give the folder of a series, as lowtoggle calibrate writes it, or a CSV file", folder)
+			}
+		}
 		if len(from) == 0 {
 			if err := calibrateMeasure(c, out); err != nil {
 				return err
@@ -180,6 +188,13 @@ func calibrateMeasure(c *cli.Context, out string) (err error) {
 	return fmt.Errorf("%w: %w", exit.ErrShort, err)
 }
 
+// isModelFolder reports whether a folder holds a model's weights or configuration.
+func isModelFolder(folder string) bool {
+	names, err := filepath.Glob(filepath.Join(folder, "*.safetensors"))
+	_, absent := os.Stat(filepath.Join(folder, weights.ConfigName))
+	return err == nil && names != nil || absent == nil
+}
+
 func isTable(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
 
 // readTable reads a table of measurements. Features that a fit has computed are kept in a file beside OUT.json until the fit is done.
@@ -220,6 +235,13 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	end()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; measure some with lowtoggle calibrate", err)
+	}
+	if errors.Is(err, context.Canceled) {
+		again := "run the same command again"
+		if r.Rows > 0 { // a table's features are kept
+			again += " to continue"
+		}
+		return fmt.Errorf("%w; %s", err, again)
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -13,8 +14,8 @@ import (
 )
 
 // csvHead names the columns. An empty cell is unknown. Energy, interval and time are relative to what the command compares with,
-// joules and seconds those of one pass.
-var csvHead = []string{"pattern", "type", "shape", "role", "relative_energy", "interval_low", "interval_high", "joules", "seconds", "watts", "clock_mhz", "origin"}
+// joules and seconds those of one pass. Cold is true if the weights come from memory.
+var csvHead = []string{"pattern", "type", "shape", "role", "relative_energy", "interval_low", "interval_high", "joules", "seconds", "watts", "clock_mhz", "origin", "cold"}
 
 // csvRow is a row of a table. Nil and 0 are unknown.
 type csvRow struct {
@@ -24,6 +25,7 @@ type csvRow struct {
 	joules, seconds, watts float64
 	clock                  *float64
 	origin                 string // a calibration, or a card
+	cold                   string // true or false
 }
 
 func writeCSV(w io.Writer, rows []csvRow) error {
@@ -42,7 +44,7 @@ func writeCSV(w io.Writer, rows []csvRow) error {
 		if r.clock != nil {
 			clock = number(*r.clock)
 		}
-		table = append(table, []string{r.name, r.typ, r.shape, r.role, number(r.relative), low, high, number(r.joules), number(r.seconds), number(r.watts), clock, r.origin})
+		table = append(table, []string{r.name, r.typ, r.shape, r.role, number(r.relative), low, high, number(r.joules), number(r.seconds), number(r.watts), clock, r.origin, r.cold})
 	}
 	return term.CSV(w, table)
 }
@@ -67,13 +69,14 @@ func predictedRows(r *predict.Report, layers bool) (rows []csvRow) {
 		return *v
 	}
 	for _, p := range r.Predictions {
-		row := csvRow{name: p.Name, relative: p.Relative, interval: p.Interval[:], joules: known(p.Joules), seconds: known(p.Seconds), watts: known(p.Watts), clock: p.Clock, origin: p.Calibration}
+		cold := strconv.FormatBool(p.Cold)
+		row := csvRow{name: p.Name, relative: p.Relative, interval: p.Interval[:], joules: known(p.Joules), seconds: known(p.Seconds), watts: known(p.Watts), clock: p.Clock, origin: p.Calibration, cold: cold}
 		rows = append(rows, row.product(p.Problem))
 		for _, l := range p.Layers {
 			if !layers || p.Count < 2 {
 				break
 			}
-			row := csvRow{name: p.Name + " " + l.Layer, relative: l.Relative, interval: l.Interval[:], joules: known(l.Joules), seconds: known(l.Seconds), watts: known(l.Watts), clock: l.Clock, origin: l.Calibration}
+			row := csvRow{name: p.Name + " " + l.Layer, relative: l.Relative, interval: l.Interval[:], joules: known(l.Joules), seconds: known(l.Seconds), watts: known(l.Watts), clock: l.Clock, origin: l.Calibration, cold: cold}
 			rows = append(rows, row.product(&l.Problem))
 		}
 	}
@@ -94,7 +97,7 @@ func measuredRows(r *measure.CardResults) (rows []csvRow) {
 				from += fmt.Sprintf(", duty %.3g", res.Pacing.Duty)
 			}
 			for i, l := range res.Loads() {
-				row := csvRow{name: l.Name, relative: l.RelativeEnergy, interval: l.Interval, joules: l.Joules, seconds: l.Seconds, watts: l.Watts, clock: l.SMClock, origin: from}
+				row := csvRow{name: l.Name, relative: l.RelativeEnergy, interval: l.Interval, joules: l.Joules, seconds: l.Seconds, watts: l.Watts, clock: l.SMClock, origin: from, cold: strconv.FormatBool(res.Cold)}
 				if i == 0 {
 					row.relative = 1
 				}

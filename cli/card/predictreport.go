@@ -9,10 +9,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
 // write prints predictions for a GPU and writes the file that -o names.
@@ -22,7 +24,9 @@ func (f *predictRequest) write(c *cli.Context, r *predict.Report, gpu string) er
 	case c.Bool("json"):
 		err = term.JSON(c.App.Writer, f.document(r))
 	case c.Bool("csv"):
-		err = writeCSV(c.App.Writer, predictedRows(r, f.layers))
+		if err = writeCSV(c.App.Writer, predictedRows(r, f.layers)); err == nil {
+			f.caution(c.App.ErrWriter, r)
+		}
 	default:
 		f.print(c.App.Writer, r, gpu)
 	}
@@ -97,7 +101,39 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 			term.Remark(w, "note", p.Name+" "+p.Coverage.String())
 		}
 	}
+	f.caution(w, r)
+}
+
+// caution prints what may make a prediction another than the one that was meant. A table as CSV has no place for it.
+func (f *predictRequest) caution(w io.Writer, r *predict.Report) {
+	if f.onChip(r) {
+		term.Remark(w, "note", "the weights are taken to be on chip, in the cache; if they are read from memory, as in decode, add --cold")
+	}
+	for _, path := range f.forDecode() {
+		term.Remark(w, "hint", path+" was made for decode: add --workload decode to predict decode")
+	}
 	term.Remarks(w, "warning", r.Warnings())
+}
+
+// onChip reports whether a product with few tokens is predicted with weights on chip, although neither flag says so.
+func (f *predictRequest) onChip(r *predict.Report) bool {
+	return !f.chosen && slices.ContainsFunc(r.Predictions, func(p predict.Prediction) bool {
+		return slices.ContainsFunc(p.Layers, func(l predict.Layer) bool { return l.Problem.M <= probe.DecodeRows })
+	})
+}
+
+// forDecode lists the sources that were converted for decode, if no flag chooses the workload.
+func (f *predictRequest) forDecode() (paths []string) {
+	if f.chosen || f.phased {
+		return nil
+	}
+	for _, path := range f.models() {
+		man, err := plan.ReadManifest(path)
+		if err == nil && man.Plan != nil && man.Plan.Request.Workload.Decode > man.Plan.Request.Workload.Prefill {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // belowCap compares what sources save while the card's mean power is below its limit with the table; empty if that is not known.

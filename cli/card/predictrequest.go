@@ -20,6 +20,8 @@ type predictRequest struct {
 	sources  []operand.Source
 	compared bool // with the first source, which is --w
 	layers   bool // a row for every layer, too
+	chosen   bool // whether weights come from memory, by --cold or decode
+	phased   bool // --workload was given
 }
 
 func readPredict(c *cli.Context) (*predictRequest, error) {
@@ -55,7 +57,7 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 	default:
 		return nil, exit.Usagef("--workload %s: one product is predicted: give prefill or decode", phase)
 	}
-	f.cold = decode || c.Bool("cold")
+	f.cold, f.chosen, f.phased = decode || c.Bool("cold"), decode || c.IsSet("cold"), c.IsSet("workload")
 	return f, f.readTokens(c.String("shape"), decode)
 }
 

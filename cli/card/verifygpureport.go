@@ -28,7 +28,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 		printModelEnergy(w, c, unsplit)
 		fmt.Fprintln(w)
 	}
-	simulated := slices.ContainsFunc(r.Cards, func(c measure.CardEnergy) bool { return c.Simulated })
+	simulated := r.Measured() && slices.ContainsFunc(r.Cards, func(c measure.CardEnergy) bool { return c.Simulated })
 	if r.Total != nil {
 		for i, p := range r.Total.Phases {
 			fmt.Fprintf(w, "%s, ", p.Phase)
@@ -96,7 +96,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	if e.Name != "" {
 		return // notes about all cards follow the last one
 	}
-	if e.Simulated {
+	if e.Simulated && len(e.Phases) > 0 {
 		term.Remark(w, "note", simulatedNote)
 	}
 	term.Remarks(w, "INVALID", e.Invalid)

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
@@ -38,6 +41,9 @@ func ReadCalibration(c *cli.Context) (*cost.Calibration, error) {
 		k, err := cost.ReadCalibration(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("--calibration: %s: there is no such file: name one that lowtoggle calibrate has written", path)
+		}
+		if err != nil && strings.EqualFold(filepath.Ext(path), ".csv") {
+			return nil, exit.Usagef("--calibration %s: is a table of measurements: run lowtoggle calibrate NAME --from %s first, then give NAME.json", path, term.Words(path))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--calibration: %w", err)

@@ -153,7 +153,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
-			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", printable.Quote(args[1]), did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
+			fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck it: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], r.Manifest), took),
 				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
 			printFolder(c.App.Writer, m, folder, r.Manifest.LeftOut)
 			if hint != "" {
@@ -172,6 +172,17 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		}
 		return short
 	},
+}
+
+// alreadyThere says that OUT was the result before the command began.
+const alreadyThere = "was finished before"
+
+// done says what happened to OUT, with its size.
+func done(did string, size int64, took time.Duration) string {
+	if did == alreadyThere {
+		return fmt.Sprintf("%s: %s; nothing was written", did, term.Size(size))
+	}
+	return fmt.Sprintf("%s: %s in %s", did, term.Size(size), term.Duration(took))
 }
 
 // checkWith adds the flags with which verify looks at a result as its plan did.
@@ -264,7 +275,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 		if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
 			return nil, "", err
 		}
-		return r, "was finished before", nil
+		return r, alreadyThere, nil
 	}
 	given, err := findPlan(c, m, out, o)
 	if err != nil {
@@ -309,9 +320,11 @@ func compare(c *cli.Context, r *transform.Conversion, args []string, o transform
 		return err
 	}
 	defer out.Close()
-	if r.Loss, err = o.Tokens.Compare(c.Context, out, o.Progress); err != nil {
+	loss, err := o.Tokens.Compare(c.Context, out, o.Progress)
+	if err != nil {
 		return notCompared(c, args, err)
 	}
+	r.Loss = loss
 	return nil
 }
 

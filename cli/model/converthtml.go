@@ -70,7 +70,7 @@ func addPredicted(p *page.Page, r *predict.Ratio, workload string) {
 	if r.Known() == nil {
 		return
 	}
-	p.Figure("energy, "+workload, term.Change(r.Relative), page.Between(r.Interval[:]), report.Predicted)
+	p.Figure("energy of the linear layers, "+workload, term.Change(r.Relative), page.Between(r.Interval[:]), report.Predicted)
 	p.Origin("predicted energies", report.Predicted, "calibration "+r.Calibration)
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -63,9 +64,10 @@ computes the linear layers only, and the CPU does the rest.
 		if err := q.open(c.Context); err != nil {
 			return err
 		}
-		r, err := q.run(c)
-		if err != nil {
-			return err
+		r, failed := q.run(c)
+		failed = stopped(failed)
+		if failed != nil && (len(r.models) == 0 || !errors.Is(failed, context.Canceled)) {
+			return failed
 		}
 		switch {
 		case c.Bool("json"):
@@ -75,7 +77,7 @@ computes the linear layers only, and the CPU does the rest.
 		default:
 			r.print(c.App.Writer)
 		}
-		if err != nil || path == "" {
+		if err = errors.Join(failed, err); err != nil || path == "" {
 			return err
 		}
 		return r.page(c).Write(c, path)
@@ -195,7 +197,15 @@ func (q *evaluation) Close() (err error) {
 	return err
 }
 
-// run computes all losses, with progress.
+// stopped says how to go on after an interrupt.
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w; run the same command again, or give --tokens a file with fewer sequences", err)
+	}
+	return err
+}
+
+// run computes all losses, with progress. With an error, the report has the models until then.
 func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	event, end := term.Progress(c)
 	defer end()
@@ -211,7 +221,7 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 		start := time.Now()
 		pass, err := q.pass(c.Context, s, q.models[i], r)
 		if err != nil {
-			return nil, withoutDevice(err)
+			return r, withoutDevice(err)
 		}
 		took := time.Since(start)
 		if first == nil {
@@ -221,7 +231,7 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 			err = q.compare(c.Context, r, q.paths[i], first, pass, took)
 		}
 		if err != nil {
-			return nil, err
+			return r, err
 		}
 	}
 	return r, nil

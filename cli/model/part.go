@@ -101,7 +101,7 @@ func writePart(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, pa
 	w := c.App.Writer
 	switch {
 	case done.Whole:
-		_, err = fmt.Fprintf(w, "%s was finished before\n", printable.Quote(args[1]))
+		_, err = fmt.Fprintf(w, "%s %s: nothing was written\n", printable.Quote(args[1]), alreadyThere)
 		return err
 	case len(done.Shards) == 0:
 		fmt.Fprintf(w, "part %v: has no shards\n", part)
@@ -137,7 +137,7 @@ func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, 
 	}
 	took, did := time.Since(start), "finished"
 	if before {
-		did = "was finished before"
+		did = alreadyThere
 	}
 	if c.Bool("json") {
 		if err := term.JSON(c.App.Writer, convertReport(m, layoutOf(c, m), man, args[1], took)); err != nil {
@@ -145,7 +145,7 @@ func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, 
 		}
 	} else {
 		printPlan(c.App.Writer, m, p, layoutOf(c, m))
-		fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", printable.Quote(args[1]), did, term.Size(sizeOf(m, args[1], man)), term.Duration(took),
+		fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck it: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], man), took),
 			term.CommandLine(withReference(c, checkWith(c, p.Request, "verify", args[0], args[1])...)...))
 	}
 	return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))

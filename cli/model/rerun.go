@@ -30,6 +30,9 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		man, err := standingInStore(c, m, out, o)
 		return man, nil, err
 	}
+	if isModel(m, out) {
+		return nil, nil, exit.OutputExists(weights.FileErrorf(out, "is the source itself: name a new folder"))
+	}
 	if c.Bool("force") {
 		if err := apply.FinishReplacing(out); err != nil {
 			return nil, nil, err
@@ -65,6 +68,9 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		}
 	}
 	made, err := apply.OpenMade(c.Context, out, o.Workers, o.Progress)
+	if errors.Is(err, apply.ErrNotMade) {
+		err = fmt.Errorf("%w: choose a new folder, or remove this one yourself", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,6 +87,23 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		return nil, nil, c.Context.Err()
 	}
 	return nil, made, nil
+}
+
+// isModel reports whether a path is a model's own file or folder.
+func isModel(m *weights.Model, path string) bool {
+	own := m.Dir
+	if m.Single && len(m.Shards) > 0 {
+		own = m.Shards[0].Path
+	}
+	if weights.IsURL(path) || !m.OnDisk() {
+		return strings.TrimRight(path, "/") == strings.TrimRight(own, "/")
+	}
+	a, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(own)
+	return err == nil && os.SameFile(a, b)
 }
 
 // standingInStore is standing for a bucket, where nothing is replaced.

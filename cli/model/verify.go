@@ -85,6 +85,9 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 			return err
 		}
 		defer out.Close()
+		if isModel(src, args[1]) {
+			return exit.Usagef("%s and %s are the same: MODEL is the source, and OUT is its conversion", args[0], args[1])
+		}
 		taken, err := asMade(c, out, &o)
 		if err != nil {
 			return err
@@ -176,7 +179,9 @@ type verifyJSON struct {
 	workload cost.Workload
 	role     cost.Role
 	taken    string // the flags that OUT's manifest gave
-	tokens   string // a file of tokens that were not asked to judge by
+	// lossBefore is the source's loss if the output's is not known.
+	lossBefore *float64
+	tokens     string // a file of tokens that were not asked to judge by
 
 	checked      bool // against the reference
 	incomparable int  // lossy layers whose SNR on inputs is not known

@@ -66,8 +66,11 @@ func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights
 	layers, r.incomparable = r.comparable(s.Layout)
 	snr := s.OutputSNR(c.Context, src, out, layers)
 	loss, err := s.Compare(c.Context, src, out, snr)
+	if err != nil && loss != nil {
+		r.lossBefore = &loss.Before
+	}
 	if err != nil {
-		return err
+		return stopped(err)
 	}
 	r.Loss, r.OnInputs = newLoss(loss), newOnInputs(snr, s.Tokens.Purpose, s.Layout.Quantised)
 	return nil

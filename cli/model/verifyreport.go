@@ -45,6 +45,8 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	case r.Loss != nil:
 		r.Loss.print(w)
 		r.printOnInputs(w)
+	case r.lossBefore != nil:
+		term.Remark(w, "loss", fmt.Sprintf("%.6f before; the output's was not computed", *r.lossBefore))
 	case r.OK && r.tokens != "":
 		term.Remark(w, "loss", "not measured: pass --tokens "+r.tokens+" to measure it")
 	}

@@ -107,7 +107,8 @@ type Comparison struct {
 }
 
 // Compare scores two models, before first. o observes the inputs of before's linear layers; it may be nil. Before it scores, it
-// returns an error for a model that is nil or closed.
+// returns an error for a model that is nil or closed. If only after's score has an
+// error, the comparison has the loss of before alone.
 func (s *Scorer) Compare(ctx context.Context, before, after *weights.Model, o forward.Observer) (*Comparison, error) {
 	if err := errors.Join(before.Usable(), after.Usable()); err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (s *Scorer) Compare(ctx context.Context, before, after *weights.Model, o fo
 	}
 	b, err := s.Score(ctx, after, nil)
 	if err != nil {
-		return nil, err
+		return &Comparison{Before: a.Loss(), Tokens: s.Tokens}, err
 	}
 	c, err := forward.Compare(a, b)
 	return &Comparison{a.Loss(), b.Loss(), c, s.Tokens}, err

@@ -1,6 +1,7 @@
 package evaluate_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -113,5 +114,29 @@ func TestModelsWithoutALoss(t *testing.T) {
 	}
 	if _, err := evaluate.New(testmodel.Open(t, dir), nil, few(), 0); !errors.Is(err, arch.ErrUnknownFamily) || !strings.Contains(err.Error(), "its loss cannot be computed") {
 		t.Errorf("of an unknown family: %v", err)
+	}
+}
+
+// TestCompareKeepsTheFirstLoss: if the second model's pass is interrupted, the loss of the first is not lost.
+func TestCompareKeepsTheFirstLoss(t *testing.T) {
+	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
+	s, err := evaluate.New(before, nil, few(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := s.Score(t.Context(), before, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	steps := 0
+	s.Step = func() {
+		if steps++; steps > s.Steps() {
+			cancel()
+		}
+	}
+	got, err := s.Compare(ctx, before, after, nil)
+	if !errors.Is(err, context.Canceled) || got == nil || got.Before != want.Loss() {
+		t.Errorf("%+v, %v: the loss of the first model is %v", got, err, want.Loss())
 	}
 }

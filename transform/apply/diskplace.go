@@ -63,7 +63,7 @@ func (d diskPlace) mayBegin(entries []fs.DirEntry) error {
 		case name == partsName:
 			return fs.ErrExist
 		case name == journalName || name == plan.ManifestName:
-			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: resume it, or move the folder away", d.dir)}
+			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: move the folder away, or resume it", d.dir)}
 		case strings.HasPrefix(name, "."+partsName): // of a killed call
 		case strings.HasPrefix(name, partPrefix) || name == resultName || name == recordsName:
 			if err == nil {

@@ -56,7 +56,7 @@ func (e outError) Is(target error) bool { return target == ErrOut || e.kind != n
 func (e outError) Unwrap() error        { return e.error }
 
 func unfinished(dir string) error {
-	return weights.FileErrorf(dir, "%w: resume it, or move the folder away", ErrUnfinished)
+	return weights.FileErrorf(dir, "%w: move the folder away, or resume it", ErrUnfinished)
 }
 
 func taken(out string) error {

@@ -305,7 +305,7 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 		}
 	} else {
 		if _, err := o.Store.Stat(ctx, about(partsName)); err == nil {
-			return nil, weights.FileErrorf(o.Store.URL(), "%w: resume it, or remove the folder", ErrUnfinished)
+			return nil, weights.FileErrorf(o.Store.URL(), "%w: remove the folder, or resume it", ErrUnfinished)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
