@@ -107,8 +107,8 @@ type Comparison struct {
 }
 
 // Compare scores two models, before first. o observes the inputs of before's linear layers; it may be nil. Before it scores, it
-// returns an error for a model that is nil or closed. If only after's score has an
-// error, the comparison has the loss of before alone.
+// returns an error for a model that is nil or closed. If only after's score has an error, the
+// comparison has the loss of before alone.
 func (s *Scorer) Compare(ctx context.Context, before, after *weights.Model, o forward.Observer) (*Comparison, error) {
 	if err := errors.Join(before.Usable(), after.Usable()); err != nil {
 		return nil, err
