@@ -52,7 +52,7 @@ func TestOutputThatCannotBeMade(t *testing.T) {
 		{filepath.Join(m.Dir, "out"), "lies inside the model's folder"},
 		{filepath.Join(m.Dir, "onnx", "out"), "lies inside the model's folder"},
 		{filepath.Join(link, "out"), "lies inside the model's folder"},
-		{filepath.Join(tmp, "nowhere", "out"), "no such file"},
+		{filepath.Join(tmp, "nowhere", "out"), "create it first"},
 		{m.Dir, "exists already"},
 	} {
 		_, err := transform.Apply(t.Context(), m, p, c.out, transform.ApplyOptions{})
