@@ -22,7 +22,7 @@ func readmeClaims(e *evidence) []claim {
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
 		says("draw about {} of its power.", printed(0, 100*serverShare)+" %"),
-		says("saves nothing: {} becomes {}.", percent(e.wholeChange("decode", "scale=uncached,grid=4"), 1),
+		says("saves nothing: {} becomes {}. At the cap", percent(e.wholeChange("decode", "scale=uncached,grid=4"), 1),
 			percent(serverShare*e.wholeChange("decode", "scale=uncached,grid=4"), 1)),
 		says("too: {} becomes {} (", percent(e.wholeChange("prefill", "grid=4"), 1), percent(e.serverAtCap("prefill", "grid=4"), 1)),
 		says("in prefill, and about {} in decode", saved(e.of("level-decode", "exact"), 1)),
