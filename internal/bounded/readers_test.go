@@ -21,6 +21,7 @@ var readers = map[string]string{
 	"bench/probe.readKept":              "– decoded into numbers of this program's own file",
 	"bench/probe.readTable":             "bench/probe.FuzzTable",
 	"cli/card.recomputeProfile":         "gemm/profile.FuzzResult",
+	"cli/card.checkCalibrationFile":     "cost.FuzzCalibration",
 	"cli/flag.ReadFile":                 "weights/arch.FuzzParse",
 	"cli/flag.ReadPlace":                "weights/arch.FuzzParse",
 	"cost.ReadCalibration":              "cost.FuzzCalibration",
@@ -48,6 +49,7 @@ var readers = map[string]string{
 	"gemm/sweep.startWatchdog":          "– lines from the process that it started",
 	"internal/fakes3.ServeHTTP":         "– a server for tests",
 	"internal/lock.try":                 "– the holder's number, shown in an error",
+	"internal/recordfile.Read":          "– this project's own records",
 	"internal/strictjson.missing":       "cost.FuzzCalibration",
 	"transform.BaseModel":               "transform/card.FuzzWrite",
 	"transform.ReadPlan":                "transform/plan.FuzzDecode",
@@ -74,6 +76,7 @@ var readers = map[string]string{
 	"transform/plan.decodePart":         "transform/plan.FuzzPart",
 	"transform/plan.decodePlain":        "transform/plan.FuzzDecode",
 	"transform/plan.unpack":             "transform/plan.FuzzDecode",
+	"transform/search.Claim":            "transform/search.FuzzRecord",
 	"transform/search.Load":             "transform/search.FuzzRecord",
 	"transform/verify.sameConfig":       "– decoded into a map, which is compared",
 	"weights.adapterAlone":              "weights.FuzzFolder",
@@ -118,7 +121,7 @@ func TestReadersAreFuzzed(t *testing.T) {
 			return err
 		}
 		tests := strings.HasSuffix(name, "_test.go") || file.Name.Name == "main" || strings.HasPrefix(dir, "bench") && dir != "bench/experiment" && dir != "bench/probe" && dir != "bench/paper" ||
-			dir == "internal/testmodel" || dir == "internal/reference" || dir == "internal/goldenfile" || dir == "internal/bounded" || dir == "cli/clitest"
+			dir == "internal/testmodel" || dir == "internal/reference" || dir == "internal/goldenfile" || dir == "internal/bounded" || dir == "internal/testplan" || dir == "cli/clitest"
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok {

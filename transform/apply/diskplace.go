@@ -132,22 +132,22 @@ func (d diskPlace) work(number int) (work, error) {
 	case err == nil:
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			return nil, errors.Join(err, held.Close())
+			return nil, errors.Join(err, unlock(held))
 		}
 		for _, e := range entries {
 			if e.IsDir() {
 				if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-					return nil, errors.Join(err, held.Close())
+					return nil, errors.Join(err, unlock(held))
 				}
 			}
 		}
 	}
 	if err := d.flush(dir); err != nil {
-		return nil, errors.Join(err, held.Close())
+		return nil, errors.Join(err, unlock(held))
 	}
 	own, err := os.MkdirTemp(dir, "call-")
 	if err != nil {
-		return nil, errors.Join(err, held.Close())
+		return nil, errors.Join(err, unlock(held))
 	}
 	return &diskWork{d, own, held}, nil
 }
@@ -218,7 +218,15 @@ func (d diskPlace) refresh() {
 	os.ReadDir(d.at(recordsName))
 }
 
-func (w *diskWork) Close() error { return errors.Join(os.RemoveAll(w.own), w.lock.Close()) }
+func (w *diskWork) Close() error { return errors.Join(os.RemoveAll(w.own), unlock(w.lock)) }
+
+// unlock ends a lock; nil where there are no locks.
+func unlock(held *os.File) error {
+	if held == nil {
+		return nil
+	}
+	return held.Close()
+}
 
 func (d diskPlace) lockFinish() (io.Closer, error) {
 	held, err := lock.Acquire(d.at("finish"))
