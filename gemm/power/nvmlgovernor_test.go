@@ -105,3 +105,22 @@ func TestNVMLReadingChangesNothing(t *testing.T) {
 		t.Errorf("limits: %v", err)
 	}
 }
+
+// TestNVMLFailures: whichever query of the limits fails, its error is told, and no number beside it.
+func TestNVMLFailures(t *testing.T) {
+	dev, refuse := mockCard(), nvml.SUCCESS
+	settable(dev, &refuse)
+	card, err := openNVML(mockLibrary(dev), "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := card.(Governor)
+	dev.GetPowerManagementLimitConstraintsFunc = func() (uint32, uint32, nvml.Return) { return 1, 2, nvml.ERROR_GPU_IS_LOST }
+	if low, high, preset, err := g.PowerLimits(); !errors.Is(err, ErrLost) || low != 0 || high != 0 || preset != 0 {
+		t.Errorf("%v to %v, default %v: %v", low, high, preset, err)
+	}
+	dev.GetPowerManagementLimitFunc = func() (uint32, nvml.Return) { return 1, nvml.ERROR_GPU_IS_LOST }
+	if _, err := g.PowerLimit(); !errors.Is(err, ErrLost) {
+		t.Error(err)
+	}
+}
