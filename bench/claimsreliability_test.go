@@ -33,7 +33,7 @@ func reliabilityClaims(e *evidence) []claim {
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
 		list = append(list, says("| "+kind+" | {} |", fmt.Sprint(r.Kinds[kind])))
 	}
-	return slices.Concat(list, fuzzClaims(e), mutantClaims(e))
+	return slices.Concat(list, fuzzClaims(e), mutantClaims(e), bytesClaims(e))
 }
 
 // fuzzClaims are those of the record of bench/fuzz.
@@ -68,6 +68,30 @@ func fuzzClaims(e *evidence) []claim {
 
 // noReader are targets that compare two computations; they read nothing foreign.
 var noReader = map[string]bool{"gemm/sgemm.FuzzMul": true, "gemm/sgemm.FuzzFMA": true, "cost.FuzzCounters": true, "transform/pass.FuzzRoundF32": true}
+
+// bytesClaims are those of the record of bench/bytes.sh.
+func bytesClaims(e *evidence) (list []claim) {
+	var r map[string]struct {
+		Equal     []string
+		OtherPlan []string `json:"other_plan"`
+	}
+	read(e.T, "results/bytes/variants.json", &r)
+	equal, tried := map[string]int{}, map[string]int{}
+	for _, c := range r {
+		for _, v := range c.Equal {
+			equal[v]++
+			tried[v]++
+		}
+		for _, v := range c.OtherPlan {
+			tried[v]++
+		}
+	}
+	list = []claim{says("for each of the {} conversions of a family", fmt.Sprint(len(r)))}
+	for _, v := range slices.Sorted(maps.Keys(tried)) {
+		list = append(list, says("| "+v+" | {} | {} |", fmt.Sprint(tried[v]), fmt.Sprint(equal[v])))
+	}
+	return list
+}
 
 // mutantClaims are those of the records of bench/mutate.
 func mutantClaims(e *evidence) (list []claim) {

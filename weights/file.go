@@ -156,8 +156,8 @@ func mapFile(path string) ([]byte, Stamp, error) {
 		return nil, Stamp{}, err
 	}
 	if st.Size() == 0 {
-		return nil, stampOf(st), nil // an empty mapping is not possible; the reader finds it truncated
+		return nil, StampOf(st), nil // an empty mapping is not possible; the reader finds it truncated
 	}
 	mapped, err := mmap(f, int(st.Size()))
-	return mapped, stampOf(st), err
+	return mapped, StampOf(st), err
 }

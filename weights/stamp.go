@@ -14,7 +14,11 @@ type Stamp struct {
 	Changed  int64 `json:"changed,omitempty"` // time of the last change of the data or the inode, in ns since 1970; 0 outside Linux
 }
 
-func stampOf(info fs.FileInfo) Stamp {
+// StampOf returns the stamp of a file on this machine; the zero value where info is nil.
+func StampOf(info fs.FileInfo) Stamp {
+	if info == nil {
+		return Stamp{}
+	}
 	return Stamp{info.Size(), info.ModTime().UnixNano(), changed(info)}
 }
 
@@ -41,7 +45,7 @@ func (f *File) Unchanged() error {
 	if err != nil {
 		return err
 	}
-	if now := stampOf(info); now.Bytes != f.stamp.Bytes || now.Modified != f.stamp.Modified {
+	if now := StampOf(info); now.Bytes != f.stamp.Bytes || now.Modified != f.stamp.Modified {
 		return FileErrorf(f.Path, "was changed while it was read: convert again once nothing writes to it")
 	}
 	return nil

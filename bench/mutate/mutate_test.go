@@ -92,6 +92,26 @@ func TestReasonsHaveSurvivors(t *testing.T) {
 	}
 }
 
+// TestRecordedShares: of the mutants that a record has drawn at random, tests kill at least this share. The aim is 0.85 in each group; a
+// share here only rises.
+func TestRecordedShares(t *testing.T) {
+	for group, least := range map[string]float64{"weights": 0.65, "transform": 0.8, "cost": 0.85, "power": 0.8} {
+		r, err := readRecord("../results/mutants/" + group + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := 0
+		for _, o := range r.Mutants {
+			if o.Killed {
+				killed++
+			}
+		}
+		if n := len(r.Mutants); n < 15 || float64(killed) < least*float64(n) {
+			t.Errorf("%s: %d of %d mutants are killed, less than %v: write tests, and draw again with another seed", group, killed, n, least)
+		}
+	}
+}
+
 // TestTry: a mutant that a test notices is killed, another survives, a third does not compile, and the folder stays as it was.
 func TestTry(t *testing.T) {
 	if testing.Short() {

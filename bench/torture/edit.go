@@ -12,11 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
-
-// sampled is how many bytes of a tensor's start and of its end a plan's fingerprint of the model holds.
-const sampled = 4096
 
 // editShard returns a disk on which one bit of a shard of the source has changed, in the middle of a tensor, where the fingerprint does
 // not look.
@@ -52,7 +50,7 @@ func largest(data []byte) (int64, error) {
 	}
 	defer f.Close()
 	t := slices.MaxFunc(f.Tensors, func(a, b weights.Info) int { return cmp.Compare(a.Size(), b.Size()) })
-	if t.Size() <= 2*sampled {
+	if t.Size() <= 2*plan.SampleBytes {
 		return 0, errors.New("no tensor is larger than what the fingerprint holds")
 	}
 	return int64(len(f.Head())) + (t.Begin+t.End)/2, nil

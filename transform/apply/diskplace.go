@@ -193,7 +193,8 @@ func (w *diskWork) add(_ context.Context, shard string) (int64, string, error) {
 
 // versionOf is the time of a file, and the time when its data, time or name last changed, which no program can set.
 func versionOf(info fs.FileInfo) string {
-	return fmt.Sprintf("%d %d", info.ModTime().UnixNano(), changed(info))
+	s := weights.StampOf(info)
+	return fmt.Sprintf("%d %d", s.Modified, s.Changed)
 }
 
 func (d diskPlace) unwritten(part int) error {

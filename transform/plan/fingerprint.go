@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// sampleBytes of every tensor's start and end go into a model's fingerprint.
-const sampleBytes = 4096
+// SampleBytes is how many bytes of every tensor's start, and as many of its end, go into a model's fingerprint.
+const SampleBytes = 4096
 
 // sampledAhead is the number of tensors whose samples are read together.
 const sampledAhead = 1024
 
-func firstOf(data []byte) []byte { return data[:min(len(data), sampleBytes)] }
-func lastOf(data []byte) []byte  { return data[max(0, len(data)-sampleBytes):] }
+func firstOf(data []byte) []byte { return data[:min(len(data), SampleBytes)] }
+func lastOf(data []byte) []byte  { return data[max(0, len(data)-SampleBytes):] }
 
 // Fingerprint identifies a model by its headers and samples of its data; it does not read the whole model.
 func Fingerprint(m *weights.Model) (fp Model, err error) {
