@@ -40,6 +40,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/recipes.md":          recipesClaims,
 	"docs/results.md":          resultsClaims,
 	"docs/architecture.md":     architectureClaims,
+	"docs/scale.md":            scaleClaims,
 	"docs/stores.md":           storesClaims,
 	"docs/limits.md":           limitsClaims,
 	"docs/own-family.md":       ownFamilyClaims,

@@ -61,12 +61,14 @@ var given = []struct {
 		"bench/wholepage_test.go": {"3.75 B weights"},
 		"README.md":               {"17 M weights", "3.75 B weights", "3.95 B weights"},
 		"docs/results.md":         {"17 M weights", "24 GB", "2.07 GB BF16 Llama"},
+		"docs/scale.md":           {"2.07 GB BF16, relative"},
 		"docs/accuracy.md":        {"7.24 B weights"},
 		"docs/scaling.md":         {"3.75 B random weights"},
 	}},
 	{"what was asked for", map[string][]string{
 		"bench/measured_test.go": {"60 s: ±0.3 %", "20 s: ±0.5 %", "within 2 %%"},
 		"bench/costpage_test.go": {"mean error of 1 point", "worst error of 4 points", "rank of 0.95", "mean of 1.5 points", "limit of 4\npoints"},
+		"docs/scale.md":          {"at most 10 minutes", "at most 2 GB", "at most 20 MB", "at most 10 s", "at most 1.1"},
 		"docs/results.md":        {"at most 1.5", "100 MB", "at least 0.5", "under 60 s", "under 10 min", "1e-6 nats"},
 	}},
 	{"a convention: exit statuses, codes, versions of libraries that are needed", map[string][]string{
