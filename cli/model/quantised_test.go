@@ -141,8 +141,9 @@ func TestQuantisedLoss(t *testing.T) {
 func TestContradictionsFail(t *testing.T) {
 	dir := quantised(t, false)
 	testmodel.OK(t, os.WriteFile(filepath.Join(dir, "quantize_config.json"), []byte(`{"bits": 4, "group_size": 128}`), 0o666))
-	out := filepath.Join(t.TempDir(), "out")
-	for _, args := range [][]string{{"inspect", dir}, {"plan", "--json", dir}, {"convert", dir, out}, {"verify", dir, dir}} {
+	out, same := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "same")
+	testmodel.OK(t, os.CopyFS(same, os.DirFS(dir)))
+	for _, args := range [][]string{{"inspect", dir}, {"plan", "--json", dir}, {"convert", dir, out}, {"verify", dir, same}} {
 		says(t, exit.Failed, []string{"config.json: quantization_config.group_size is 64, but quantize_config.json: group_size is 128"}, args...)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {

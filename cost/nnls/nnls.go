@@ -80,6 +80,6 @@ func (d *descent) sweep() (moved float64) {
 // stays reports whether the gradient of a coefficient at 0 is certainly below 0, so that the coefficient stays there.
 func (d *descent) stays(i int) bool {
 	most := d.bound[i] + float64(d.largest[i]*(d.moves-d.reach[i]))
-	rounding := 1e-9 * (math.Abs(d.right[i]) + float64(d.largest[i]*d.moves) + math.Abs(d.ridge*d.prior[i]))
+	rounding := float64(1e-9 * (math.Abs(d.right[i]) + float64(d.largest[i]*d.moves) + math.Abs(d.ridge*d.prior[i])))
 	return most+rounding < 0
 }

@@ -42,7 +42,7 @@ func over(first, p Prediction) *Ratio {
 	for i, l := range p.Layers {
 		r.Add(l.Problem.N*l.Problem.K, estimateOf(first.Layers[i].Prediction), estimateOf(l.Prediction))
 	}
-	half := (r.Interval[1] - r.Interval[0]) / 2
+	half := float64((r.Interval[1] - r.Interval[0]) / 2)
 	r.Relative = p.Relative / first.Relative // layers weighted by energy
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	return &r

@@ -192,13 +192,13 @@ func (u *upload) Close() error {
 	return err
 }
 
-// complete makes one object of the parts. If the answer to an earlier attempt was lost, the upload is gone and the object is there.
+// complete makes one object of the parts. If the answer to an earlier attempt was lost, or a proxy has sent the request twice, the
+// upload is gone and the object is there.
 func (u *upload) complete() error {
 	slices.SortFunc(u.parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
-	again := false
 	return u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error {
 		_, err := u.f.core.CompleteMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), u.id, u.parts, minio.PutObjectOptions{})
-		if again && minio.ToErrorResponse(err).Code == "NoSuchUpload" {
+		if minio.ToErrorResponse(err).Code == "NoSuchUpload" {
 			var made minio.ObjectInfo
 			missing := u.f.retry(ctx, reading, u.name, func(ctx context.Context) (err error) {
 				made, err = u.f.core.StatObject(ctx, u.f.bucket, u.f.key(u.name), minio.StatObjectOptions{})
@@ -208,7 +208,6 @@ func (u *upload) complete() error {
 				return nil
 			}
 		}
-		again = true
 		return err
 	})
 }
