@@ -25,8 +25,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Interrupts returns a context that SIGINT and SIGTERM end. A second signal ends the process at once. The first signal is caught
-// until the process has exited, so a signal near the end of the work does not change the exit status.
+// Interrupts returns a context that SIGINT and SIGTERM end. A second signal ends the process at once. The first
+// signal stays caught until the process exits, so a signal near the end of the work does not change the exit status.
 func Interrupts() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
@@ -36,8 +36,8 @@ func Interrupts() context.Context {
 	return ctx
 }
 
-// Main runs the program with the given arguments (the first is its name) and returns the exit
-// status. The end of ctx ends the work within a second, except that what was measured is still written.
+// Main runs the program with the given arguments (the first is the program's name) and returns the exit status. The
+// end of ctx ends the work within a second. Measurements are still written.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ignoreFileSizeSignal()
 
@@ -62,18 +62,18 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if lost != nil && (err == nil || errors.Is(err, exit.ErrShort)) {
 		err = fmt.Errorf("the report could not be written: %w", lost)
 	}
-	if err != nil && err != exit.ErrShort { // the report has explained a bare errShort
+	if err != nil && err != exit.ErrShort { // the report has explained a bare ErrShort
 		complain(stderr, err)
 	}
 	return exit.Status(err)
 }
 
-// complain prints an error, with long lines wrapped, and the middle of very long ones left out: an argument may be a
-// whole file by mistake. Short lines stay as they are: they may point at a place in the line above them. So do commands, with
-// their indent, because they are there to be copied.
+// complain prints an error with long lines wrapped. The middle of a very long line is left out, because an argument
+// may be a whole file by mistake. Short lines do not change: they may point at a place in the line above them.
+// Commands keep their indent, because they are there to be copied.
 func complain(w io.Writer, err error) {
 	first := "lowtoggle: "
-	for line := range strings.SplitSeq(told(err), "\n") { // of joined errors
+	for line := range strings.SplitSeq(told(err), "\n") { // joined errors have a line each
 		if line = first + printable.Cut(line); utf8.RuneCountInString(line) > term.Width && !strings.HasPrefix(line, term.CommandIndent) {
 			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 			line = strings.TrimSuffix(term.Wrap(line, indent, "  ", term.Width), "\n")
@@ -83,8 +83,9 @@ func complain(w io.Writer, err error) {
 	}
 }
 
-// withinASecond returns the result of run. After an interrupt it returns the context's error soon, even if run goes
-// on (copying gigabytes to a card, say), unless run has unsaved results.
+// withinASecond returns the result of run. After an interrupt, withinASecond returns the context's error soon, even
+// if run has not ended (it may be copying gigabytes to a card). If run has unsaved results, withinASecond waits for
+// run.
 func withinASecond(ctx context.Context, out *exit.Output, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -108,7 +109,7 @@ func withinASecond(ctx context.Context, out *exit.Output, run func() error) erro
 const (
 	// patience is how long an interrupted command may take to end by itself.
 	patience = 800 * time.Millisecond
-	// echo is the time in which a second signal counts as the first: timeout(1) sends two.
+	// echo is the time in which a second signal counts as the first, because timeout(1) sends two.
 	echo = 100 * time.Millisecond
 )
 
@@ -149,7 +150,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	return a
 }
 
-// wantedBy says what values the numeric flag of a name takes; empty for other flags.
+// wantedBy describes the values that the numeric flag called name takes. The result is empty for other flags.
 func wantedBy(flags []cli.Flag, name string) string {
 	for _, f := range flags {
 		if !slices.Contains(f.Names(), name) {

@@ -13,8 +13,8 @@ import (
 // completionFlag is the last word of a command line that asks for completions.
 const completionFlag = "--generate-bash-completion"
 
-// arrange checks a command line and sorts it for the parser, which wants flags first: the command, its flags, "--",
-// its arguments. Everything after "--" in args is an argument.
+// arrange checks a command line and orders the words as the parser expects them: the command, its flags, "--", its
+// arguments. Every word after "--" in args is an argument.
 func arrange(a *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 || args[len(args)-1] == completionFlag {
 		return args, nil
@@ -39,7 +39,7 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
 }
 
-// commandOf is the name of the command that a command line begins with; empty if there is none of this name.
+// commandOf returns the name of the command in a command line; empty if there is no command of this name.
 func commandOf(a *cli.App, args []string) string {
 	if len(args) > 0 {
 		if cmd := a.Command(args[0]); cmd != nil {
@@ -49,7 +49,7 @@ func commandOf(a *cli.App, args []string) string {
 	return ""
 }
 
-// noCommand is the error of a name that is no command's.
+// noCommand returns the error for an unknown command name.
 func noCommand(a *cli.App, name string) error {
 	var names []string
 	for _, c := range a.VisibleCommands() {
@@ -85,7 +85,7 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			return nil, nil, exit.Usagef("%s has no flag %s%s; see lowtoggle %s --help", cmd.Name, arg,
 				spelling.DidYouMean("--", name, longNames(cmd)), cmd.Name)
 		case name == "help" || name == "h":
-			return []string{"--help"}, nil, nil // help wins over everything else
+			return []string{"--help"}, nil, nil // help takes precedence over all other flags
 		}
 		flags = append(flags, arg)
 		if !takesValue[name] || strings.Contains(arg, "=") {

@@ -36,8 +36,9 @@ var completionCommand = &cli.Command{
 	},
 }
 
-// completionScripts ask the program for the names of its commands or of a command's flags. For anything else the
-// shell completes file names. That of bash serves zsh too, where it is sourced; that of zsh may also lie in $fpath.
+// completionScripts ask the program for the names of commands, or of a command's flags. For all other words, the
+// shell completes file names. The script for bash also serves zsh if sourced there; the script for zsh may be
+// installed in $fpath.
 var completionScripts = map[string]string{
 	"bash": `[[ -n ${ZSH_VERSION-} ]] && autoload -U +X bashcompinit && bashcompinit
 _lowtoggle() {

@@ -26,7 +26,7 @@ var manCommand = &cli.Command{
 	},
 }
 
-// manPage returns the manual page in roff: what --help prints, of the program and of all visible commands.
+// manPage returns the manual page in roff: the --help of the program and of all visible commands.
 func manPage(a *cli.App) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH LOWTOGGLE 1 \"\" \"lowtoggle %s\" \"User Commands\"\n", roff(a.Version))
@@ -41,7 +41,7 @@ func manPage(a *cli.App) string {
 		b.WriteString(".PP\n")
 		roffText(&b, cmd.Description)
 		for _, f := range cmd.VisibleFlags() {
-			// urfave/cli's line of a flag: its names, a tab and its usage.
+			// The flag's line by urfave/cli: its names, a tab and its usage.
 			names, usage, _ := strings.Cut(f.String(), "\t")
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(names), roff(usage))
 		}
@@ -49,7 +49,7 @@ func manPage(a *cli.App) string {
 	return strings.ReplaceAll(b.String(), ".PP\n.PP\n", ".PP\n")
 }
 
-// roffText writes paragraphs. Indented lines, which are commands and tables, keep their line breaks.
+// roffText writes paragraphs. Indented lines (commands and tables) keep their line breaks.
 func roffText(b *strings.Builder, text string) {
 	literal := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -69,7 +69,7 @@ func roffText(b *strings.Builder, text string) {
 	}
 }
 
-// roff escapes what troff would read as a request or a special character.
+// roff escapes characters that troff would read as a request or a special character.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// wantsJSON reports whether a command line asks for JSON, even one that is wrong otherwise.
+// wantsJSON reports whether a command line, even a wrong one, asks for JSON.
 func wantsJSON(args []string) (wants bool) {
 	for _, arg := range args {
 		if arg == "--" {
@@ -30,7 +30,7 @@ func wantsJSON(args []string) (wants bool) {
 	return wants
 }
 
-// problem describes an error of a command for --json; nil for none. Without a command, command is empty.
+// problem describes a command's error for --json; nil for a nil error. command is empty if there is no command.
 func problem(err error, command string) *exit.Problem {
 	if err == nil {
 		return nil
@@ -48,12 +48,12 @@ func problem(err error, command string) *exit.Problem {
 	return p
 }
 
-// told is an error's text for the user.
+// told returns an error's text for the user.
 func told(err error) string {
 	return strings.ReplaceAll(message(err), context.Canceled.Error(), "interrupted")
 }
 
-// recovered is for defer: it turns a panic of a command into an error, and prints where it was.
+// recovered is for defer. It turns a command's panic into an error and prints the stack.
 func recovered(stderr io.Writer, err *error) {
 	if value := recover(); value != nil {
 		stderr.Write(debug.Stack())

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// remedies are the flags that mend errors of the libraries, which know no flags.
+// remedies are the flags that solve errors of the libraries, which do not know the flags.
 var remedies = []struct {
 	class error
 	flags string
@@ -24,7 +24,7 @@ var remedies = []struct {
 	{apply.ErrUnfinished, "--resume"},
 }
 
-// message is an error's text, with the flags that mend it; joined errors have a line each.
+// message returns an error's text, with the flags that solve it. Each joined error has its own line.
 func message(err error) string {
 	if parts := joined(err); parts != nil {
 		var lines []string
@@ -41,8 +41,8 @@ func message(err error) string {
 	return indented(err)
 }
 
-// indented is an error's text. Its further lines are indented: a name in the text may hold line breaks, and must not
-// begin a line that looks like another error.
+// indented returns an error's text with all lines but the first indented. A name in the text may hold line breaks and
+// must not begin a line that looks like another error.
 func indented(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -53,7 +53,8 @@ func indented(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// joined are the errors that [errors.Join] made one, as they are or marked, of which err is all the text; nil for others.
+// joined returns the errors that [errors.Join] made one, also in a marked error with the same text; nil for other
+// errors.
 func joined(err error) []error {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:

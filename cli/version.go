@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Version is the program's version, recorded in plans and manifests.
+// Version is the program's version. Plans and manifests record it.
 const Version = "0.1.0"
 
-// release matches the version of a tag; go gives other builds versions with a time and a commit.
+// release matches the version of a tagged build. The go command gives other builds a version with a time and a
+// commit.
 var release = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)$`)
 
-// version is this program's version, described as far as it is known.
+// version returns this program's version, with the commit if known.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return described(info)
@@ -21,8 +22,8 @@ func version() string {
 	return Version
 }
 
-// described is the version with the commit and its date, as far as the build recorded them. A build of a tag,
-// such as by go install MODULE@VERSION, has the tag's version.
+// described returns the version with the commit and its date, as far as the build recorded them. A tagged build, such
+// as by go install MODULE@VERSION, has the tag's version.
 func described(info *debug.BuildInfo) string {
 	set := map[string]string{}
 	for _, s := range info.Settings {

@@ -143,15 +143,15 @@ not be measured, or the model by component is inaccurate; 4: no GPU.`,
 	},
 }
 
-// checkCalibrationFile refuses a file that could not be written, and one that is not a calibration. It reports whether there is
-// a calibration to replace.
+// checkCalibrationFile returns an error if the file cannot be written, or exists and is not a calibration. replaced
+// is true if the file is a calibration.
 func checkCalibrationFile(name string) (replaced bool, err error) {
 	if err := outfile.Check(name); err != nil {
 		return false, err
 	}
 	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
-		return false, nil // outfile.Check has seen what cannot be written
+		return false, nil // outfile.Check has checked that the file can be written
 	}
 	var head struct {
 		Version *int `json:"calibration_version"`
@@ -197,7 +197,8 @@ func isModelFolder(folder string) bool {
 
 func isTable(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
 
-// readTable reads a table of measurements. Features that a fit has computed are kept in a file beside OUT.json until the fit is done.
+// readTable reads a table of measurements. Until the fit is done, computed features are kept in a file beside
+// OUT.json.
 func readTable(name, out string) (t probe.Table, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -215,7 +216,7 @@ func readTable(name, out string) (t probe.Table, err error) {
 	return probe.Table{Rows: rows, Card: filepath.Base(out), Date: st.ModTime().UTC().Format(time.DateOnly), Kept: out + ".features.json"}, nil
 }
 
-// calibrateTable fits to the table in a file.
+// calibrateTable fits a calibration to the table in a file.
 func calibrateTable(ctx context.Context, name string, table probe.Table, progress func(done, total int)) (*cost.Calibration, error) {
 	table.Progress = progress
 	c, err := table.Calibrate(ctx)
@@ -226,7 +227,7 @@ func calibrateTable(ctx context.Context, name string, table probe.Table, progres
 	return c, nil
 }
 
-// fit fits to measurements and writes the calibration's file.
+// fit fits a calibration to measurements and writes its file.
 func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total int)) (*cost.Calibration, error)) error {
 	event, end := term.Progress(c)
 	fitted, err := fit(func(done, total int) {
@@ -238,7 +239,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	}
 	if errors.Is(err, context.Canceled) {
 		again := "run the same command again"
-		if r.Rows > 0 { // a table's features are kept
+		if r.Rows > 0 { // the features of a table's rows are kept
 			again += " to continue"
 		}
 		return fmt.Errorf("%w; %s", err, again)
@@ -253,7 +254,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	return nil
 }
 
-// calibrateShortJSON is what calibrate --json prints where the time was over before there was anything to fit.
+// calibrateShortJSON is what calibrate --json prints if the time ended before enough was measured for a fit.
 type calibrateShortJSON struct {
 	Card     string `json:"card"`
 	Series   string `json:"series"`   // the folder of the measurements

@@ -15,7 +15,8 @@ type calibrateJSON struct {
 	Replaced bool         `json:"replaced,omitempty"` // an earlier calibration in File
 	Card     string       `json:"card"`
 	Models   []cost.Model `json:"models"`
-	// Rows of a table of measurements: Copies of the baseline were left out, Repeated rows averaged with earlier ones.
+	// Rows is the number of rows in a table of measurements. Copies of the baseline were left out, and Repeated rows
+	// were averaged with earlier ones.
 	Rows     int      `json:"rows,omitempty"`
 	Copies   int      `json:"copies,omitempty"`
 	Repeated int      `json:"repeated,omitempty"`
@@ -31,7 +32,7 @@ func (r *calibrateJSON) print(w io.Writer) {
 			from = "from memory"
 		}
 		mean, worst := points(m.Quality.Mean), points(m.Quality.Worst)
-		if m.Quality.Points == 0 { // without a family too few are left
+		if m.Quality.Points == 0 { // too few points to leave a family out
 			mean, worst = "not tested", "–"
 		}
 		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
@@ -50,7 +51,7 @@ func (r *calibrateJSON) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n", written, printable.Quote(r.File))
 }
 
-// were counts rows as the subject of a sentence.
+// were formats a number of rows with its verb: "1 was", "2 were".
 func were(n int) string {
 	if n == 1 {
 		return "1 was"

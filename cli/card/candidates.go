@@ -48,7 +48,8 @@ func printKernels(w io.Writer, all []measure.Candidate) {
 	}
 }
 
-// coverage is the part of each model that is measured, by the name in tables; models that are measured completely are left out.
+// coverage returns the measured part of each model, by the model's name in tables. Models that are measured
+// completely are left out.
 func (q *request) coverage() (map[string]*predict.Coverage, error) {
 	sources := append(slices.Clone(q.against), q.w)
 	covered, err := predict.Coverages(q.set, sources...)
@@ -61,7 +62,7 @@ func (q *request) coverage() (map[string]*predict.Coverage, error) {
 	return named, err
 }
 
-// label names a source in tables, without its tensors if all sources have the same.
+// label names a source in tables. The tensors are left out if all sources have the same ones.
 func (q *request) label(s operand.Source) string {
 	if s.Path == "" || slices.ContainsFunc(q.against, func(a operand.Source) bool { return a.Path != "" && a.Tensors != q.w.Tensors }) {
 		return s.Text
@@ -69,7 +70,8 @@ func (q *request) label(s operand.Source) string {
 	return s.Path + ":"
 }
 
-// checkRoom returns an error if operands of patterns exceed the card's memory, before they fill the host's.
+// checkRoom returns an error if the operands of patterns exceed the card's memory. The check comes first because the
+// operands would also fill the host's memory.
 func (q *request) checkRoom(m measure.Machine) error {
 	room := 16e9 // of a simulated card
 	if p := m.Platform(); p != nil {

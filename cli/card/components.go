@@ -24,10 +24,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
-// componentsPostfix names the file of components beside that of a calibration.
+// componentsPostfix ends the name of the file of components that belongs to a calibration.
 const componentsPostfix = "-components.json"
 
-// simulatedShrink makes a simulated card's kernels small: it multiplies nothing.
+// simulatedShrink divides the sizes of a simulated card's kernels, because a simulated card computes no products.
 const simulatedShrink = 32
 
 // calibrateComponents is calibrate --components.
@@ -98,7 +98,7 @@ func refitComponents(from, file string) (*component.Model, error) {
 	return m, nil
 }
 
-// measure measures the kernels that are missing in the file. With an error there may be a model of fewer kernels.
+// measure measures the kernels that the file lacks. After an error, the model may cover fewer kernels.
 func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), 0)
 	if err != nil {
@@ -127,7 +127,8 @@ func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	return err
 }
 
-// brokenOff is the error of an interrupted measurement: what was kept, and how to continue.
+// brokenOff returns the error of an interrupted measurement. The error says how many readings are kept and how to
+// continue.
 func (r *componentsJSON) brokenOff(err error, anew bool) error {
 	left, failed := component.Read(r.File)
 	if failed != nil {
@@ -146,9 +147,9 @@ type componentsJSON struct {
 	*component.Model
 	// Measured is the number of new readings; the others were in the file.
 	Measured int `json:"measured_now"`
-	// Unfit says that the errors of predictions are too large; there is no Advice then.
+	// Unfit explains why prediction errors are too large for Advice; empty otherwise.
 	Unfit string `json:"unfit,omitempty"`
-	// Advice is for layers of the shapes of Llama 3's 8B. Refused holds the reasons why a phase has none.
+	// Advice is for layers with the shapes of Llama 3 8B. Refused holds the reasons why a phase has no advice.
 	Advice  []*component.Advice `json:"advice,omitempty"`
 	Refused []string            `json:"advice_refused,omitempty"`
 
@@ -181,14 +182,14 @@ func (r *componentsJSON) assess() {
 	}
 }
 
-// phases of serving a model.
+// phases are the phases of serving a model.
 var phases = []struct {
 	name   string
 	tokens int
 	cold   bool
 }{{"prefill", operand.PrefillTokens, false}, {"decode", operand.DecodeTokens, true}}
 
-// partNames are the heads of tables.
+// partNames are the column heads of tables.
 var partNames = map[component.Part]string{component.Static: "static", component.Awake: "awake", component.Multipliers: "multi-\npliers",
 	component.OnChip: "on\nchip", component.HBM: "HBM"}
 
@@ -200,7 +201,7 @@ func partName(p component.Part) string {
 	return string(p)
 }
 
-// partCells are a split's watts.
+// partCells formats a split's watts, one cell for each part.
 func partCells(s component.Split) (cells []string) {
 	for _, share := range s.Parts {
 		cells = append(cells, fmt.Sprintf("%.0f", share.Watts))
@@ -215,7 +216,7 @@ func partHeads() (heads []string) {
 	return heads
 }
 
-// how tells measured from simulated readings.
+// how returns "measured" or "simulated".
 func how(simulated bool) string {
 	if simulated {
 		return "simulated"
@@ -267,7 +268,7 @@ func (r *componentsJSON) print(w io.Writer) {
 		if r.Splits() != nil {
 			splits = "no splits are shown"
 		}
-		if !r.Simulated { // a simulated card never fits
+		if !r.Simulated { // the fit never describes a simulated card
 			splits += ". Warm up the card, end other processes, and measure all kernels again with --anew"
 		}
 		term.Remark(w, "UNFIT", r.Unfit+"; "+splits)
@@ -307,7 +308,7 @@ func (r *componentsJSON) kernels(w io.Writer, held bool) {
 		seen[reading.Name] = true
 		s, err := r.Split(reading.Kernel)
 		if err != nil {
-			continue // of a type that is not in the fit
+			continue // its type is not in the fit
 		}
 		cells := []string{reading.Name, watts(reading.Watts), watts(s.Watts), term.Change(s.Watts / reading.Watts)}
 		tab.Add(append(cells, partCells(s)...)...)
@@ -325,7 +326,7 @@ func (r *componentsJSON) coefficients(w io.Writer) {
 		if unit == "J" {
 			value, unit = 1e12, "pJ"
 		}
-		if c.Value == 0 && c.Error == 0 { // no kernel has any of it
+		if c.Value == 0 && c.Error == 0 { // no kernel uses this component
 			tab.Add(c.Name, partName(c.Part), "–", "–", unit)
 			continue
 		}
@@ -334,7 +335,7 @@ func (r *componentsJSON) coefficients(w io.Writer) {
 	tab.Print(w)
 }
 
-// figures formats a number to significant digits, and never rounds digits before the point.
+// figures formats a number to significant digits. Digits before the point are never rounded.
 func figures(v float64, digits int) string {
 	if v >= math.Pow10(digits)-0.5 {
 		return fmt.Sprintf("%.0f", v)

@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/serve"
 )
 
-// csvHead names the columns. An empty cell is unknown. Energy, interval and time are relative to what the command compares with,
-// joules and seconds those of one pass. Cold is true if the weights come from memory.
+// csvHead names the columns. An empty cell is unknown. Energy, interval and time are relative to the command's
+// baseline. Joules and seconds are for one pass. Cold is true if the weights are read from memory.
 var csvHead = []string{"pattern", "type", "shape", "role", "relative_energy", "interval_low", "interval_high", "joules", "seconds", "watts", "clock_mhz", "origin", "cold"}
 
 // csvRow is a row of a table. Nil and 0 are unknown.
@@ -60,7 +60,7 @@ func (r csvRow) product(p *gemm.Problem) csvRow {
 	return r
 }
 
-// predictedRows has a row for every source, and with layers one for each of its layers.
+// predictedRows returns a row for every source and, with layers, also a row for each of the source's layers.
 func predictedRows(r *predict.Report, layers bool) (rows []csvRow) {
 	known := func(v *float64) float64 {
 		if v == nil {
@@ -83,7 +83,7 @@ func predictedRows(r *predict.Report, layers bool) (rows []csvRow) {
 	return rows
 }
 
-// measuredRows has a row for every load on every card, at every duty.
+// measuredRows returns a row for every load on every card, at every duty.
 func measuredRows(r *measure.CardResults) (rows []csvRow) {
 	for _, one := range r.Cards {
 		origin := cardOrigin(one.Name, one.GPU, one.Card.ID())
@@ -108,7 +108,7 @@ func measuredRows(r *measure.CardResults) (rows []csvRow) {
 	return rows
 }
 
-// servedRows has a row for every server; joules and seconds are those of an output token.
+// servedRows returns a row for every server. Joules and seconds are for one output token.
 func servedRows(r *serve.Result) (rows []csvRow) {
 	for i, l := range comparisonsOf(r) {
 		row := csvRow{name: l.Name, relative: l.RelativeEnergy, interval: l.Interval, joules: l.Joules, seconds: l.Seconds, watts: l.Watts, clock: l.SMClock, origin: cardOrigin("", r.GPU, cardIDs(r.Cards))}

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// Documents lists, by command, a value of each type that --json may print. The schemas come from these types. A document has one
-// of them.
+// Documents lists, by command, a value of each type that --json may print. The schemas are generated from these
+// types. A document is of one of a command's types.
 var Documents = map[string][]any{
 	"calibrate": {calibrateJSON{}, calibrateShortJSON{}, componentsJSON{}},
 	"measure":   {measuredDocument{}, serve.Result{}, collective.Result{}},

@@ -39,7 +39,7 @@ func parseDuties(text string) (duties []float64, err error) {
 	return duties, nil
 }
 
-// checkDuties returns an error for a list of duties on several cards, whose totals are of one duty.
+// checkDuties returns an error for several duties on several cards, because totals over cards are for one duty.
 func (q *request) checkDuties(cards machines) error {
 	if len(q.duties) > 1 && len(cards) > 1 {
 		return exit.Usagef("--duty with several shares measures on one card: give one share, or one card with --device")
@@ -47,7 +47,7 @@ func (q *request) checkDuties(cards machines) error {
 	return nil
 }
 
-// dutyTitle is the heading of a table beside those of other duties.
+// dutyTitle returns the heading of a table that stands beside tables of other duties.
 func dutyTitle(p *power.Pacing) string {
 	if p == nil {
 		return ""
@@ -58,7 +58,7 @@ func dutyTitle(p *power.Pacing) string {
 	return fmt.Sprintf("duty %.3g, bursts with gaps:\n", p.Duty)
 }
 
-// dutyRemark says how the loads were paced, and the energy of the gaps that the figures leave out.
+// dutyRemark prints the duty, and the energy in the gaps, which the table's energy does not include.
 func dutyRemark(w io.Writer, r *measure.Result) {
 	p := r.Pacing
 	if p == nil {
@@ -79,7 +79,7 @@ func dutyRemark(w io.Writer, r *measure.Result) {
 	}
 }
 
-// limits says what held down the clocks: the baseline's, and those of variants that differ.
+// limits names the limits that lowered the baseline's clock, and those of variants with other limits.
 func limits(r *measure.Result) string {
 	text := r.Baseline.Limit.Describe()
 	for _, v := range r.Variants {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// hangUp returns a context that also ends when the terminal closes, unless nohup ignores that.
+// hangUp returns a context that also ends when the terminal closes, unless nohup ignores SIGHUP.
 func hangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)

@@ -23,7 +23,7 @@ type device struct {
 
 const simulatedDevice = "simulated"
 
-// cardLabel is a card's name with its id, which is empty if unknown.
+// cardLabel returns a card's name with its id; an empty id is unknown.
 func cardLabel(name, id string) string {
 	if id == "" {
 		return printable.Quote(name)
@@ -31,8 +31,9 @@ func cardLabel(name, id string) string {
 	return printable.Quote(name + " (" + id + ")")
 }
 
-// parseDevices reads a list of GPU numbers or simulated cards. simulated:FILE keeps the settings of a simulated
-// card in a file, because a card's settings outlive a process. It is for tests and not in the help.
+// parseDevices reads a list of GPU numbers or simulated cards. simulated:FILE keeps the settings of a simulated card
+// in a file, because a real card's settings outlive a process. Only tests use simulated:FILE, and the help does not
+// mention it.
 func parseDevices(text string) (list []device, err error) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -70,7 +71,7 @@ func openMachine(text string, seed uint64) (measure.Machine, error) {
 	return list[0].open(seed)
 }
 
-// machines are the cards that a command measures on, at least one.
+// machines are the cards that a command measures; there is at least one.
 type machines []measure.Named
 
 // openMachines opens all cards that --device names. Simulated cards differ in their noise.
@@ -97,7 +98,7 @@ func openMachines(text string, seed uint64) (machines, error) {
 	return all, nil
 }
 
-// simulatedCard is the simulated card before a command's own changes. Tests give it faults.
+// simulatedCard is the default simulated card. Tests replace it to inject faults.
 var simulatedCard = power.DefaultSim
 
 func (d device) open(seed uint64) (measure.Machine, error) {
@@ -110,7 +111,7 @@ func (d device) open(seed uint64) (measure.Machine, error) {
 	return measure.OpenSimulated(o)
 }
 
-// simulatedInstead adds to an error of a missing GPU how a command is tried without one.
+// simulatedInstead adds a hint about --device simulated to the error of a missing GPU.
 func simulatedInstead(err error) error {
 	if !measure.NoGPU(err) {
 		return err
@@ -118,7 +119,7 @@ func simulatedInstead(err error) error {
 	return fmt.Errorf("%w (--device simulated shows what a report looks like)", err)
 }
 
-// smallest is the card with the least memory.
+// smallest returns the card with the least memory.
 func (m machines) smallest() measure.Machine {
 	return slices.MinFunc(m, func(a, b measure.Named) int { return cmp.Compare(memoryOf(a), memoryOf(b)) })
 }
@@ -130,7 +131,7 @@ func memoryOf(m measure.Machine) int64 {
 	return 0
 }
 
-// Close closes all cards, the last one first.
+// Close closes all cards, in reverse order.
 func (m machines) Close() error {
 	var errs []error
 	for _, one := range slices.Backward(m) {

@@ -28,7 +28,7 @@ var (
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
-// againstFlag is repeated.
+// againstFlag may be given several times.
 var againstFlag = &cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"}
 
 // productFlags describe the product.
@@ -134,7 +134,7 @@ No setting of the card is changed. Exit status 3: invalid, or less precise than 
 		if err != nil {
 			return interrupted(err, false)
 		}
-		bars := term.NewBars(c) // several cards have one each
+		bars := term.NewBars(c) // one bar for each of several cards
 		r, err := measure.CompareOn(c.Context, cards, baseline, variants, measure.Options{Cold: q.cold, Duties: q.duties, Meter: q.meter}, onCards(bars))
 		bars.End()
 		if err = interrupted(err, r != nil); r == nil {
@@ -167,7 +167,7 @@ No setting of the card is changed. Exit status 3: invalid, or less precise than 
 	},
 }
 
-// interrupted replaces the error of an interrupt: it says which figures remain. Other errors stay.
+// interrupted rewords the error of an interrupt and says which figures remain. Other errors are returned unchanged.
 func interrupted(err error, measured bool) error {
 	switch {
 	case !errors.Is(err, context.Canceled):

@@ -66,7 +66,7 @@ func measureCollective(c *cli.Context) (err error) {
 	return err
 }
 
-// readCollective reads NAME or NAME,SIZE. A size of 0 stands for that of the results; see [sizeOf].
+// readCollective reads NAME or NAME,SIZE. Without SIZE, size is 0 and [sizeOf] chooses the buffer.
 func readCollective(text string) (op cuda.Collective, size int64, err error) {
 	name, of, sized := strings.Cut(text, ",")
 	if op, err = collective.ParseOperation(strings.TrimSpace(name)); err == nil && sized {
@@ -78,7 +78,8 @@ func readCollective(text string) (op cuda.Collective, size int64, err error) {
 	return op, size, nil
 }
 
-// sizeOf is the size that was asked for, by default that of the last product's results in BF16, as tensor parallelism exchanges them.
+// sizeOf returns the requested size of the buffer in bytes. The default is the size of the last product's results in
+// BF16, as tensor parallelism exchanges them.
 func sizeOf(asked int64, c measure.Candidate) int64 {
 	if asked > 0 {
 		return asked
@@ -118,7 +119,7 @@ func openHost(c *cli.Context, seed uint64) (*collective.Host, error) {
 	return collective.Simulated(o, max(2, len(list)))
 }
 
-// collectiveNames are the names in sentences.
+// collectiveNames are the names of collectives in sentences.
 var collectiveNames = map[cuda.Collective]string{cuda.AllReduce: "all-reduce", cuda.AllGather: "all-gather"}
 
 // printCollective prints a row for every load of the three comparisons.
@@ -168,7 +169,7 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 	}
 }
 
-// siSeconds formats a time.
+// siSeconds formats a time in seconds with an SI prefix.
 func siSeconds(s float64) string {
 	switch {
 	case s < 1e-3:

@@ -38,7 +38,7 @@ func measuredOutput(c *cli.Context, r *measure.CardResults, title string, about 
 				}
 				name := l.Name + prefixed(one.Name) + duty
 				list = append(list, page.Ratio{Name: name, Relative: l.RelativeEnergy, Interval: l.Interval, How: known})
-				if i > 1 && len(p.Main) < 4 { // the chart has all
+				if i > 1 && len(p.Main) < 4 { // the chart shows the others
 					p.Figure(name, term.MeasuredChange(l.RelativeEnergy, l.Interval), page.Between(l.Interval)+"; "+joulesBeside(l.Joules, res.Loads()[0].Joules), known)
 				}
 			}

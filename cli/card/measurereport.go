@@ -17,7 +17,7 @@ import (
 type measureReport struct {
 	*measure.Result
 	title string
-	card  string // among several; "" is the only one
+	card  string // name among several cards; empty if there is one card
 }
 
 func (r measureReport) print(w io.Writer) {
@@ -93,7 +93,7 @@ func (r measureReport) remarks(w io.Writer) {
 	switch {
 	case r.card == "":
 		term.Remarks(w, "INVALID", r.Invalid)
-	case r.OnlyNull(): // of several cards some may
+	case r.OnlyNull(): // some of several cards may deviate by chance
 		term.Remark(w, "warning", "the copy's energy differs from the original's; by chance this happens on one card in twenty")
 	}
 }
@@ -124,10 +124,10 @@ func megahertz(clock *float64) string {
 	return fmt.Sprintf("%.0f MHz", *clock)
 }
 
-// siJoules writes an energy.
+// siJoules formats an energy in joules with an SI prefix.
 func siJoules(v float64) string { return joulesBeside(v, v) }
 
-// joulesBeside writes an energy in the unit of another one that stands beside it.
+// joulesBeside formats an energy v with the SI prefix of another energy, for numbers that stand side by side.
 func joulesBeside(v, other float64) string {
 	switch {
 	case other >= 1:
@@ -148,10 +148,10 @@ func (r measureReport) bench(w io.Writer) {
 	benchLines(w, name, r.Result)
 }
 
-// benchCard is the part of a benchmark's name with the card.
+// benchCard returns the part of a benchmark's name that names the card.
 func benchCard(card string) string { return "/card=" + benchName(strings.TrimPrefix(card, "card ")) }
 
-// benchLines prints a line for each reading of a complete block, the baseline's first, because benchstat compares
+// benchLines prints a line for each reading of a complete block. The baseline comes first, because benchstat compares
 // with the first.
 func benchLines(w io.Writer, name string, r *measure.Result) {
 	order := []string{r.Baseline.Name, r.Null.Name}
@@ -183,8 +183,8 @@ func benchLines(w io.Writer, name string, r *measure.Result) {
 	}
 }
 
-// benchName makes a name valid in a benchmark's name, without spaces and slashes. A number after the last dash
-// would be read as the number of processors.
+// benchName makes a name valid in a benchmark's name: without spaces, slashes and dashes. benchstat would read a
+// number after the last dash as the number of processors.
 func benchName(name string) string {
 	name = strings.ReplaceAll(strings.Join(strings.Fields(name), ""), "/", "_")
 	if i := strings.LastIndex(name, "-"); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
@@ -193,7 +193,7 @@ func benchName(name string) string {
 	return name
 }
 
-// stackedNote explains a stack of small weights.
+// stackedNote explains why small weights are stacked.
 func stackedNote(high int) string {
 	return fmt.Sprintf("every layer's weights are stacked %d times: kernel launches would dominate such small layers", high)
 }

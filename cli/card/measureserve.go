@@ -33,7 +33,7 @@ var serveFlags = []cli.Flag{
 	&cli.DurationFlag{Name: "stall", Category: serverCategory, Usage: "longest `TIME` without a token", DefaultText: "1m0s"},
 }
 
-// checkServeFlags refuses flags that have no meaning with --serve, or without it.
+// checkServeFlags returns an error for flags that have no meaning with --serve, and for flags that need --serve.
 func checkServeFlags(c *cli.Context) error {
 	serving := c.IsSet("serve")
 	refused, with := serveFlags[1:], "needs --serve NAME=URL"
@@ -134,7 +134,7 @@ func parseServer(name, text string) (serve.Server, error) {
 	return serve.Server{Name: label, URL: url}, nil
 }
 
-// serveOptions reads all other flags.
+// serveOptions reads the flags that describe the load and the measurement.
 func serveOptions(c *cli.Context) (o serve.Options, err error) {
 	o = serve.Options{
 		Workload: serve.Workload{Concurrency: c.Int("concurrency"), PromptTokens: c.Int("prompt-tokens"), OutputTokens: c.Int("output-tokens"), Vocab: c.Int("vocab")},
@@ -191,11 +191,11 @@ func readPrompts(path string) ([]serve.Prompt, error) {
 	return list, nil
 }
 
-// simulatedServing is the power in watts of a simulated card whose servers are measured.
+// simulatedServing is the constant power of a simulated card under --serve, in watts.
 const simulatedServing = 400
 
-// openSensors opens the sensors of all cards that --device names, by the driver's numbers. CUDA is not needed: this process
-// runs nothing on the cards. A simulated card has constant power.
+// openSensors opens the power sensors of all cards in --device, which are numbered as the driver does. CUDA is not
+// needed, because this process runs nothing on the cards. A simulated card has constant power.
 func openSensors(text string, seed uint64) (cards []power.Card, err error) {
 	list, err := parseDevices(text)
 	if err != nil {

@@ -91,7 +91,7 @@ func speedCells(s serve.Summary) []string {
 	return cells
 }
 
-// milliseconds writes a latency that is given in seconds, without its unit.
+// milliseconds formats a latency, given in seconds, as milliseconds without the unit.
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f", 1e3*seconds) }
 
 // remarks prints the run's precision, notes and warnings.

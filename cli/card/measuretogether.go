@@ -34,7 +34,7 @@ func writeMeasured(c *cli.Context, r *measure.CardResults, title string, covered
 	return nil
 }
 
-// printMeasured prints the report of every card, and of all together.
+// printMeasured prints the report of every card and of all cards together.
 func printMeasured(w io.Writer, r *measure.CardResults, title string) {
 	for _, one := range r.Cards {
 		report := measureReport{one.Result, title, one.Name}
@@ -57,7 +57,7 @@ type measuredDocument struct {
 	covered map[string]*predict.Coverage
 }
 
-// MarshalJSON adds a field to the results' document.
+// MarshalJSON adds the coverage of models to the results' document.
 func (d measuredDocument) MarshalJSON() ([]byte, error) {
 	results, err := json.Marshal(d.CardResults)
 	if err != nil || len(d.covered) == 0 {
@@ -124,7 +124,7 @@ func printSpreads(w io.Writer, head string, loads []measure.Spread) {
 	spreadRemarks(w, loads)
 }
 
-// spreadRemarks tells whether the cards agree, and which one draws most.
+// spreadRemarks says whether the cards agree, and which card uses most energy.
 func spreadRemarks(w io.Writer, loads []measure.Spread) {
 	agree, known := true, false
 	for _, s := range loads {
@@ -151,7 +151,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 	}
 }
 
-// ends formats a range. Equal ends are written once, and so is a common unit.
+// ends formats a range. Equal ends and a common unit are written once.
 func ends(r *measure.Range, write func(float64) string, unit string) string {
 	if r == nil {
 		return "–"

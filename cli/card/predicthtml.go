@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// random is what predictions are relative to.
+// random names the baseline of predictions.
 const random = "random weights"
 
 // output writes the file that -o names.
@@ -27,7 +27,7 @@ func (f *predictRequest) output(c *cli.Context, r *predict.Report, gpu string) e
 	}
 	p := page.New(c, "Predicted energy of products", f.title(r.Predictions))
 	for i, one := range r.Predictions {
-		if i == 4 { // the chart has all
+		if i == 4 { // the chart shows the others
 			break
 		}
 		detail := page.Between(one.Interval[:]) + " over " + random

@@ -51,7 +51,8 @@ func (f *predictRequest) document(r *predict.Report) predictDocument {
 	return d
 }
 
-// predictDocument is what predict --json prints. For a single source, its fields stand at the top, too.
+// predictDocument is what predict --json prints. For a single source, the fields of its prediction are also at the
+// top level.
 type predictDocument struct {
 	*predict.Prediction
 	*predict.Report
@@ -104,7 +105,8 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	f.caution(w, r)
 }
 
-// caution prints what may make a prediction another than the one that was meant. A table as CSV has no place for it.
+// caution prints remarks about options that may be missing, such as --cold or --workload. A CSV table has no place
+// for these remarks.
 func (f *predictRequest) caution(w io.Writer, r *predict.Report) {
 	if f.onChip(r) {
 		term.Remark(w, "note", "the weights are taken to be on chip, in the cache; if they are read from memory, as in decode, add --cold")
@@ -115,7 +117,7 @@ func (f *predictRequest) caution(w io.Writer, r *predict.Report) {
 	term.Remarks(w, "warning", r.Warnings())
 }
 
-// onChip reports whether a product with few tokens is predicted with weights on chip, although neither flag says so.
+// onChip reports whether a product of few tokens is predicted with weights on chip only by default.
 func (f *predictRequest) onChip(r *predict.Report) bool {
 	return !f.chosen && slices.ContainsFunc(r.Predictions, func(p predict.Prediction) bool {
 		return slices.ContainsFunc(p.Layers, func(l predict.Layer) bool { return l.Problem.M <= probe.DecodeRows })
@@ -136,7 +138,8 @@ func (f *predictRequest) forDecode() (paths []string) {
 	return paths
 }
 
-// belowCap compares what sources save while the card's mean power is below its limit with the table; empty if that is not known.
+// belowCap describes the saving of each source where the card's mean power is below its limit. The result is empty if
+// the calibration cannot predict the saving.
 func belowCap(all []predict.Prediction) string {
 	const near = 0.005
 	var list []string
@@ -161,7 +164,7 @@ func belowCap(all []predict.Prediction) string {
 	return strings.Join(append(list, "others as in the table, within half a point")[:min(len(list)+1, len(all))], "; ")
 }
 
-// kernelsOf lists the kernels of all sources, each once.
+// kernelsOf lists the kernels of all sources without repetition.
 func kernelsOf(all []predict.Prediction) (list []string) {
 	for _, p := range all {
 		for _, k := range p.Kernels {
@@ -195,7 +198,7 @@ func (f *predictRequest) title(all []predict.Prediction) string {
 	return what + ", x " + p.X
 }
 
-// plusMinus formats a ratio as a change, with half its interval.
+// plusMinus formats a ratio as a change with half the width of its interval.
 func plusMinus(r *predict.Ratio) string {
 	return term.Signed(100*(r.Relative-1), 1) + fmt.Sprintf(" ± %.1f %%", 50*(r.Interval[1]-r.Interval[0]))
 }
@@ -213,7 +216,7 @@ func predictionCells(name string, p cost.Prediction) []string {
 		known(p.Clock, func(v float64) string { return fmt.Sprintf("%.0f MHz", v) })}
 }
 
-// threeDigits formats an energy to the precision of a prediction.
+// threeDigits formats an energy in joules to three digits, the precision of predictions.
 func threeDigits(joules float64) string {
 	unit := "J"
 	switch {

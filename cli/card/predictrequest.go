@@ -18,9 +18,9 @@ import (
 type predictRequest struct {
 	request
 	sources  []operand.Source
-	compared bool // with the first source, which is --w
-	layers   bool // a row for every layer, too
-	chosen   bool // whether weights come from memory, by --cold or decode
+	compared bool // sources are compared with the first, which is --w
+	layers   bool // print a row for every layer
+	chosen   bool // --cold or decode says where the weights are
 	phased   bool // --workload was given
 }
 
@@ -64,8 +64,8 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 // models returns the files and folders that operands are read from.
 func (f *predictRequest) models() []string { return pathsOf(append(f.sources, f.x)...) }
 
-// readSources reads --w, every --against and the arguments, in this order. Without any, the source is the default
-// pattern.
+// readSources reads --w, every --against and the arguments, in this order. If there are none, the source is the
+// default pattern.
 func (f *predictRequest) readSources(c *cli.Context) error {
 	add := func(name, text string) error {
 		text = flag.Path(text)
@@ -100,7 +100,7 @@ func (f *predictRequest) readSources(c *cli.Context) error {
 	return nil
 }
 
-// readTokens reads --shape as measure does; decoding has its own number of tokens.
+// readTokens reads --shape as measure does. Decoding has its own default number of tokens.
 func (f *predictRequest) readTokens(text string, decode bool) error {
 	shaped := slices.ContainsFunc(f.sources, operand.Source.HasShape)
 	if decode && text == "" {
@@ -109,7 +109,7 @@ func (f *predictRequest) readTokens(text string, decode bool) error {
 	return f.readShape(text, shaped)
 }
 
-// decodeShape is the default --shape for decoding; shaped weights have their own N and K.
+// decodeShape returns the default --shape for decoding. Weights from files have their own N and K.
 func decodeShape(shaped bool) string {
 	if shaped {
 		return fmt.Sprint(operand.DecodeTokens)

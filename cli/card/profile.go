@@ -23,8 +23,8 @@ var Profile = &cli.Command{
 	Name:  "profile",
 	Usage: "measure a product's power over time, with more detail than any sensor has",
 	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow, but
-every run begins at another phase of them: their readings are stitched into one power trace,
-after Singhania et al., "FinGraV". It finds the first execution with steady execution time (SSE)
+every run begins at another phase of the sensors, so their readings form one power trace (the
+method of Singhania et al., "FinGraV"). profile finds the first execution with steady execution time (SSE)
 and the first with steady power (SSP).
 
    lowtoggle profile                                     # 8192³ in BF16
@@ -139,7 +139,7 @@ func interruptedProfile(report *profileReport) error {
 	return fmt.Errorf("%w: the report covers the runs until then; the same command starts again", context.Canceled)
 }
 
-// take measures; the report is nil where nothing was measured.
+// take measures the profile. The report is nil if nothing was measured.
 func (q *profileRequest) take(ctx context.Context, m measure.Machine) (report *profileReport, err error) {
 	products, files, err := q.products(ctx, m)
 	if err != nil {
@@ -175,8 +175,8 @@ func (q *profileRequest) takeProducts(ctx context.Context, m measure.Machine, pr
 	return report, err
 }
 
-// profileProgress shows stages and runs. From the stage "stitch" on everything was measured, and an interrupt must wait
-// until it is written.
+// profileProgress shows stages and runs. From the stage "stitch" on all runs are measured, so an interrupt must wait
+// until the report is written.
 func profileProgress(c *cli.Context, event func(profile.Event)) func(profile.Event) {
 	return func(e profile.Event) {
 		exit.SetUnsaved(c, e.Stage == "stitch")

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// picture draws power on a logarithmic time axis, power over all of the time, and the clock.
+// picture draws power on a logarithmic time axis, power over the whole run, and the clock.
 func (r profileReport) picture() chart.Chart {
 	watts, after := chart.Axis{Label: "power, W", With: []float64{0}}, chart.Axis{Label: "time since the start of the work, s"}
 	early := chart.Panel{Title: r.title(), X: chart.Axis{Label: "time since the start of the work, ms", Log: 10}, Y: watts}
@@ -35,16 +35,16 @@ func (r profileReport) picture() chart.Chart {
 		clock.Lines = append(clock.Lines, clockLine(p, name, style))
 		for _, m := range marksOf(p, len(r.Profiles) > 1) {
 			whole.Marks = append(whole.Marks, m)
-			if m.X *= 1000; m.X >= 1000*p.Trace.Step.Seconds()/2 { // not far to the left of all lines
+			if m.X *= 1000; m.X >= 1000*p.Trace.Step.Seconds()/2 { // earlier marks would lie far left of all lines
 				early.Marks = append(early.Marks, m)
 			}
 		}
 	}
-	clock.X.With = whole.X.With // both over the same times
+	clock.X.With = whole.X.With // both panels show the same times
 	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}
 }
 
-// draw draws the picture or writes the report. Without a trace a picture's file is left as it was.
+// draw draws the picture or writes the report. Without a trace, an existing picture file does not change.
 func (r profileReport) draw(c *cli.Context, path string) error {
 	switch {
 	case path != "" && outfile.KindOf(path, outfile.Pictures...) == outfile.HTML:
@@ -80,8 +80,8 @@ func (r profileReport) page(c *cli.Context) *page.Page {
 	return p
 }
 
-// split makes a chart of each panel, as narrow as a phone shows. Every name is in each legend. A panel whose title is the
-// chart's, which the page has, is called after its time axis.
+// split makes one narrow chart of each panel, for the width of a phone. Every chart's legend has all names. A panel
+// with the chart's title, which the page already shows, is named after its time axis.
 func split(c chart.Chart) (list []chart.Chart) {
 	for _, p := range c.Panels {
 		if p.Title == c.Title {
@@ -101,7 +101,7 @@ func traceLine(c *stitch.Trace, name string, style chart.Style) chart.Line {
 	return l
 }
 
-// scaled returns a line with its times multiplied.
+// scaled returns a line with its times multiplied by a factor.
 func scaled(l chart.Line, by float64) chart.Line {
 	x := make([]float64, len(l.X))
 	for i, v := range l.X {
@@ -111,7 +111,7 @@ func scaled(l chart.Line, by float64) chart.Line {
 	return l
 }
 
-// working keeps a line's points from the start to the end of the first segment.
+// working returns the points of a line from the start to the end of the first segment.
 func working(l chart.Line, end float64) chart.Line {
 	from, to := 0, len(l.X)
 	for from < to && l.X[from] <= 0 {
@@ -127,13 +127,13 @@ func working(l chart.Line, end float64) chart.Line {
 	return l
 }
 
-// countedLine draws power by the energy of bursts, over the milliseconds between their ends, with crosses.
+// countedLine draws power from the energy of bursts, as crosses over the milliseconds between the bursts' ends.
 func countedLine(p profile.Profile, name string, style chart.Style) chart.Line {
 	style.Marker = 5
 	l := chart.Line{Name: name + ", from bursts", Style: style, Whiskers: true, Scattered: true}
 	for i, c := range p.Counted {
 		if i > 0 && i == len(p.Counted)-1 {
-			break // from the first length to the last
+			break // the last entry spans all lengths of bursts
 		}
 		from, to := 1000*c.From.Seconds(), 1000*c.To.Seconds()
 		l.X, l.XLow, l.XHigh = append(l.X, (from+to)/2), append(l.XLow, from), append(l.XHigh, to)

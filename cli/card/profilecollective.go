@@ -64,7 +64,7 @@ func profileCollective(c *cli.Context) (err error) {
 	if err = interrupted(err, r.OverTime != nil); r.OverTime == nil {
 		return err
 	}
-	first := r.Cards[0].Products // all cards have the same works
+	first := r.Cards[0].Products // all cards run the same products
 	first[cuda.GroupProducts].W, first[cuda.GroupProducts].X = q.w.Text, q.operands().XText(products[0].Problem.Type)
 	if failed := r.write(c); err == nil {
 		err = failed
@@ -87,7 +87,7 @@ type overTimeReport struct {
 	unsplit string // why there is no split by component
 }
 
-// met reports whether all profiles are as steady and as fine as was asked for.
+// met reports whether all profiles are as steady and as fine as requested.
 func (r *overTimeReport) met(resolution time.Duration) bool {
 	for _, card := range r.Cards {
 		if !(profileReport{Result: card, asked: resolution}).met() {
@@ -116,7 +116,7 @@ func (r *overTimeReport) title() string {
 	return fmt.Sprintf("%d × %s: %s of %s beside %s, power over time", len(r.Cards), r.Cards[0].GPU, collectiveNames[r.Operation], term.Size(r.Bytes), r.Cards[0].Products[0].Name)
 }
 
-// print prints the power of every work on every card, and its parts.
+// print prints the power of every load on every card, and the power by component.
 func (r *overTimeReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n\n", r.title())
 	if len(r.Parts) > 0 {
@@ -133,7 +133,7 @@ func (r *overTimeReport) print(w io.Writer) {
 	case r.unsplit != "":
 		term.Remark(w, "note", r.unsplit)
 	case len(r.Parts) > 0 && r.Parts[0].From != "":
-		term.Remark(w, "parts", "multipliers, on-chip traffic and memory are predicted by "+r.Parts[0].From+". Those of the collective are the least: every card reads its data once and writes the result once")
+		term.Remark(w, "parts", "multipliers, on-chip traffic and memory are predicted by "+r.Parts[0].From+". The collective's watts are lower bounds: every card reads its data once and writes the result once")
 	}
 	term.Remark(w, "rest", "links between the cards, awake multiprocessors and the model's error; no reading of a card separates them")
 	if b := r.Bandwidth; b != nil {
@@ -144,7 +144,7 @@ func (r *overTimeReport) print(w io.Writer) {
 	}
 }
 
-// wattsOf formats power that may be unknown.
+// wattsOf formats a power in watts; "–" for nil, which is unknown.
 func wattsOf(v *float64) string {
 	if v == nil {
 		return "–"

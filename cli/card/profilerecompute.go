@@ -68,7 +68,7 @@ func recomputeProfile(c *cli.Context) error {
 	return nil
 }
 
-// quoteWords quotes a file's words, which would reach the terminal and the picture.
+// quoteWords quotes the text fields of a file, because they reach the terminal and the picture.
 func quoteWords(r *profile.Result) {
 	words := []*string{&r.GPU}
 	for i := range r.Products {
@@ -88,7 +88,7 @@ func quoteWords(r *profile.Result) {
 	}
 }
 
-// orInterrupt puts an interrupt in the place of an error that came of it.
+// orInterrupt replaces an error by the context's error if an interrupt caused it.
 func orInterrupt(ctx context.Context, err *error) {
 	if *err != nil && ctx.Err() != nil {
 		*err = ctx.Err()

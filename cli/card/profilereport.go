@@ -21,13 +21,13 @@ import (
 // profileReport prints a profile.
 type profileReport struct {
 	*profile.Result
-	asked time.Duration // resolution; 0: none
-	// signatures of the products, and why there are none.
+	asked time.Duration // requested resolution; 0: none
+	// signatures are the products' splits of power; unsplit explains why there are none.
 	signatures []*measure.Signature
 	unsplit    string
 }
 
-// met reports whether the profile is as fine and as steady as was asked for.
+// met reports whether the profile is as fine and as steady as requested.
 func (r profileReport) met() bool { return r.Steady() && (r.asked == 0 || r.Resolves(r.asked)) }
 
 // profileDocument is what profile --json prints.
@@ -49,7 +49,7 @@ func (r profileReport) write(c *cli.Context) error {
 
 // title returns the title of the table and of the picture.
 func (r profileReport) title() string {
-	const widest = 48 // of a source, which JSON has in full: a picture's title has a single line
+	const widest = 48 // characters of a source's name, because a picture's title has a single line; JSON has the full name
 	p := r.Products[0]
 	what := p.Name
 	if p.Problem != nil {
@@ -89,7 +89,7 @@ func (r profileReport) print(w io.Writer) {
 		for _, a := range r.Interleaved {
 			name := r.Products[a.Product].Name
 			if a.Watts == 0 {
-				term.Remark(w, "note", fmt.Sprintf("%s right after the other: unknown, as it ran for less than the trace resolves there (%v)", name, a.Over))
+				term.Remark(w, "note", fmt.Sprintf("%s right after the other: unknown, because the product ran for less than the trace's resolution there (%v)", name, a.Over))
 			}
 			if a.Alone == 0 {
 				term.Remark(w, "note", fmt.Sprintf("%s alone did not reach steady power, so there is nothing to compare with: give a longer --length", name))
@@ -127,7 +127,7 @@ func milestoneTable(p profile.Profile) *term.Table {
 	return tab
 }
 
-// interleavedTable compares each product right after the other with its steady power alone.
+// interleavedTable compares the power of each product that follows another product with its steady power alone.
 func (r profileReport) interleavedTable() *term.Table {
 	watts := func(w float64) string {
 		if w == 0 {
@@ -146,7 +146,7 @@ func (r profileReport) interleavedTable() *term.Table {
 	return tab
 }
 
-// aboutProfile prints what a profile's table rests on.
+// aboutProfile prints the basis of a profile's table: runs, sensors, and the reasons for missing figures.
 func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	r.aboutRuns(w, p)
 	if p.Trace == nil {
@@ -208,7 +208,7 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 	}
 }
 
-// densityText compares the readings within an execution with those that Table I asks for.
+// densityText compares the number of readings within an execution with Table I of the FinGraV paper.
 func densityText(d profile.Density) string {
 	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s within all of steady power; Table I asks for %s in one execution",
 		term.Plural(d.SSE, "reading", "readings"), term.Count(d.SSP), term.Count(d.Steady), term.Count(d.Asked))
@@ -218,7 +218,7 @@ func densityText(d profile.Density) string {
 	return text
 }
 
-// flagged adds the flags to advice of the library.
+// flagged adds the names of flags to the library's advice.
 var flagged = strings.NewReplacer("take longer runs", "take longer runs (--length)", "take more runs", "take more runs (--runs and --time)")
 
 func aboutSteady(w io.Writer, p profile.Profile) {
@@ -239,7 +239,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 	}
 }
 
-// remarks prints what concerns all profiles.
+// remarks prints the remarks that apply to all profiles.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
 		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
@@ -270,7 +270,7 @@ func (r profileReport) remarks(w io.Writer) {
 	printSignatures(w, r.signatures)
 }
 
-// split splits the products' power by component; without a splitter, unsplit says why that is unknown.
+// split splits the products' power by component. Without a splitter, unsplit explains why there is no split.
 func (r *profileReport) split(ctx context.Context, s *measure.Splitter, unsplit string, products []cuda.Product) error {
 	r.unsplit = unsplit
 	if s == nil {
@@ -339,7 +339,7 @@ func decimal(v float64, digits int) string {
 	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
 }
 
-// resolutionText says which changes the trace can show.
+// resolutionText says which changes of power the trace can show.
 func resolutionText(p profile.Profile) string {
 	text := fmt.Sprintf("%v in the first %v, %v on the whole; shorter changes cannot be separated",
 		p.Resolution(0, profile.EarlyTime), profile.EarlyTime, p.Resolution(0, p.End()))

@@ -27,14 +27,14 @@ import (
 // profileRequest holds the flags of profile.
 type profileRequest struct {
 	request
-	others     []*request // products to interleave with
+	others     []*request // products to interleave with the first
 	copies     []cuda.Traffic
 	copyAlone  bool          // no product is profiled
-	resolution time.Duration // 0: whatever the sensors give
+	resolution time.Duration // 0: the resolution that the sensors give
 	options    profile.Options
 	picture    string            // file
-	splitter   *measure.Splitter // nil: there is none
-	unsplit    string            // why there is none
+	splitter   *measure.Splitter // nil: power is not split
+	unsplit    string            // the reason if splitter is nil
 }
 
 func readProfile(c *cli.Context) (*profileRequest, error) {
@@ -78,7 +78,7 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	return q, q.readOptions(c)
 }
 
-// readCopy reads the size of a copy. Where no product is asked for, it is profiled alone.
+// readCopy reads the size of a copy. If no product is requested, the copy is profiled alone.
 func (q *profileRequest) readCopy(c *cli.Context) error {
 	if !c.IsSet("copy") {
 		return nil
@@ -98,7 +98,7 @@ func (q *profileRequest) readCopy(c *cli.Context) error {
 	return nil
 }
 
-// readOther reads the shape of another product. It has drawn operands of the first one's type.
+// readOther reads the shape of another product. Its operands are random, and its type is that of the first product.
 func (q *profileRequest) readOther(text string) error {
 	o := request{Options: q.Options, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
 	if err := o.readShape(text, false); err != nil {
@@ -113,7 +113,7 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
 		Idle: c.Duration("idle"), Bursts: c.Int("bursts"), Resolution: q.resolution, Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
 	}
-	switch { // to the library 0 is the default
+	switch { // the library takes 0 as the default
 	case q.options.Length == 0:
 		return exit.Usagef("--length 0s: give 50ms to 1m")
 	case q.options.Time == 0:
@@ -130,12 +130,12 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		return exit.Usagef("--resolution 0s: give 2ms to 1s")
 	}
 	if err := q.options.Validate(); err != nil {
-		return exit.Usagef("--%s", strings.ReplaceAll(err.Error(), "\n", "\n--")) // options are named as flags are
+		return exit.Usagef("--%s", strings.ReplaceAll(err.Error(), "\n", "\n--")) // each option has the name of its flag
 	}
 	return nil
 }
 
-// products makes all products, and returns the files that their operands are mapped from.
+// products makes all products. It also returns the memory-mapped files of their operands.
 func (q *profileRequest) products(ctx context.Context, m measure.Machine) (products []cuda.Product, files []string, err error) {
 	if q.copyAlone {
 		return nil, nil, nil

@@ -89,10 +89,10 @@ doubtful; 4: no GPU.`,
 	},
 }
 
-// mostSeeds is the largest --seeds. Ten take hours.
+// mostSeeds is the largest --seeds. Ten seeds take hours.
 const mostSeeds = 1000
 
-// reproduceWorks returns the series that the flags choose; none with --report.
+// reproduceWorks returns the series that the flags select; none with --report.
 func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	if c.Bool("report") {
 		for _, f := range reproduceFlags {
@@ -175,12 +175,12 @@ func reproduceTypes(text string) (types []arith.Type, err error) {
 	return types, nil
 }
 
-// measureWorks measures the points that the folder does not have yet, with progress, which o's Progress is told, too.
+// measureWorks measures the points that the folder lacks. It shows progress and also passes it to o.Progress.
 func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Job, o experiment.Options) error {
 	event, end := term.Progress(c)
 	defer end()
 	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
-	before := -1 // readings that the folder had
+	before := -1 // number of readings in the folder at the start
 	told := o.Progress
 	o.Progress = func(p experiment.Progress) {
 		if told != nil {
@@ -192,7 +192,7 @@ func measureWorks(c *cli.Context, m measure.Machine, out string, works []experim
 		event(progress.Event{Stage: "measure", Done: int64(p.Done - before), Total: int64(p.Total - before)})
 	}
 	err := experiment.Run(c.Context, m, out, works, o)
-	if err = cmp.Or(err, c.Context.Err()); c.Context.Err() != nil { // also one that came with the last point, before the report
+	if err = cmp.Or(err, c.Context.Err()); c.Context.Err() != nil { // an interrupt may come between the last point and the report
 		return fmt.Errorf("%w: the measurements until then are in %s; the same command continues", err, out)
 	}
 	return err

@@ -18,14 +18,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// reproduceReport reports on the series in a folder, after a run that ended with an error or nil.
+// reproduceReport reports on the series in a folder. ran is the error of the measurement before, or nil.
 func reproduceReport(c *cli.Context, out string, ran error) error {
 	r, err := paper.WriteReport(c.Context, out)
 	switch nothing := errors.Is(err, fs.ErrNotExist); {
 	case nothing && errors.Is(ran, experiment.ErrTime):
 		return fmt.Errorf("%w: %w", exit.ErrShort, ran)
 	case nothing && ran != nil:
-		return ran // the reason why there is nothing to report
+		return ran // why there is nothing to report
 	case nothing:
 		return fmt.Errorf("%s: nothing was measured into this folder yet: leave out --report", out)
 	case err != nil:
@@ -46,7 +46,7 @@ func reproduceReport(c *cli.Context, out string, ran error) error {
 	return cmp.Or(ran, err)
 }
 
-// printReproduced prints the takeaways and the doubts.
+// printReproduced prints the takeaways and warnings.
 func printReproduced(w io.Writer, r *paper.Report) {
 	for _, t := range r.Takeaways {
 		const indent = "     "

@@ -20,24 +20,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// request holds the flags of the commands that multiply.
+// request holds the flags of the commands that multiply matrices.
 type request struct {
 	flag.Options
-	w, x    operand.Source // x of no text: the default of the type
+	w, x    operand.Source // an empty x is the default for the type
 	against []operand.Source
-	dtype   arith.Type    // 0: as the weights are stored
-	m       int           // tokens; 0: as many as x has, or as in prefill
-	shape   *gemm.Problem // of patterns; nil: the weights have their own
+	dtype   arith.Type    // 0: the type of the weights
+	m       int           // tokens; 0: as many as x has, or the number for prefill
+	shape   *gemm.Problem // shape of patterns; nil: weights from files have their own
 	cold    bool          // read the weights from memory
 	kernel  cost.Kernel   // of quantised layers; empty: the default ones
 	onCard  bool          // for a card, not for predictions
 	seed    uint64
 	meter   power.Options
-	duties  []float64    // empty: back to back
-	set     *operand.Set // once operands were made
+	duties  []float64    // empty: no gaps
+	set     *operand.Set // nil until operands are made
 }
 
-// operands are the options of the request's operands.
+// operands returns the options from which the request's operands are made.
 func (q *request) operands() operand.Options {
 	o := operand.Options{Type: q.dtype, X: q.x, Tokens: q.m, Streaming: q.Role == cost.Streaming, Seed: q.seed, Family: q.Family,
 		Quantised: true, Kernel: q.kernel, OnCard: q.onCard}
@@ -125,7 +125,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	return q, q.readShape(c.String("shape"), q.w.HasShape())
 }
 
-// meterRequest reads the flags that every command with a meter has.
+// meterRequest reads the flags of every command that measures.
 func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	q := &request{Options: o, seed: c.Uint64("seed"), onCard: true}
 	var err error
@@ -161,7 +161,7 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	return q, nil
 }
 
-// readShape reads MxNxK, or M alone for weights that have a shape of their own.
+// readShape reads MxNxK, or M alone if the weights are read from files.
 func (q *request) readShape(text string, shaped bool) error {
 	const advice = "give M, N and K as in 8192x8192x8192"
 	var sizes []int

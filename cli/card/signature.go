@@ -17,8 +17,8 @@ import (
 // componentsFlag is for commands that split power by component.
 var componentsFlag = &cli.StringFlag{Name: "components", Usage: "split power by the components in `FILE`", DefaultText: "calibrate's, or built in"}
 
-// splitterOf returns a card's splitter: from the file that --components names, else from the file that calibrate
-// --components writes here by default, else the built-in one. Without any of them, unsplit explains it. A
+// splitterOf returns a card's splitter. The model is read from the file that --components names, or else from the
+// default file of calibrate --components, or else it is the built-in model. If there is none, unsplit explains why. A
 // file of another card is an error.
 func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err error) {
 	usual := calibrateOut + componentsPostfix
@@ -50,7 +50,7 @@ func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err err
 	return fitToSplit(m, "the built-in model")
 }
 
-// fitToSplit rejects a model whose error is too large for a split.
+// fitToSplit returns no splitter if the model's error is too large for a split.
 func fitToSplit(m *component.Model, from string) (s *measure.Splitter, unsplit string, err error) {
 	if err := m.Splits(); err != nil {
 		return nil, fmt.Sprintf("power by component: %s is not used: %v", from, err), nil

@@ -24,7 +24,7 @@ tensor(PATH:TENSOR) | round(4) is a pattern, too. The default is normal(0,0.02) 
 normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32) in INT8. Tensors of other types are
 scaled by a power of two to the range of these two.`
 
-// readSource reads a flag's source, if the flag is set.
+// readSource parses a flag's source into to, if the flag is set.
 func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 	if !c.IsSet(name) {
 		return nil
@@ -33,7 +33,7 @@ func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 	return sourceError(name, err)
 }
 
-// sourceError adds the flag to an error, if there is one. A missing file is not wrong usage.
+// sourceError adds the flag's name to a non-nil error. A missing file is not a usage error.
 func sourceError(name string, err error) error {
 	if err == nil {
 		return nil

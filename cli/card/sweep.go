@@ -79,12 +79,12 @@ measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 // sweepRequest holds the flags of sweep.
 type sweepRequest struct {
 	*request
-	settings []sweep.Setting // empty: the usual ones
+	settings []sweep.Setting // empty: the default settings
 	k        []float64
 	workload string
 	simulate bool
 	picture  string
-	short    bool // the precision that was asked for was not reached
+	short    bool // the requested precision was not reached
 }
 
 func readSweep(c *cli.Context) (*sweepRequest, error) {
@@ -179,7 +179,7 @@ func sweepSources(c *cli.Context) error {
 	return c.Set("shape", decodeShape(c.IsSet("w") && (err != nil || w.HasShape())))
 }
 
-// names returns the names of the weights; after is empty where nothing is compared.
+// names returns the names of the weights; after is empty without --against.
 func (q *sweepRequest) names() (before, after string) {
 	before = strings.TrimSuffix(q.w.Text, ":")
 	if len(q.against) > 0 {

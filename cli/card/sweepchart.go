@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// sweepChart draws energy and time over the power limit, and over the clock if clocks were locked. Of a single setting it has
-// no panels.
+// sweepChart draws energy and time over the power limit, and over the clock if clocks were locked. With a single
+// setting, the chart has no panels.
 func sweepChart(r *sweep.Result) chart.Chart {
 	word := how(r.Simulated)
 	if r.Predicted {
@@ -33,7 +33,7 @@ func sweepChart(r *sweep.Result) chart.Chart {
 		c.Panels = append(c.Panels, energy, time)
 	}
 	c.Columns = 2
-	for i, p := range c.Panels { // each name once in the legend
+	for i, p := range c.Panels { // the legend shows each name once
 		for j := range p.Lines {
 			if i > 0 {
 				p.Lines[j].Name = ""
@@ -43,7 +43,7 @@ func sweepChart(r *sweep.Result) chart.Chart {
 	return c
 }
 
-// sweepStyles of original and converted stay visible where the lines coincide.
+// sweepStyles are the styles of original and converted. Both stay visible if the lines coincide.
 var sweepStyles = []chart.Style{{Colour: 0, Marker: 2}, {Colour: 1, Dashes: 1, Marker: 4}}
 
 func sweepPanel(r *sweep.Result, title, label string, x func(sweep.Setting) (float64, bool), y func(*sweep.Figures) (float64, []float64)) chart.Panel {

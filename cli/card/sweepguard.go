@@ -33,7 +33,7 @@ func cardName(device string, card power.Info) string {
 	return card.UUID
 }
 
-// openCard opens the card that cardName named. It runs nothing on the card.
+// openCard opens a card by the name that cardName returned. It runs nothing on the card.
 func openCard(name string) (power.Card, error) {
 	if !strings.HasPrefix(name, simulatedDevice) {
 		return power.Open(name)
@@ -57,7 +57,7 @@ func startWatchdog(card string, lock *os.File, original sweep.Original) (sweep.W
 	return sweep.StartWatchdog(p, card, lock, original)
 }
 
-// fullPath returns a file's path from the root, with the links of its folder resolved.
+// fullPath returns a file's absolute path, with symbolic links of its folder resolved.
 func fullPath(file string) string {
 	if folder, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
 		file = filepath.Join(folder, filepath.Base(file))

@@ -36,7 +36,7 @@ func (q *sweepRequest) page(c *cli.Context, r *sweep.Result) *page.Page {
 	}
 	s := p.Section("Settings")
 	for _, one := range split(sweepChart(r)) {
-		for i := range one.Panels[0].Lines { // the first panel's names were enough for one picture
+		for i := range one.Panels[0].Lines { // a single picture names lines in its first panel only
 			if l := &one.Panels[0].Lines[i]; l.Name == "" {
 				l.Name = []string{"original", "converted"}[min(i, 1)]
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// predict makes the sweep by a calibration.
+// predict computes the sweep with a calibration.
 func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 	model, err := flag.ReadCalibration(c)
 	if err != nil {
@@ -50,8 +50,8 @@ func (q *sweepRequest) sign(r *sweep.Result) {
 	r.Date, r.Command = q.meter.Date.Format(time.RFC3339), q.meter.Command
 }
 
-// measure runs the sweep on a card, or says what it would set. It reports while the card is still open: closing the card
-// may take longer than an interrupted command has.
+// measure runs the sweep on a card, or prints the planned settings. It reports before it closes the card: closing may
+// take longer than an interrupted command may run.
 func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), q.seed)
 	if measure.NoGPU(err) {
@@ -66,11 +66,11 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	if !c.Bool("change-settings") {
 		return q.dryRun(c, machine.Card(), name)
 	}
-	if _, err := sweep.NewPlan(info, q.settings, q.seed); err != nil { // wrong usage comes before busy cards
+	if _, err := sweep.NewPlan(info, q.settings, q.seed); err != nil { // report wrong usage before a busy card
 		return settingsError(err)
 	}
 	o := sweep.Options{Measure: measure.Options{Cold: q.cold, Meter: q.meter}, K: q.k}
-	if name != simulatedDevice { // whose settings end with this process
+	if name != simulatedDevice { // a simulated card's settings end with this process
 		lock, err := sweep.LockCard(name)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	return q.report(c, r, err)
 }
 
-// run carries the plan out.
+// run executes the plan.
 func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.Plan, o sweep.Options) (r *sweep.Result, err error) {
 	ctx, stop := hangUp(c.Context)
 	defer stop()
@@ -121,7 +121,7 @@ func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.P
 	return r, ended(err, machine.Card().Info(), plan, r != nil)
 }
 
-// imprecise warns of settings at which time ran out before the intervals were as narrow as asked.
+// imprecise adds a warning about settings at which time ran out before the intervals reached --precision.
 func (q *sweepRequest) imprecise(r *sweep.Result) {
 	var at []string
 	for _, s := range r.OutOfTime() {
@@ -133,7 +133,7 @@ func (q *sweepRequest) imprecise(r *sweep.Result) {
 	}
 }
 
-// settingsError words what is wrong with --caps and --clocks.
+// settingsError adds a hint to errors of --caps and --clocks.
 func settingsError(err error) error {
 	if errors.Is(err, power.ErrAbsent) {
 		return fmt.Errorf("%w; --simulate predicts a sweep", err)
@@ -141,7 +141,7 @@ func settingsError(err error) error {
 	return exit.Usage(err)
 }
 
-// ended words the error of a sweep that ended early. All settings are restored, or the error says that they are not.
+// ended rewords the error of a sweep that ended early. All settings are restored, or the error says otherwise.
 func ended(err error, card power.Info, plan sweep.Plan, shown bool) error {
 	var left *sweep.RestoreError
 	var during *sweep.VisitError
@@ -166,7 +166,7 @@ func ended(err error, card power.Info, plan sweep.Plan, shown bool) error {
 	return fmt.Errorf("%w in visit %d of %d; %v; %s", context.Canceled, during.Visit, during.Visits, plan.Original(), kept)
 }
 
-// explain says what to do where a card's settings are not restored, or may not be changed.
+// explain adds the next step to the error of a card whose settings are not restored or must not change.
 func explain(err error, card power.Info) error {
 	var left *sweep.RestoreError
 	var settings *sweep.SettingsError
@@ -181,13 +181,13 @@ func explain(err error, card power.Info) error {
 	return err
 }
 
-// dryRun says what would be set, in what order, and why it would be refused.
+// dryRun prints the settings that a sweep would visit, in order, and the reason why the card would be refused.
 func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) error {
 	plan, err := sweep.NewPlan(card.Info(), q.settings, q.seed)
 	if err != nil {
 		return settingsError(err)
 	}
-	if err := sweep.CheckCard(name); err != nil { // another sweep's limit would pass for the original
+	if err := sweep.CheckCard(name); err != nil { // do not take another sweep's limit for the original
 		return err
 	}
 	d := plan.DryRun(card, q.meter.Time)

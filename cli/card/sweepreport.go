@@ -16,8 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// report prints the result, if any, and draws the picture. It returns the error of the sweep, or that the sweep falls short
-// of what was asked.
+// report prints the result, if any, and draws the picture. It returns the sweep's error, or an error if the sweep
+// misses the requested precision.
 func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error {
 	if r == nil {
 		return err
@@ -64,7 +64,7 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 		head = slices.Insert(head, 1, "basis")
 	}
 	tab := term.NewTable(head...)
-	tab.Whole = true // a shortened setting would be ambiguous
+	tab.Whole = true // shortened settings would be ambiguous
 	for _, p := range r.Points {
 		tab.Add(sweepCells(p, "original", p.Original)...)
 		if p.Converted != nil {
@@ -77,7 +77,7 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	q.remarks(w, r)
 }
 
-// sweepTitle says where the figures come from.
+// sweepTitle describes how the figures were obtained.
 func sweepTitle(r *sweep.Result) (title string) {
 	switch {
 	case r.Predicted:
@@ -109,7 +109,7 @@ func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
 		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), term.Signed(100*f.GainMinusLoss, 1))
 }
 
-// endsOf returns an interval of ratios in per cent, "–" where it is unknown.
+// endsOf formats an interval of ratios in per cent; "–" if unknown.
 func endsOf(in []float64) string {
 	if in == nil || in[1]/in[0]-1 < 1e-9 {
 		return "–"
@@ -162,7 +162,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 	}
 }
 
-// remarks prints the reference, the origin of the figures and the doubts.
+// remarks prints the reference, the origin of the figures and the warnings.
 func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
 		if r.IsReference(p.Setting) {
@@ -196,7 +196,7 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	term.Remarks(w, "INVALID", r.Invalid)
 }
 
-// coinciding returns the settings at which the table shows no difference between original and converted.
+// coinciding returns the settings at which original and converted have equal figures in the table.
 func coinciding(r *sweep.Result) (at []string) {
 	for _, p := range r.Points {
 		if o, c := p.Original, p.Converted; c != nil && math.Abs(c.RelativeEnergy-o.RelativeEnergy) < 5e-4 && math.Abs(c.RelativeTime-o.RelativeTime) < 5e-4 {
@@ -206,7 +206,7 @@ func coinciding(r *sweep.Result) (at []string) {
 	return at
 }
 
-// aboutReference says where the reference's limit comes from.
+// aboutReference says how the reference's limit was chosen.
 func aboutReference(r *sweep.Result) string {
 	switch {
 	case r.Predicted:

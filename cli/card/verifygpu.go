@@ -26,13 +26,13 @@ var VerifyFlags = append([]cli.Flag{
 // Verification holds the flags of verify --gpu.
 type Verification struct {
 	request
-	total    bool                  // no row for each kind
-	whole    *measure.WholeOptions // nil: linear layers are measured
-	splitter *measure.Splitter     // of the first card; nil: there is none
-	Unsplit  string                // why there is none
+	total    bool                  // no row for each kind of layer
+	whole    *measure.WholeOptions // nil: only linear layers are measured
+	splitter *measure.Splitter     // of the first card; nil: power is not split
+	Unsplit  string                // the reason if splitter is nil
 }
 
-// ReadVerify reads the flags and opens the cards. Without --gpu there are none.
+// ReadVerify reads the flags and opens the cards. Without --gpu, the results are nil.
 func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error) {
 	if !c.Bool("gpu") {
 		for _, f := range VerifyFlags {
@@ -76,8 +76,8 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 	return &Verification{request: *q, total: c.Bool("total"), splitter: splitter, Unsplit: unsplit}, cards, nil
 }
 
-// Measure measures the linear layers of both models. With an error, the report holds the figures until then; it
-// is nil if the layers were not found.
+// Measure measures the linear layers of both models. After an error, the report has the figures measured so far; it
+// is nil if no layers were found.
 func (q *Verification) Measure(c *cli.Context, cards machines, src, out *weights.Model) (*measure.ModelReport, error) {
 	bars := term.NewBars(c)
 	defer bars.End()

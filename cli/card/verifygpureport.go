@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// PrintModels prints the energy of two models. unsplit explains why power is not split by component; it is printed
-// if anything was measured.
+// PrintModels prints the energy of two models. unsplit explains why power is not split by component, and is printed
+// only if something was measured.
 func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 	if !r.Several() {
 		printModelEnergy(w, r.Cards[0], unsplit)
@@ -22,7 +22,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 	}
 	for i, c := range r.Cards {
 		fmt.Fprintf(w, "%s:\n", printable.Quote(c.Name))
-		if i > 0 { // the first card's stands for all
+		if i > 0 { // the first card's remark applies to all cards
 			unsplit = ""
 		}
 		printModelEnergy(w, c, unsplit)
@@ -48,7 +48,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 
 // printModelEnergy writes a table for each phase.
 func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
-	if len(e.Phases) == 0 && e.X == "" { // no layer, and so no activations
+	if len(e.Phases) == 0 && e.X == "" { // no layer was measured, so there are no activations
 		fmt.Fprintln(w, "energy: not measured, because no linear layer of the model is stored in a format that can be measured")
 	}
 	if len(e.Phases) > 0 && e.Unchanged() {
@@ -94,7 +94,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		term.Remark(w, "note", "not measured, because no GPU multiplies their stored type: "+strings.Join(e.Skipped, ", "))
 	}
 	if e.Name != "" {
-		return // notes about all cards follow the last one
+		return // notes about all cards follow the last card
 	}
 	if e.Simulated && len(e.Phases) > 0 {
 		term.Remark(w, "note", simulatedNote)
@@ -102,7 +102,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	term.Remarks(w, "INVALID", e.Invalid)
 }
 
-// pacingOf is how a phase's loads were paced; nil without gaps.
+// pacingOf returns how a phase's loads were paced; nil without gaps.
 func pacingOf(p measure.Phase) *power.Pacing {
 	for _, row := range append(p.Layers[:len(p.Layers):len(p.Layers)], *cmp.Or(p.Total, &measure.Row{})) {
 		if row.Run != nil {
@@ -153,7 +153,7 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 			switch {
 			case strings.HasPrefix(text, "the null"):
 				missed++
-			case i < len(p.Layers) && !slices.Contains(warnings, text): // those of a total are printed as INVALID
+			case i < len(p.Layers) && !slices.Contains(warnings, text): // the warnings of a total are printed as INVALID
 				warnings = append(warnings, text)
 			}
 		}
@@ -217,7 +217,7 @@ func twoClocks(before, after *float64) string {
 	return fmt.Sprintf("%.0f, %.0f", *before, *after)
 }
 
-// effectiveClocks are those during the products.
+// effectiveClocks formats the clocks during the products, before and after.
 func effectiveClocks(r measure.Row) string {
 	if r.Run == nil {
 		return "–"

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// AddModels adds the measured energy of two models' linear layers to a page: main figures and origins. It returns the ratios
-// that a chart shows.
+// AddModels adds the measured energy of two models' linear layers to a page: main figures and origins. It returns the
+// ratios for a chart.
 func AddModels(p *page.Page, r *measure.ModelReport) (list []page.Ratio) {
 	for _, e := range r.Cards {
 		known := knownHow(e.Simulated)
@@ -39,8 +39,8 @@ func AddModels(p *page.Page, r *measure.ModelReport) (list []page.Ratio) {
 	return list
 }
 
-// AddWhole adds the measured energy of whole models: joules per token among the main figures, and their origin. It returns the
-// ratios that a chart shows.
+// AddWhole adds the measured energy of whole models: joules per token as main figures, and their origin. It returns
+// the ratios for a chart.
 func AddWhole(p *page.Page, r *measure.WholeReport) (list []page.Ratio) {
 	known := knownHow(r.Simulated)
 	p.Origin("joules per token and energy of whole models", known, cardOrigin("", r.GPU, r.CardID))
@@ -57,7 +57,7 @@ func AddWhole(p *page.Page, r *measure.WholeReport) (list []page.Ratio) {
 	return list
 }
 
-// knownHow says how the figures of a card are known.
+// knownHow returns the origin of a card's figures: measured or simulated.
 func knownHow(simulated bool) report.How {
 	if simulated {
 		return report.Simulated
@@ -65,12 +65,12 @@ func knownHow(simulated bool) report.How {
 	return report.Measured
 }
 
-// cardOrigin names a card by its short id, and among several by its name.
+// cardOrigin names a card by its short id. Among several cards, the card's name comes first.
 func cardOrigin(name, gpu, id string) string {
 	return strings.TrimPrefix(cmp.Or(name, "")+": ", ": ") + cardLabel(gpu, id)
 }
 
-// prefixed is the part of a name that tells one of several cards.
+// prefixed returns a card's name as a prefix; empty for a single card.
 func prefixed(card string) string {
 	if card == "" {
 		return ""

@@ -74,8 +74,8 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 // Whole reports whether whole models are measured.
 func (q *Verification) Whole() bool { return q.whole != nil }
 
-// CheckWhole returns the errors of whole models that are known before anything is verified or loaded. Without --whole
-// there are none.
+// CheckWhole returns the errors of --whole that are known before anything is verified or loaded. Without --whole the
+// error is nil.
 func (q *Verification) CheckWhole(src, out *weights.Model) error {
 	if q == nil || q.whole == nil {
 		return nil
@@ -87,7 +87,7 @@ func (q *Verification) CheckWhole(src, out *weights.Model) error {
 	return withoutWhole(err)
 }
 
-// also lists the folders of --also.
+// also returns the folders of --also.
 func also(c *cli.Context) (folders []string) {
 	for dir := range strings.SplitSeq(c.String("also"), ",") {
 		if dir = strings.TrimSpace(dir); dir != "" {
@@ -97,7 +97,7 @@ func also(c *cli.Context) (folders []string) {
 	return folders
 }
 
-// MeasureWhole measures whole models. With an error, the report holds the steps measured so far; it may be nil.
+// MeasureWhole measures whole models. After an error, the report has the steps measured so far; it may be nil.
 func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *weights.Model) (*measure.WholeReport, error) {
 	event, end := term.Progress(c)
 	defer end()
@@ -115,7 +115,7 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 	return r, interrupted(withoutWhole(err), r != nil && len(r.Steps) > 0)
 }
 
-// withoutWhole adds advice to an error that only whole models cause.
+// withoutWhole adds advice to an error that only --whole causes.
 func withoutWhole(err error) error {
 	if errors.Is(err, cuda.ErrNoCompiler) || errors.Is(err, cuda.ErrNoKernel) || errors.Is(err, decoder.ErrNoForward) {
 		return fmt.Errorf("%w: leave --whole out to measure the linear layers alone", err)
@@ -176,7 +176,7 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	term.Remarks(w, "INVALID", r.Invalid)
 }
 
-// requestChange is a request's change of energy, with its interval.
+// requestChange formats a request's change of energy with its interval.
 func requestChange(q measure.Request) string {
 	text := term.Change(q.Relative)
 	if q.Interval != nil {
@@ -185,7 +185,8 @@ func requestChange(q measure.Request) string {
 	return text
 }
 
-// gain is a line about one step. It begins with the user's gain: speed at the power limit, lower power below it.
+// gain describes one step in a line. The line begins with the user's gain: speed at the power limit, lower power
+// below the limit.
 func gain(s measure.WholeStep) string {
 	if s.Relative == 0 {
 		return ""
@@ -198,7 +199,7 @@ func gain(s measure.WholeStep) string {
 		term.Change(s.After.Watts/s.Before.Watts), s.Before.Watts, s.After.Watts, term.Change(s.Relative), rate(s.After.PerSecond))
 }
 
-// share writes a share as per cent, or a dash for 0, which means unknown.
+// share formats a share in per cent; "–" for 0, which means unknown.
 func share(v float64) string {
 	if v == 0 {
 		return "–"
@@ -224,7 +225,7 @@ func capped(s measure.WholeStep) string {
 	return text
 }
 
-// millijoules writes joules as millijoules with three digits.
+// millijoules formats an energy, given in joules, as millijoules with three digits.
 func millijoules(v float64) string {
 	if v >= 1 {
 		return fmt.Sprintf("%.0f", 1e3*v)
@@ -232,7 +233,7 @@ func millijoules(v float64) string {
 	return fmt.Sprintf("%.3g", 1e3*v)
 }
 
-// rate writes tokens per second with three digits.
+// rate formats tokens per second with three digits.
 func rate(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.3g", v)

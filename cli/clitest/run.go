@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Run runs one of the commands as the program does, without its signals and its exit status. Flags stand before
-// arguments in args, which begin with the command's name. Run returns the command's standard output and error.
+// Run runs one of the commands like the program, without signals and exit status. args begin with the command's name,
+// and flags come before arguments. Run returns the command's standard output and error.
 func Run(ctx context.Context, commands []*cli.Command, args ...string) (stdout []byte, err error) {
 	var out bytes.Buffer
 	app := cli.NewApp()

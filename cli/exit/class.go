@@ -30,21 +30,21 @@ type Class string
 // Classes of errors.
 const (
 	ClassUsage        Class = "usage"         // the command line is wrong
-	ClassInput        Class = "input"         // a file or folder that is read is absent, damaged or unsuitable
-	ClassOutput       Class = "output"        // nothing can be written at the place that is named
+	ClassInput        Class = "input"         // a file or folder to read is absent, damaged or unsuitable
+	ClassOutput       Class = "output"        // the output cannot be written where the command line says
 	ClassOutputExists Class = "output-exists" // a file or folder of the output's name exists
 	ClassIO           Class = "io"            // the operating system failed to read or write
 	ClassTemporary    Class = "temporary"     // run the same command again: exit status 75
 	ClassNoGPU        Class = "no-gpu"        // there is no GPU, or its energy cannot be read
-	ClassGPU          Class = "gpu"           // the GPU is in use, out of memory, or lacks what is needed
+	ClassGPU          Class = "gpu"           // the GPU is in use, out of memory, or lacks a feature
 	ClassServer       Class = "server"        // a server that is measured does not answer as it should
 	ClassInterrupted  Class = "interrupted"   // a signal ended the command
-	ClassShortfall    Class = "shortfall"     // done, but short of what was asked
+	ClassShortfall    Class = "shortfall"     // done, but with less than requested
 	ClassInternal     Class = "internal"      // a defect of lowtoggle
-	ClassFailed       Class = "failed"        // none of the others
+	ClassFailed       Class = "failed"        // any other error
 )
 
-// hints say for each class what to do next, where nothing more specific is known.
+// hints say, for each class, what to do next, if the error itself does not.
 var hints = map[Class]string{
 	ClassUsage:        "lowtoggle --help lists the commands",
 	ClassInput:        "check the named file",
@@ -61,13 +61,13 @@ var hints = map[Class]string{
 	ClassFailed:       "read the message",
 }
 
-// Problem is an error as --json prints it, in a field called error.
+// Problem is an error as --json prints it, in the document's field "error".
 type Problem struct {
 	Class   Class  `json:"class"`
 	Message string `json:"message"`          // as on standard error
 	File    string `json:"file,omitempty"`   // file or folder that the error is about
 	Tensor  string `json:"tensor,omitempty"` // tensor that the error is about
-	Offset  *int64 `json:"offset,omitempty"` // byte in the file
+	Offset  *int64 `json:"offset,omitempty"` // in bytes from the start of the file
 	Hint    string `json:"hint"`             // what to do next
 	Status  int    `json:"status"`           // exit status
 }
@@ -80,7 +80,7 @@ func NewProblem(err error, message string) *Problem {
 	return p
 }
 
-// Sentinels of two classes.
+// Sentinel errors that belong to two classes.
 var (
 	gpuErrors   = []error{cuda.ErrOutOfMemory, cuda.ErrNoCompiler, cuda.ErrNoKernel, power.ErrNotPermitted, power.ErrCounterStill, sweep.ErrInUse, lock.ErrHeld}
 	inputErrors = []error{fs.ErrNotExist, plan.ErrInvalid, arch.ErrConfig, arch.ErrUnknownFamily, bounded.ErrTooLarge, operand.ErrNoFile}
@@ -140,8 +140,8 @@ func isAny(err error, list []error) bool {
 	return false
 }
 
-// place finds the file, tensor and offset that an error names: the innermost, or with outer, the outermost.
-// Of joined errors the first one that names a place counts.
+// place sets the file, tensor and offset that an error names. It takes the innermost error with a place, or with
+// outer, the outermost. Of joined errors, the first one with a place counts.
 func (p *Problem) place(err error, outer bool) {
 	file, tensor, offset := "", "", int64(-1)
 	switch e := err.(type) {
@@ -194,10 +194,10 @@ func OutputError(err error) error { return outputError{err, false} }
 // OutputExists marks an error about an output that exists already.
 func OutputExists(err error) error { return outputError{err, true} }
 
-// panicError is a panic of a command.
+// panicError is the error of a command that panicked.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("internal error: %v", e.value) }
 
-// Panicked returns an error for a value that recover has returned.
+// Panicked returns an error for a value that recover returned.
 func Panicked(value any) error { return &panicError{value} }

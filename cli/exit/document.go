@@ -6,15 +6,16 @@ import (
 	"io"
 )
 
-// Hold keeps what the command writes until [Output.Release]: under --json an error becomes part of the document.
+// Hold buffers the command's output until [Output.Release]. With --json, an error thus becomes part of the document.
 func (o *Output) Hold() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = &bytes.Buffer{}
 }
 
-// Release writes what was held, with a problem added to the document, or alone where the command wrote none. It returns
-// the error of writing. What an interrupted command still writes is discarded. Without a [Output.Hold] it does nothing.
+// Release writes the buffered output, with a problem added to the document. If the command wrote no document, the
+// problem is written alone. Release returns the error of writing. Later output of an interrupted command is
+// discarded. Without [Output.Hold], Release does nothing.
 func (o *Output) Release(p *Problem) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +34,7 @@ func (o *Output) Release(p *Problem) error {
 	return o.err
 }
 
-// withProblem adds a problem to a document, which is an object.
+// withProblem adds a problem to a document, which is a JSON object.
 func withProblem(document []byte, p *Problem) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -41,7 +42,7 @@ func withProblem(document []byte, p *Problem) []byte {
 	enc.SetIndent("", "  ")
 	_ = enc.Encode(struct {
 		Error *Problem `json:"error"`
-	}{p}) // text and numbers: cannot fail
+	}{p}) // marshalling text and numbers cannot fail
 	alone := b.Bytes()
 	body, ok := bytes.CutSuffix(bytes.TrimSpace(document), []byte("}"))
 	body = bytes.TrimSpace(body)

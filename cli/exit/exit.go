@@ -15,24 +15,24 @@ const (
 	Done       = 0
 	Failed     = 1 // input, I/O
 	WrongUsage = 2
-	Short      = 3 // done, but a check failed or a budget could not be met
-	NoGPU      = 4 // no GPU where one was asked for
+	Short      = 3 // done, but a check failed or a budget was not met
+	NoGPU      = 4 // a GPU was requested and there is none
 
-	TryAgain = 75 // a part of a conversion failed and may succeed if it is run again (EX_TEMPFAIL)
+	TryAgain = 75 // a part of a conversion failed; running it again may succeed (EX_TEMPFAIL)
 )
 
-// usageError is an error in the command line itself.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usage marks an error as one in the command line.
+// Usage marks an error as an error in the command line.
 func Usage(err error) error { return usageError{err} }
 
 // Usagef returns a usage error.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// ErrShort ends a command that did its work but missed what was asked for: a check failed, or a budget was not met.
+// ErrShort ends a command that did its work but missed the request: a check failed, or a budget was not met.
 var ErrShort = errors.New("short of what was asked")
 
 // Status returns the exit status for a command's error.
@@ -53,7 +53,7 @@ func Status(err error) int {
 	return Failed
 }
 
-// CloseAll is for defer: it closes what a command opened, and keeps the first error.
+// CloseAll is for defer. It closes what a command opened, and keeps the first error.
 func CloseAll(err *error, closers ...func() error) {
 	for _, end := range closers {
 		if failed := end(); *err == nil {

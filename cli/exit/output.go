@@ -11,15 +11,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Output is a command's standard output. It remembers the first error of writing, so that commands need not check
-// their prints: a lost report is a failure. It escapes characters that control a terminal, because names in a model may contain
-// them.
+// Output is a command's standard output. It remembers the first error of writing, so commands need not check each
+// print. A lost report is a failure. Output escapes characters that control a terminal, because names in a model may
+// contain them.
 type Output struct {
 	io.Writer
 	mu      sync.Mutex
 	err     error
-	held    *bytes.Buffer // nil: what is written is not held
-	unsaved atomic.Bool   // see setUnsaved
+	held    *bytes.Buffer // nil: output is written at once
+	unsaved atomic.Bool   // an interrupt must wait; see SetUnsaved
 }
 
 // NewOutput returns an output that writes to w.
@@ -38,7 +38,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close returns the first error of writing, and discards whatever an interrupted command still writes.
+// Close returns the first error of writing. Later output of an interrupted command is discarded.
 func (o *Output) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,10 +46,10 @@ func (o *Output) Close() error {
 	return o.err
 }
 
-// Unsaved reports whether an interrupt must wait.
+// Unsaved reports whether an interrupt must wait for a write.
 func (o *Output) Unsaved() bool { return o.unsaved.Load() }
 
-// SetUnsaved says whether an interrupt must wait until this command has written what it measured.
+// SetUnsaved sets whether an interrupt must wait until this command has written its measurements.
 func SetUnsaved(c *cli.Context, unsaved bool) {
 	if o, ok := c.App.Writer.(*Output); ok {
 		o.unsaved.Store(unsaved)

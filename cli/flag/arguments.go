@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// Arguments returns the command's arguments, with paths for file:// ones. There must be one argument for each name, and none may
-// be empty.
+// Arguments returns the command's arguments, with file:// arguments as paths. names are the names of the expected
+// arguments. It returns a usage error if the count differs or an argument is empty.
 func Arguments(c *cli.Context, names ...string) ([]string, error) {
 	takes, given := "no arguments", term.Plural(c.NArg(), "argument was given", "arguments were given")
 	if len(names) > 0 {

@@ -14,13 +14,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// Flags that choose the calibration. verify has only the second, because its --gpu measures.
+// Flags that choose the calibration. verify has only the second, because its flag --gpu has another meaning.
 var (
 	GPU         = &cli.StringFlag{Name: "gpu", Value: cost.UsualGPU, Usage: "predict for the GPU `NAME`", DefaultText: cost.UsualGPU}
 	Calibration = &cli.StringFlag{Name: "calibration", Usage: "predict with the calibration in `FILE`"}
 )
 
-// ReadCalibration reads --gpu and --calibration. A command may lack the first or both.
+// ReadCalibration reads --gpu and --calibration. A command may lack either flag.
 func ReadCalibration(c *cli.Context) (*cost.Calibration, error) {
 	name, named := c.Value("gpu").(string)
 	switch path := c.String("calibration"); {

@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// CSV is --csv of commands whose report is a table of numbers.
+// CSV is --csv for commands whose report is a table of numbers.
 var CSV = &cli.BoolFlag{Name: "csv", Usage: "print comma-separated values and nothing else", DisableDefaultText: true}
 
 // OneFormat returns an error if several flags choose the output's format.

@@ -12,7 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// OpenModel opens the model that the command line names, on a disk or in a bucket. ctx ends reading from a bucket. One shard of several is an error.
+// OpenModel opens the model at path, on a disk or in a bucket. ctx ends reading from a bucket. One shard of a model
+// with several is an error.
 func OpenModel(ctx context.Context, path string) (*weights.Model, error) {
 	path, folder, err := Place(path)
 	if err != nil {
@@ -33,7 +34,7 @@ func OpenModel(ctx context.Context, path string) (*weights.Model, error) {
 	return whole(path, m, err)
 }
 
-// whole closes an opened model that is one shard of several, or a token file, and returns an error.
+// whole returns m and err. If m is one shard of several or a token file, whole closes m and returns an error.
 func whole(path string, m *weights.Model, err error) (*weights.Model, error) {
 	if err == nil && m.PartOf != "" {
 		return nil, errors.Join(fmt.Errorf("%s is one shard of several (%s): give the folder %s", path, m.PartOf, m.Dir), m.Close())
@@ -44,14 +45,15 @@ func whole(path string, m *weights.Model, err error) (*weights.Model, error) {
 	return m, err
 }
 
-// onlyTokens reports whether all tensors of a model have types that tokens have and weights do not.
+// onlyTokens reports whether all tensors have integer types that tokens have and weights do not.
 func onlyTokens(m *weights.Model) bool {
 	types := []weights.DType{weights.U8, weights.I16, weights.U16, weights.I32, weights.U32, weights.I64, weights.U64}
 	infos := m.Infos()
 	return len(infos) > 0 && !slices.ContainsFunc(infos, func(t weights.Info) bool { return !slices.Contains(types, t.DType) })
 }
 
-// ReadFile reads a file that the command line names. If there is no such file, the error says what to name: remedy.
+// ReadFile reads a file from the command line. If there is no such file, the error ends with remedy, which says what
+// to name.
 func ReadFile(path, remedy string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {

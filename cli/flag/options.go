@@ -22,7 +22,7 @@ func ReadWorkers(c *cli.Context) (int, error) {
 	return 0, exit.Usagef("--workers %d: give a number from 1 to 4096", c.Int("workers"))
 }
 
-// ReadFamily reads the file that --arch names; nil where it names none.
+// ReadFamily reads the family in the file of --arch; nil without --arch.
 func ReadFamily(c *cli.Context) (*arch.Family, error) {
 	data, err := FamilyFile(c)
 	if data == nil || err != nil {
@@ -35,7 +35,7 @@ func ReadFamily(c *cli.Context) (*arch.Family, error) {
 	return f, nil
 }
 
-// FamilyFile is the content of the file that --arch names; nil where it names none.
+// FamilyFile returns the content of the file of --arch; nil without --arch.
 func FamilyFile(c *cli.Context) ([]byte, error) {
 	if path := c.String("arch"); path != "" {
 		return ReadFile(path, "--arch takes a family's JSON file (docs/own-family.md)")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ParseSize reads a number of bytes with an optional unit.
+// ParseSize reads a number of bytes with an optional unit, such as 2GB.
 func ParseSize(s string) (int64, error) {
 	number, factor := strings.ToUpper(strings.TrimSpace(s)), 1.0
 	for _, u := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Path returns the path that a file:// argument names. Others are returned as they are.
+// Path returns the path of a file:// argument. Other arguments are returned unchanged.
 func Path(argument string) string {
 	if u, err := url.Parse(argument); err == nil && u.Scheme == "file" && u.Host == "" && u.Path != "" {
 		return u.Path
@@ -21,7 +21,7 @@ func Path(argument string) string {
 	return argument
 }
 
-// Place returns the path that an argument names on a disk, or the folder of a bucket.
+// Place returns the path on a disk, or the folder of a bucket, that an argument names.
 func Place(argument string) (path string, folder *bucket.Folder, err error) {
 	if argument = Path(argument); !weights.IsURL(argument) {
 		return argument, nil, nil
@@ -46,7 +46,7 @@ func openStored(ctx context.Context, folder *bucket.Folder) (*weights.Model, err
 	return m, err
 }
 
-// InBucket returns the folder and name of an argument that names a file in a bucket. For a path on a disk the folder is nil.
+// InBucket returns the folder and name of a file in a bucket. For a path on a disk, folder is nil.
 func InBucket(argument string) (folder *bucket.Folder, name string, err error) {
 	path, folder, err := Place(argument)
 	if err != nil || folder == nil {
@@ -58,7 +58,7 @@ func InBucket(argument string) (folder *bucket.Folder, name string, err error) {
 	return folder, name, nil
 }
 
-// ReadPlace reads a file of at most most bytes that an argument names, on a disk or in a bucket.
+// ReadPlace reads a file on a disk or in a bucket. A file of more than most bytes is an error.
 func ReadPlace(ctx context.Context, argument string, most int64) ([]byte, error) {
 	folder, name, err := InBucket(argument)
 	if err != nil {
@@ -76,7 +76,7 @@ func IsAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && (!stored || e.Code != "NoSuchBucket")
 }
 
-// ReadTokens reads the token file that an argument names, on a disk or in a bucket. A missing file is fs.ErrNotExist.
+// ReadTokens reads a token file on a disk or in a bucket. If the file does not exist, the error is fs.ErrNotExist.
 func ReadTokens(ctx context.Context, argument string) (*tokens.File, error) {
 	folder, name, err := InBucket(argument)
 	if err != nil {

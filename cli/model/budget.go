@@ -20,23 +20,24 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "search within --max-loss by the tokens in `FILE`; test the result"}
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "search within --max-loss on the tokens in `FILE`; test the result"}
 	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "0.1%; balanced: 1%"}
 	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "look for finer choices for up to `TIME`, such as 5m", DefaultText: "do not look"}
 	planDeviceFlag = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
 	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's statistics, curves and plan in `DIR`", DefaultText: "not kept"}
 )
 
-// nats per token that a rise of the perplexity by a share is.
+// nats converts a rise of the perplexity (a share) into nats per token.
 func nats(share float64) *float64 {
 	v := math.Log1p(share)
 	return &v
 }
 
-// largeShare is a budget without a percent sign that may have been meant in per cent.
+// largeShare is the smallest budget without a percent sign that gets a notice, because the user may have meant per
+// cent.
 const largeShare = 0.05
 
-// readBudget reads --max-loss and what goes with it.
+// readBudget reads --max-loss and the flags that need it.
 func readBudget(c *cli.Context, o *transform.Options) error {
 	if err := tokensGiven(c); err != nil {
 		return err
@@ -75,8 +76,8 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 	return nil
 }
 
-// givenTokens reads the file of --tokens; t is nil without the flag. The search keeps its intermediate results beside the
-// file or folder called beside. The caller must call close.
+// givenTokens reads the file of --tokens; t is nil without the flag. The search keeps intermediate results in a
+// folder whose name is derived from beside. The caller must call close.
 func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (t *transform.Tokens, close func() error, err error) {
 	close = func() error { return nil }
 	if !c.IsSet("tokens") {
@@ -103,7 +104,8 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 	return t, close, err
 }
 
-// announce says before a search begins which budget it has, unless --max-loss says so, and on a GPU how large the search is.
+// announce prints the search's budget before the search begins, unless --max-loss gives it. On a GPU it also prints
+// the size of the search.
 func announce(c *cli.Context, t *transform.Tokens, maxLoss float64) {
 	if !c.IsSet("max-loss") {
 		recipe := c.String("recipe")
@@ -121,7 +123,7 @@ func announce(c *cli.Context, t *transform.Tokens, maxLoss float64) {
 		t.Device.Name(), term.Count(e.Fit), term.Count(e.Held), term.Size(e.Statistics), t.Dir, term.Plural(e.Layers, "layer", "layers"), term.Count(e.Few), term.Count(e.Held))
 }
 
-// readTokens reads the tokens that --tokens names.
+// readTokens reads the file of --tokens.
 func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transform.Tokens, error) {
 	file, err := openTokens(c.Context, c.String("tokens"), m.Dir)
 	if err != nil {
@@ -134,7 +136,7 @@ func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transfo
 	return transform.NewTokens(m, file, o.Family, family, o.Workers)
 }
 
-// withoutDevice adds advice to an error of the GPU given by --device.
+// withoutDevice adds advice to an error of the GPU that --device names.
 func withoutDevice(err error) error {
 	switch {
 	case errors.Is(err, cuda.ErrOutOfMemory):
@@ -145,7 +147,7 @@ func withoutDevice(err error) error {
 	return err
 }
 
-// finish removes the search's intermediate results, unless they are to be kept.
+// finish removes the search's intermediate results, unless a flag keeps them.
 func finish(t *transform.Tokens) error {
 	if t == nil {
 		return nil
@@ -153,7 +155,7 @@ func finish(t *transform.Tokens) error {
 	return t.Remove()
 }
 
-// planFailed returns the error of a plan that was not finished, with advice; t may be nil.
+// planFailed adds advice to the error of an unfinished plan; t may be nil.
 func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	switch {
 	case errors.Is(err, plan.ErrPattern) && !c.IsSet("ignore") && !c.IsSet("only"):
@@ -168,8 +170,8 @@ func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	return fmt.Errorf("%w: nothing was written; run the same command again to start over", c.Context.Err())
 }
 
-// overBudget is the error of a result whose perplexity rises by more than the budget on the evaluation tokens; nil
-// where it does not.
+// overBudget returns an error if the result's perplexity rises by more than the budget on the evaluation tokens; nil
+// otherwise.
 func overBudget(r *transform.Conversion) error {
 	if r.WithinBudget() {
 		return nil

@@ -174,10 +174,10 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 	},
 }
 
-// alreadyThere says that OUT was the result before the command began.
+// alreadyThere describes an OUT that the same conversion wrote before.
 const alreadyThere = "was finished before"
 
-// done says what happened to OUT, with its size.
+// done describes what happened to OUT, and its size.
 func done(did string, size int64, took time.Duration) string {
 	if did == alreadyThere {
 		return fmt.Sprintf("%s: %s; nothing was written", did, term.Size(size))
@@ -185,7 +185,7 @@ func done(did string, size int64, took time.Duration) string {
 	return fmt.Sprintf("%s: %s in %s", did, term.Size(size), term.Duration(took))
 }
 
-// checkWith adds the flags with which verify looks at a result as its plan did.
+// checkWith adds to a verify command the flags that the plan of the result needs.
 func checkWith(c *cli.Context, r plan.Request, words ...string) []string {
 	if r.Workload != cost.DefaultWorkload {
 		words = append(words, "--workload", r.Workload.String())
@@ -199,7 +199,8 @@ func checkWith(c *cli.Context, r plan.Request, words ...string) []string {
 	return withArch(c, words...)
 }
 
-// withArch adds the family's file, without which the command would not know the model.
+// withArch adds the file of --arch to a command's words, because the command would not recognise the model without
+// it.
 func withArch(c *cli.Context, words ...string) []string {
 	if path := c.String("arch"); path != "" {
 		words = append(words, "--arch", path)
@@ -207,7 +208,7 @@ func withArch(c *cli.Context, words ...string) []string {
 	return words
 }
 
-// withTokens adds the tokens that a plan was made with, and is judged by.
+// withTokens adds --tokens, if given, to a command's words.
 func withTokens(c *cli.Context, words ...string) []string {
 	if path := c.String("tokens"); path != "" {
 		words = append(words, "--tokens", path)
@@ -215,7 +216,7 @@ func withTokens(c *cli.Context, words ...string) []string {
 	return words
 }
 
-// withDevice adds the device that a plan's statistics are of, where applying it takes them again.
+// withDevice adds the device of a plan's calibration statistics, if applying the plan computes them again.
 func withDevice(c *cli.Context, p *plan.Plan, words ...string) []string {
 	if p.Request.Statistics != "" {
 		words = append(words, "--device", c.String("device"))
@@ -231,9 +232,9 @@ type convertJSON struct {
 	Seconds   float64            `json:"seconds"`
 	Shards    []plan.Shard       `json:"shards"`
 	Predicted *predict.Ratio     `json:"predicted,omitempty"`
-	Kernels   []string           `json:"kernels,omitempty"`   // that the prediction assumes
-	Coverage  *predict.Coverage  `json:"coverage,omitempty"`  // of predictions; absent: they cover all layers
-	Quantised []quant.Copied     `json:"quantised,omitempty"` // copied byte for byte
+	Kernels   []string           `json:"kernels,omitempty"`   // kernels that the prediction assumes
+	Coverage  *predict.Coverage  `json:"coverage,omitempty"`  // of predictions; absent: all layers are covered
+	Quantised []quant.Copied     `json:"quantised,omitempty"` // weights copied byte for byte
 	Tensors   []plan.Prediction  `json:"tensors"`
 	Notes     []string           `json:"notes,omitempty"`
 	Found     *plan.Search       `json:"found,omitempty"`
@@ -260,7 +261,7 @@ func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, ou
 		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil, man.LeftOut}
 }
 
-// convert finds or makes the plan and carries it out; did says in a word or two what happened.
+// convert finds or makes the plan and carries it out. did describes the outcome in one or two words.
 func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options, folder transform.FolderOptions) (r *transform.Conversion, did string, err error) {
 	out, resume := args[1], c.Bool("resume")
 	event, end := term.Progress(c)
@@ -272,7 +273,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	}
 	if man != nil {
 		r := &transform.Conversion{Plan: man.Plan, Manifest: man}
-		if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
+		if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // the earlier run may have ended before these steps
 			return nil, "", err
 		}
 		return r, alreadyThere, nil
@@ -302,7 +303,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))
 }
 
-// storeOf returns the bucket's folder that a checked argument names; nil for a path.
+// storeOf returns the bucket's folder that out names; nil for a path. out was checked before.
 func storeOf(out string) apply.Store {
 	if _, folder, err := flag.Place(out); err == nil && folder != nil {
 		return folder
@@ -310,7 +311,7 @@ func storeOf(out string) apply.Store {
 	return nil
 }
 
-// compare adds the losses to a conversion that was finished before.
+// compare adds the losses to a conversion that an earlier run finished.
 func compare(c *cli.Context, r *transform.Conversion, args []string, o transform.Options) error {
 	if o.Tokens == nil {
 		return nil
@@ -328,7 +329,7 @@ func compare(c *cli.Context, r *transform.Conversion, args []string, o transform
 	return nil
 }
 
-// notCompared words the error of a result whose loss is not known.
+// notCompared rewords the error of a result whose loss is unknown.
 func notCompared(c *cli.Context, args []string, err error) error {
 	return fmt.Errorf("%s is written, but its loss is not known (%w): measure it with\n%s%s", args[1], err, term.CommandIndent,
 		term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))

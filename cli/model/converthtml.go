@@ -21,7 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// writeConvertPage writes the report of a conversion. It samples source and result.
+// writeConvertPage writes the report of a conversion. It samples the values of source and result.
 func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transform.Conversion, args []string, o transform.Options, took time.Duration) (err error) {
 	out, err := flag.OpenModel(c.Context, args[1])
 	if err != nil {
@@ -74,7 +74,7 @@ func addPredicted(p *page.Page, r *predict.Ratio, workload string) {
 	p.Origin("predicted energies", report.Predicted, "calibration "+r.Calibration)
 }
 
-// addLoss adds the change of perplexity to the main figures; l may be nil.
+// addLoss adds the change of perplexity to the main figures. l may be nil.
 func addLoss(p *page.Page, l *lossJSON, file string) {
 	if l == nil {
 		return
@@ -88,7 +88,7 @@ func addLoss(p *page.Page, l *lossJSON, file string) {
 	p.Origin("perplexity", report.Computed, fmt.Sprintf("both models on %s tokens, part %s of %s", term.Count(l.Tokens), l.Part, file))
 }
 
-// kindRatios are the predicted energies of each kind of layer and of all together.
+// kindRatios returns the predicted energies of each kind of layer and of all layers together.
 func kindRatios(m *weights.Model, p *plan.Plan, layout *arch.Layout, total *predict.Ratio) (list []page.Ratio) {
 	for _, k := range transform.Passes.Summary(m, p, layout) {
 		if e := k.Energy; e.Known() != nil {
@@ -98,7 +98,8 @@ func kindRatios(m *weights.Model, p *plan.Plan, layout *arch.Layout, total *pred
 	return append(list, page.Ratio{Name: "total", Relative: total.Relative, Interval: total.Interval[:], How: report.Predicted})
 }
 
-// addSearch draws accuracy against energy: the models that were tried, the one that was taken, and estimates for other budgets.
+// addSearch draws accuracy against energy: the models of the search's trials, the chosen model, and estimates for
+// other budgets.
 func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	f := r.Plan.Search
 	if f == nil || len(f.Trials) == 0 {
@@ -125,7 +126,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	estimates := chart.Line{Name: "predicted for other budgets", Style: chart.Style{Colour: 0, Dashes: 1}}
 	for _, b := range f.Frontier {
 		if most := r.Plan.Request.MaxLoss; most != nil && b.MaxLoss > 4*math.Expm1(*most) {
-			continue // the models would lie on top of each other
+			continue // points at the same place cover each other
 		}
 		estimates.X, estimates.Y = append(estimates.X, 100*b.MaxLoss), append(estimates.Y, 100*(b.Energy-1))
 	}
@@ -155,7 +156,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	p.Origin("rises of perplexity in the search", report.Computed, "whole models on held-out calibration tokens")
 }
 
-// trialTable lists the models that the search tried.
+// trialTable lists the models of the search's trials.
 func trialTable(f *plan.Search) *term.Table {
 	tab := term.NewTable("model", "energy,\npredicted", "divergence,\nnats per token", "rise of loss,\nnats per token", "95 %")
 	best := f.Best()

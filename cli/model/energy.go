@@ -17,14 +17,15 @@ func ratioChange(r *predict.Ratio) string {
 	return term.Change(r.Relative)
 }
 
-// printRatio prints a prediction as a sentence, and the kernels that it assumes.
+// printRatio prints a prediction as a sentence, with the kernels that the prediction assumes.
 func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Role, kernels []string) {
 	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy of the linear layers, for %s: %s predicted, between %s and %s (%s)", products(load, role, kernels),
 		term.Change(r.Relative), term.Change(r.Interval[0]), term.Change(r.Interval[1]), r.Calibration), "", "  ", term.Width))
 	printKernels(w, kernels)
 }
 
-// products describes the products of a prediction. Their role is left out if kernels give it, as in a model with quantised layers.
+// products describes the products of a prediction. The role is left out if kernels determine it, as in a model with
+// quantised layers.
 func products(load cost.Workload, role cost.Role, kernels []string) string {
 	if len(kernels) > 0 {
 		return load.String()
@@ -32,7 +33,7 @@ func products(load cost.Workload, role cost.Role, kernels []string) string {
 	return fmt.Sprintf("%s, weights %s", load, role)
 }
 
-// printCoverage prints the share of a model that the predictions cover; c is nil if they cover all of it.
+// printCoverage prints the share of a model that the predictions cover. If they cover the whole model, c is nil.
 func printCoverage(w io.Writer, c *predict.Coverage) {
 	if c != nil {
 		term.Remark(w, "note", c.String())

@@ -87,14 +87,14 @@ computes the linear layers only, and the CPU does the rest.
 // evaluation holds the arguments of eval, and the models and devices that it opened.
 type evaluation struct {
 	paths   []string
-	purpose string // of the tokens
-	file    string // of tokens; empty: the first model's own
+	purpose string // part of the tokens: evaluation or calibration
+	file    string // token file; empty: the first model's own
 	family  *arch.Family
 	workers int
-	device  *int // number of the GPU that runs the models; nil: the CPU does
+	device  *int // number of the GPU; nil: the models run on the CPU
 
 	gpu      *evaluate.Device
-	products *cuda.Products // set if the GPU computes linear layers only
+	products *cuda.Products // not nil if the GPU computes linear layers only
 	tokens   tokens.Set
 	models   []*weights.Model
 	scorers  []*evaluate.Scorer // one for each model
@@ -124,7 +124,7 @@ func readEval(c *cli.Context) (q *evaluation, err error) {
 	return q, err
 }
 
-// deviceNumber reads --device; it returns nil without the flag.
+// deviceNumber reads --device; nil without the flag.
 func deviceNumber(c *cli.Context) (*int, error) {
 	if !c.IsSet("device") {
 		return nil, nil
@@ -140,7 +140,8 @@ func deviceNumber(c *cli.Context) (*int, error) {
 	return &number, nil
 }
 
-// open opens all models before the first is run, so that errors show early. The caller closes q, also after an error.
+// open opens all models before the first one runs, so that errors show early. The caller closes q, also after an
+// error.
 func (q *evaluation) open(ctx context.Context) error {
 	for _, path := range q.paths {
 		m, err := flag.OpenModel(ctx, path)
@@ -175,7 +176,7 @@ func (q *evaluation) open(ctx context.Context) error {
 	return nil
 }
 
-// tokensGiven refuses an empty --tokens.
+// tokensGiven returns an error for an empty --tokens.
 func tokensGiven(c *cli.Context) error {
 	if c.IsSet("tokens") && c.String("tokens") == "" {
 		return exit.Usagef("--tokens is empty: name a file")
@@ -197,7 +198,7 @@ func (q *evaluation) Close() (err error) {
 	return err
 }
 
-// stopped says how to go on after an interrupt.
+// stopped adds to the error of an interrupt how to continue.
 func stopped(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w; run the same command again, or give --tokens a file with fewer sequences", err)
@@ -205,7 +206,7 @@ func stopped(err error) error {
 	return err
 }
 
-// run computes all losses, with progress. With an error, the report has the models until then.
+// run computes all losses, with progress. After an error, the report has the models evaluated so far.
 func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	event, end := term.Progress(c)
 	defer end()
@@ -237,7 +238,7 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	return r, nil
 }
 
-// pass runs a model. Without NVRTC, the GPU computes the linear layers only and the CPU does the rest.
+// pass runs a model on the tokens. Without NVRTC, the GPU computes the linear layers only and the CPU does the rest.
 func (q *evaluation) pass(ctx context.Context, s *evaluate.Scorer, m *weights.Model, r *evalReport) (*evaluate.Pass, error) {
 	pass, err := s.Pass(ctx, m)
 	if !errors.Is(err, cuda.ErrNoCompiler) {
@@ -270,7 +271,7 @@ func closePass(p *evaluate.Pass) error {
 	return p.Close()
 }
 
-// countSteps shows the steps of all scorers as one progress bar. A scorer that is named twice counts twice.
+// countSteps shows the steps of all scorers as one progress bar. A scorer that appears twice counts twice.
 func countSteps(event func(transform.Event), scorers ...*evaluate.Scorer) {
 	e := transform.Event{Stage: "loss"}
 	for _, s := range scorers {

@@ -13,12 +13,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// evalReport is what eval found: the first model, and the others against it.
+// evalReport holds the results of eval: the first model, and the comparisons of the others with the first.
 type evalReport struct {
 	models []evalJSON
 	tokens tokens.Set
-	gpu    string // name of what ran the models; empty: the CPU
-	// productsOnly says why the GPU only multiplied; empty: it did all.
+	gpu    string // name of the GPU; empty: the CPU
+	// productsOnly is the reason why the GPU computed the linear layers only; empty if it computed everything.
 	productsOnly string
 }
 
@@ -26,20 +26,20 @@ type evalReport struct {
 type evalJSON struct {
 	Model      string       `json:"model"`
 	Loss       float64      `json:"loss"`                 // nats per token
-	Perplexity *float64     `json:"perplexity,omitempty"` // absent where it is too large for a number
-	Tokens     int          `json:"tokens"`               // predicted ones: all but the first of each sequence
+	Perplexity *float64     `json:"perplexity,omitempty"` // absent if not finite
+	Tokens     int          `json:"tokens"`               // number of predicted tokens: all but the first of each sequence
 	Part       string       `json:"part"`
 	Sequences  int          `json:"sequences"`
 	TokensFile string       `json:"tokens_file"`
 	Split      string       `json:"split"`
-	Device     string       `json:"device"`  // what ran the model: CPU, or a GPU's name
-	Seconds    float64      `json:"seconds"` // that running the model took
+	Device     string       `json:"device"`  // CPU, or the name of the GPU
+	Seconds    float64      `json:"seconds"` // running time of the model
 	Against    *againstJSON `json:"against,omitempty"`
 
 	rise forward.Comparison
 }
 
-// againstJSON is a model against the first.
+// againstJSON compares a model with the first model.
 type againstJSON struct {
 	Model              string      `json:"model"`
 	LossDifference     float64     `json:"loss_difference"`
@@ -49,7 +49,8 @@ type againstJSON struct {
 	Divergence         float64     `json:"divergence"` // KL(first model ‖ this), in nats per token
 }
 
-// add takes in a model's losses, and the time that they took; first are those of the first model, from which its predictions diverge.
+// add adds a model's losses and running time. first holds the losses of the first model; divergence is KL(first model
+// ‖ model), in nats per token.
 func (r *evalReport) add(model string, first, scores *forward.Scores, divergence float64, took time.Duration) error {
 	p := r.tokens
 	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.Predicted(),
@@ -66,7 +67,7 @@ func (r *evalReport) add(model string, first, scores *forward.Scores, divergence
 	return nil
 }
 
-// finite is v; nil, and so absent, where it is not a number.
+// finite returns a pointer to v; nil if v is not finite, so that JSON leaves the field out.
 func finite(v float64) *float64 {
 	if v-v != 0 {
 		return nil
@@ -81,7 +82,7 @@ func finiteInterval(low, high float64) *[2]float64 {
 	return &[2]float64{low, high}
 }
 
-// evalDocument is what eval --json prints. For a single model, its fields stand at the top, too.
+// evalDocument is what eval --json prints. For a single model, the model's fields are also at the top level.
 type evalDocument struct {
 	*evalJSON
 	Models []evalJSON `json:"models"`
@@ -130,7 +131,7 @@ func (r *evalReport) print(w io.Writer) {
 	term.Remarks(w, "note", notes)
 }
 
-// device says what computed.
+// device describes the processor that computed the losses.
 func (r *evalReport) device() string {
 	switch {
 	case r.gpu == "":
@@ -151,7 +152,7 @@ func perplexity(v *float64) string {
 	return fmt.Sprintf("%.3g", *v)
 }
 
-// riseCells are the change of a perplexity and its interval.
+// riseCells formats a change of perplexity and its interval.
 func riseCells(c forward.Comparison) []string {
 	ratio, low, high := c.PerplexityRatio()
 	interval := "–"
@@ -164,10 +165,11 @@ func riseCells(c forward.Comparison) []string {
 // change writes a ratio of perplexities as a change in per cent.
 func change(ratio float64) string { return term.Signed(100*(ratio-1), 3) }
 
-// fine is half of an interval that tells good conversions apart, in nats: 0.05 % of the perplexity.
+// fine is the half-width of an interval, in nats, at which conversions of usual budgets differ: 0.05 % of the
+// perplexity.
 const fine = 0.0005
 
-// wider says what an interval of fine would take; empty where it is one.
+// wider says how many tokens an interval of width fine needs. The result is empty if the interval is as narrow.
 func wider(c forward.Comparison, p tokens.Set) string {
 	if p.N == 1 {
 		return "a single sequence gives no interval: use several"
@@ -180,7 +182,7 @@ func wider(c forward.Comparison, p tokens.Set) string {
 	return fmt.Sprintf("an interval of ±%g %% would take about %s sequences such as these, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
 }
 
-// twoDigits rounds a number up, for one that is an estimate.
+// twoDigits rounds an estimate up to two significant digits.
 func twoDigits(n int) int {
 	unit := 1
 	for n > 99*unit {

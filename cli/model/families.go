@@ -130,7 +130,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 	}
 }
 
-// printTensors lists the tensors with the index, and its sign, along each axis.
+// printTensors lists the tensors with the index and the sign of each axis.
 func printTensors(w io.Writer, f *arch.Family) {
 	fmt.Fprintln(w, "\nTensors and what their axes count (go doc ./weights/arch explains the expressions):")
 	for _, t := range f.Tensors() {
@@ -145,7 +145,7 @@ func printTensors(w io.Writer, f *arch.Family) {
 	}
 }
 
-// printFlags says which fields of config.json decide the conditions that freedoms names.
+// printFlags names the fields of config.json that decide the conditions in the result of freedoms.
 func printFlags(w io.Writer, f *arch.Family) {
 	for _, flag := range f.Flags() {
 		where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
@@ -153,7 +153,7 @@ func printFlags(w io.Writer, f *arch.Family) {
 	}
 }
 
-// freedoms lists what may be done along a kind of index.
+// freedoms lists the allowed changes along a kind of index: order, signs, powers of two.
 func freedoms(k arch.Kind) string {
 	var list []string
 	for _, f := range []struct{ what, when string }{{"order", k.Order}, {"signs", k.Signs}, {"powers of two", k.Powers}} {

@@ -13,13 +13,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// folderFlags say what lies beside the weights of a result.
+// folderFlags choose the files that a result's folder has beside the weights.
 var folderFlags = []cli.Flag{
 	&cli.StringFlag{Name: "keep", Usage: "also copy `FILES` that would be left out, such as *.onnx,.git"},
 	&cli.StringFlag{Name: "base-model", Usage: "`NAME` of MODEL on the Hub, for the model card"},
 }
 
-// folderOptions reads them.
+// folderOptions reads folderFlags.
 func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions, err error) {
 	o.BaseModel = c.String("base-model")
 	if strings.ContainsAny(o.BaseModel, "\r\n") || c.IsSet("base-model") && o.BaseModel == "" {
@@ -40,7 +40,7 @@ func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions,
 	return o, nil
 }
 
-// printFolder says what was left out of a result, and what its model card names.
+// printFolder prints the files that a result does not have, and the base model in the model card.
 func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left []weights.Leftover) {
 	reasons := map[string][]string{}
 	var order []string

@@ -16,7 +16,7 @@ import (
 
 var formatFlag = &cli.StringFlag{Name: "format", Usage: "quantise to `NAME`, such as fp8, int4 or nvfp4", DefaultText: "the model's"}
 
-// readFormat reads --format, and returns the passes that choose codes and scales unless --passes names others.
+// readFormat reads --format. It returns the default passes for codes and scales; --passes replaces them.
 func readFormat(c *cli.Context, o *transform.Options) (passes string, err error) {
 	for _, f := range []string{"recipe", "min-snr", "max-loss"} {
 		if c.IsSet(f) {
@@ -37,7 +37,7 @@ func readFormat(c *cli.Context, o *transform.Options) (passes string, err error)
 	return transform.FormatPasses(o.Format, c.IsSet("tokens")), nil
 }
 
-// sizeOf is the size of a result's shards.
+// sizeOf returns the size of a result's shards in bytes.
 func sizeOf(m *weights.Model, out string, man *plan.Manifest) int64 {
 	if man == nil || man.Plan.Request.Format == "" {
 		return m.Size()
@@ -51,7 +51,7 @@ func sizeOf(m *weights.Model, out string, man *plan.Manifest) int64 {
 	return n
 }
 
-// formatName returns the format as a plan's request names it, with the group size that fits the model.
+// formatName returns the format's name as in a plan's request, with the group size that fits the model.
 func formatName(m *weights.Model, o transform.Options) string {
 	if o.Format.Name == "" {
 		return ""

@@ -14,13 +14,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// suggested is the pass that saves most where nothing else changes codes.
+// suggested is the pass that saves most if no other pass changes codes.
 const suggested = "scales"
 
-// suggestion returns a hint with a command that changes codes and scales of a quantised model, its predicted saving and its output
-// SNR. The command is that of the pass suggested, or of the default recipe, if byDefault allows it and it saves more. The hint is
-// empty if the model has no such codes, if no saving is predicted, or if planning fails: a failed hint must not fail the report.
-// o's passes and budget are ignored.
+// suggestion returns a hint with a command that changes codes and scales of a quantised model, its predicted saving
+// and its output SNR. The command uses the pass suggested. With byDefault, it uses the default recipe if that recipe
+// saves more. The hint is empty if the model has no such codes, if no saving is predicted, or if planning fails: a
+// failed hint must not fail the report. The passes and budget in o are ignored.
 func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Options, byDefault bool) string {
 	if !transform.ChangesCodes(m, suggested) {
 		return ""
@@ -52,7 +52,7 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 		term.CommandLine(withSelection(c, withReference(c, checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...)...)...))
 }
 
-// planned returns the plan of a recipe without tokens; nil if planning fails, or if the plan is not predicted to save energy.
+// planned returns the plan of a recipe without tokens. The plan is nil if planning fails or predicts no saving.
 func planned(c *cli.Context, m *weights.Model, o transform.Options, r transform.Recipe) *plan.Plan {
 	var err error
 	if o.Passes, err = transform.ParsePasses(r.Passes); err != nil {
@@ -79,7 +79,8 @@ func changesSome(m *weights.Model, p *plan.Plan) bool {
 	})
 }
 
-// unusedCodes returns the suggestion if a recipe with a budget changed no codes of a quantised model; otherwise an empty text.
+// unusedCodes returns the suggestion if a recipe with a budget changed no codes of a quantised model; otherwise an
+// empty string.
 func unusedCodes(c *cli.Context, m *weights.Model, path string, o transform.Options, p *plan.Plan) string {
 	chosen := c.IsSet("passes") || c.IsSet("format") || c.IsSet("plan") || c.Bool("resume")
 	exact := p.Request.MinSNR == nil && p.Request.MaxLoss == nil

@@ -64,7 +64,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	}
 }
 
-// untouched prints the tensors that the family does not claim.
+// untouched prints the tensors that are not part of the family.
 func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 	if len(list) == 0 {
 		return

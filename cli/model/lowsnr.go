@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
-// lowSNR returns a warning of a plan's layers whose output SNR is lower than every recipe allows. The warning is empty if there
-// are none, or if a budget was given.
+// lowSNR returns a warning about a plan's layers whose output SNR is below the minimum of all recipes. The warning is
+// empty if there are no such layers, or if the user gave a budget.
 func lowSNR(p *plan.Plan) string {
 	var low lowest
 	for i := range p.Predictions {
@@ -19,8 +19,8 @@ func lowSNR(p *plan.Plan) string {
 	return low.text(p.Request)
 }
 
-// lowSNRFound returns the warning for the output SNRs that verify computed. It uses the plan's predicted SNRs instead if later
-// columns absorbed errors, or if the codes approximate other values than the source's codes.
+// lowSNRFound returns the warning for the output SNRs that verify computed. It uses the plan's predicted SNRs in two
+// cases: later columns absorbed rounding errors, or the codes approximate a reference model's values.
 func lowSNRFound(r *verify.Report) string {
 	if r.Plan == nil {
 		return ""
@@ -37,7 +37,7 @@ func lowSNRFound(r *verify.Report) string {
 	return low.text(r.Plan.Request)
 }
 
-// lowest counts layers with a low output SNR, and has the lowest of them.
+// lowest is the number of layers with a low output SNR, and the lowest SNR in dB.
 type lowest struct {
 	layers int
 	snr    *float64

@@ -29,7 +29,7 @@ var (
 	finishFlag = &cli.BoolFlag{Name: "finish", Usage: "with --plan: make OUT from all parts", DisableDefaultText: true}
 )
 
-// patience is how often --finish looks again for a file that is not visible yet: for 6 seconds in all.
+// patience is the number of times --finish looks for a file that is not visible yet, over 6 seconds in all.
 const patience = 6
 
 // inParts reports whether --part or --finish is given.
@@ -46,7 +46,7 @@ func convertInParts(c *cli.Context, args []string) error {
 		return err
 	}
 	var p *plan.Plan
-	var reading errgroup.Group // a long plan takes as long as the headers of its model
+	var reading errgroup.Group // parse the plan and the model's headers at the same time: each may take long
 	reading.Go(func() (err error) { p, err = givenPlan(c, c.String("plan")); return err })
 	m, err := flag.OpenModel(c.Context, args[0])
 	if err == nil {
@@ -151,7 +151,7 @@ func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, 
 	return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))
 }
 
-// planError names the file of a plan that does not fit.
+// planError adds the plan's file to the error of a plan that does not fit.
 func planError(c *cli.Context, err error) error {
 	if errors.Is(err, plan.ErrInvalid) {
 		return fmt.Errorf("%s: %w", c.String("plan"), err)
@@ -159,7 +159,7 @@ func planError(c *cli.Context, err error) error {
 	return err
 }
 
-// partFailed adds to the error of a part the command that runs the part again.
+// partFailed adds to a part's error the command that runs the part again.
 func partFailed(c *cli.Context, args []string, part apply.Part, err error) error {
 	if missing := outfile.CheckParent(args[1]); errors.Is(err, fs.ErrNotExist) && missing != nil {
 		err = fmt.Errorf("part %v: %w", part, missing)
@@ -170,7 +170,7 @@ func partFailed(c *cli.Context, args []string, part apply.Part, err error) error
 	return fmt.Errorf("%w\nrun part %v again: %s", err, part, partCommand(c, args, "--part", part.String()))
 }
 
-// sourceFailed is partFailed for a source that cannot be opened. A shard that has vanished may have been there before.
+// sourceFailed is partFailed for a source that cannot be opened, such as a source on a disk that vanished.
 func sourceFailed(c *cli.Context, args []string, part apply.Part, err error) error {
 	err = apply.Temporary(err, args[1]+".partial")
 	if c.Bool("finish") {
@@ -179,7 +179,7 @@ func sourceFailed(c *cli.Context, args []string, part apply.Part, err error) err
 	return fmt.Errorf("part %v: %w\nrun part %[1]v again: %[3]s", part, err, partCommand(c, args, "--part", part.String()))
 }
 
-// notFinished adds to the error of --finish the commands that remain.
+// notFinished adds to the error of --finish the commands of the missing parts.
 func notFinished(c *cli.Context, args []string, err error) error {
 	var missing *apply.PartsError
 	if !errors.As(err, &missing) {
@@ -196,10 +196,10 @@ func notFinished(c *cli.Context, args []string, err error) error {
 	return fmt.Errorf("%w\nrun them again, then finish:%s\n  %s", err, lines.String(), partCommand(c, args, "--finish"))
 }
 
-// mostCommands is how many parts an error gives a command for.
+// mostCommands is the largest number of parts whose commands an error lists.
 const mostCommands = 4
 
-// partCommand is the command line of another part or of the end of the same conversion.
+// partCommand returns the command line of another part, or of --finish, of the same conversion.
 func partCommand(c *cli.Context, args []string, words ...string) string {
 	line := append(slices.Clone([]string{"convert", args[0], args[1], "--plan", c.String("plan")}), words...)
 	line = withArch(c, line...)
@@ -219,7 +219,7 @@ func partCommand(c *cli.Context, args []string, words ...string) string {
 	return term.CommandLine(line...)
 }
 
-// partFlags reads --part, and refuses flags that do not go with --part or --finish.
+// partFlags reads --part. It returns an error for flags that exclude --part or --finish.
 func partFlags(c *cli.Context) (part apply.Part, err error) {
 	name := "--part"
 	if c.Bool("finish") {
@@ -274,14 +274,14 @@ func parsePart(text string, getenv func(string) string) (part apply.Part, err er
 	return part, part.Check()
 }
 
-// Variables of --part auto.
+// Environment variables of --part auto.
 const (
 	slurmTask = "SLURM_ARRAY_TASK_ID"
 	kubeIndex = "JOB_COMPLETION_INDEX"
 	partsVar  = "LOWTOGGLE_PARTS"
 )
 
-// autoPart reads the part from the variables of an array job. of is the number of parts, if it is given.
+// autoPart reads the part from the environment variables of an array job. of is the number of parts, 0 if unknown.
 func autoPart(of int, getenv func(string) string) (apply.Part, error) {
 	read := func(name string) (n int, err error) {
 		if n, err = strconv.Atoi(getenv(name)); err != nil {
@@ -312,7 +312,7 @@ func autoPart(of int, getenv func(string) string) (apply.Part, error) {
 	return apply.Part{}, fmt.Errorf("neither %s (Slurm) nor %s (Kubernetes) is set: name the part, as in 3/16", slurmTask, kubeIndex)
 }
 
-// slurmPart is the place of a task in an array of tasks that follow each other.
+// slurmPart returns the part of a Slurm task. The array's task numbers must be consecutive.
 func slurmPart(id int, read func(string) (int, error)) (apply.Part, error) {
 	first, err := read("SLURM_ARRAY_TASK_MIN")
 	if err != nil {

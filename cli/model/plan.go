@@ -145,7 +145,7 @@ func makePlan(c *cli.Context, m *weights.Model, o transform.Options) (*plan.Plan
 	return p, nil
 }
 
-// missed is errShort where part of the request did not fit the budget.
+// missed returns an error with errShort if part of the request did not fit the budget.
 func missed(p *plan.Plan) error {
 	n := 0
 	for _, o := range p.Predictions {
@@ -177,7 +177,7 @@ func unfit(c *cli.Context, m *weights.Model) error {
 	return fmt.Errorf("%w: layers were recognised by their names only, and runtimes may not load the result: %s: correct config.json, or describe the architecture with --arch FILE", exit.ErrShort, first)
 }
 
-// layoutOf is the model's layout for tables; nil where the family is not known.
+// layoutOf returns the model's layout for tables; nil for an unknown family.
 func layoutOf(c *cli.Context, m *weights.Model) *arch.Layout {
 	fam, err := flag.ReadFamily(c)
 	if err != nil {

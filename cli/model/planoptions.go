@@ -15,7 +15,7 @@ import (
 // planFlags are the flags of commands that make a plan.
 var planFlags = []cli.Flag{formatFlag, flag.Passes, flag.Recipe, ignoreFlag, onlyFlag, trustFamilyFlag, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
 
-// planOptions reads everything that a plan is made with.
+// planOptions reads all options of a plan.
 func planOptions(c *cli.Context) (o transform.Options, err error) {
 	r, err := flag.Read(c)
 	if err != nil {
@@ -56,13 +56,13 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		v := c.Float64("min-snr")
 		o.Budget.MinSNR, o.Budget.OrSource = &v, false
 	}
-	if passes != "" || !c.IsSet("format") { // a format needs no pass
+	if passes != "" || !c.IsSet("format") { // a format needs no passes
 		if o.Passes, err = transform.ParsePasses(passes); err != nil {
 			return o, exit.Usage(err)
 		}
 	}
 	known := o
-	if c.IsSet("tokens") { // what is read from them is not there yet
+	if c.IsSet("tokens") { // the tokens are read later
 		known.Tokens = &transform.Tokens{}
 	}
 	if err := known.Validate(); err != nil {
@@ -71,7 +71,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	return o, nil
 }
 
-// findRecipe is the recipe that was asked for, or the default.
+// findRecipe returns the recipe of --recipe, or the default one.
 func findRecipe(c *cli.Context) (transform.Recipe, error) {
 	name := transform.DefaultRecipe
 	if c.IsSet("recipe") {
@@ -84,7 +84,7 @@ func findRecipe(c *cli.Context) (transform.Recipe, error) {
 	return recipe, nil
 }
 
-// inRecipe adds the recipe's file to an error about what the recipe asks for.
+// inRecipe adds the recipe's file to an error about the recipe's content.
 func inRecipe(c *cli.Context, err error) error {
 	name := c.String("recipe")
 	if name == "" || slices.ContainsFunc(transform.Recipes, func(r transform.Recipe) bool { return r.Name == name }) {
@@ -93,12 +93,12 @@ func inRecipe(c *cli.Context, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// searches reports whether a recipe's passes for tokens are asked for.
+// searches reports whether the recipe's passes for tokens are used.
 func searches(c *cli.Context, recipe transform.Recipe) bool {
 	return c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr")
 }
 
-// suitRecipe gives the options of a recipe the passes that suit the model.
+// suitRecipe sets the passes of a recipe that suit the model.
 func suitRecipe(c *cli.Context, m *weights.Model, o *transform.Options) error {
 	if c.IsSet("passes") || c.IsSet("format") {
 		return nil

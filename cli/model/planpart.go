@@ -26,12 +26,12 @@ var (
 	mergeFlag    = &cli.BoolFlag{Name: "merge", Usage: "join all parts into one plan; takes the options of the parts", DisableDefaultText: true}
 )
 
-// planPartPath is the file of a part of the plan in path.
+// planPartPath returns the file of part p of the plan in path.
 func planPartPath(path string, p apply.Part) string {
 	return fmt.Sprintf("%s.part-%05d-of-%05d", path, p.Number, p.Of)
 }
 
-// planPartFlags reads --part of plan, and refuses what does not go with --part or --merge.
+// planPartFlags reads --part of plan. It returns an error for flags that exclude --part or --merge.
 func planPartFlags(c *cli.Context) (part apply.Part, err error) {
 	if !c.IsSet("part") && !c.Bool("merge") {
 		return part, nil
@@ -60,7 +60,7 @@ type planPartJSON struct {
 	Output string `json:"output"` // file of the part; in a search, the folder of --search-dir
 	Part   int    `json:"part"`
 	Parts  int    `json:"parts"`
-	Layers int    `json:"layers"` // that the part decides about or measures
+	Layers int    `json:"layers"` // number of layers that the part decides or measures
 }
 
 // writePlanPart is plan --part.
@@ -106,7 +106,7 @@ func writePlanPart(c *cli.Context, m *weights.Model, model, path string, o trans
 	return err
 }
 
-// searchPartDone reports a part of a search.
+// searchPartDone prints the result of a part of a search.
 func searchPartDone(c *cli.Context, model, path, dir string, part apply.Part, layers int) error {
 	if c.Bool("json") {
 		return term.JSON(c.App.Writer, planPartJSON{dir, part.Number, part.Of, layers})
@@ -116,7 +116,8 @@ func searchPartDone(c *cli.Context, model, path, dir string, part apply.Part, la
 	return err
 }
 
-// planPartFailed adds to the error of a part the command that makes the part again, unless that would fail in the same way.
+// planPartFailed adds to a part's error the command that makes the part again, unless the command would fail in the
+// same way.
 func planPartFailed(c *cli.Context, model, path string, part apply.Part, err error) error {
 	if err == nil || errors.Is(err, search.ErrOther) || errors.Is(err, hessian.ErrOther) {
 		return err
@@ -124,7 +125,7 @@ func planPartFailed(c *cli.Context, model, path string, part apply.Part, err err
 	return fmt.Errorf("%w\nmake part %v again: %s", err, part, planCommand(c, model, path, "--part", part.String()))
 }
 
-// planCommand is the command line of another part, or of the merge, of the same plan.
+// planCommand returns the command line of another part, or of the merge, of the same plan.
 func planCommand(c *cli.Context, model, path string, words ...string) string {
 	line := []string{"plan", model, "-o", path}
 	for _, f := range c.Command.Flags {
@@ -146,7 +147,7 @@ func planCommand(c *cli.Context, model, path string, words ...string) string {
 	return term.CommandLine(append(line, words...)...)
 }
 
-// mergeSearch is plan --merge of a search, whose parts have measured all layers.
+// mergeSearch is plan --merge for a search. The parts have measured all layers.
 func mergeSearch(c *cli.Context, m *weights.Model, model, path string, o transform.Options) (*plan.Plan, error) {
 	o.Search.Measured = true
 	p, err := makePlan(c, m, o)

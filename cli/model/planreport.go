@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// printPlan shows what a plan does, a row per kind of layer.
+// printPlan prints what a plan does, with a row for each kind of layer.
 func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout) {
 	kinds := transform.Passes.Summary(m, p, layout)
 	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", lowestHead(p), "energy, predicted")
@@ -58,7 +58,8 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	term.Remarks(w, "not done", missedKinds(p, layout))
 }
 
-// lowestHead is the head of the column with the lowest output SNRs. It says what they are of, unless layers differ in it.
+// lowestHead returns the head of the column of lowest output SNRs. The head names the inputs of the SNRs, unless
+// layers differ in them.
 func lowestHead(p *plan.Plan) string {
 	heads := map[string]bool{}
 	for _, o := range p.Predictions {
@@ -80,7 +81,7 @@ func lowestHead(p *plan.Plan) string {
 	return "lowest SNR"
 }
 
-// printSearch says what the search for a budget of loss saw.
+// printSearch prints the trials and the result of the search within a budget of loss.
 func printSearch(w io.Writer, p *plan.Plan) {
 	f := p.Search
 	if f == nil {
@@ -124,7 +125,7 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	}
 }
 
-// printExact says what the passes do that keep all values.
+// printExact prints the changes of the passes that keep all values.
 func printExact(w io.Writer, p *plan.Plan) {
 	indices := map[string]int{}
 	for _, s := range p.Steps {
@@ -143,18 +144,18 @@ func printExact(w io.Writer, p *plan.Plan) {
 	}
 }
 
-// othersDoNotFit is what to know of a result whose weights were moved.
+// othersDoNotFit is the note for a result whose weights were moved.
 const othersDoNotFit = "LoRA adapters of the source do not fit the result, unless they are converted with the model: put an adapter into the source's folder; " +
 	"convert --plan OUT/lowtoggle.json does the same again"
 
-// leavesAdapters reports whether what was trained for the source does not fit the result: one in the
-// model's folder is converted along.
+// leavesAdapters reports whether LoRA adapters for the source do not fit the result. An adapter in the model's folder
+// is converted with the model.
 func leavesAdapters(m *weights.Model, p *plan.Plan) bool {
 	return transform.Passes.Moves(p) && m.Adapter == nil
 }
 
-// noSaving says that a plan is predicted to save nothing; empty where it is not. total is its
-// prediction, nil where there is none.
+// noSaving returns a note if the plan is not predicted to save energy; otherwise an empty string. total is the plan's
+// prediction, or nil.
 func noSaving(p *plan.Plan, total *predict.Ratio) string {
 	nothing, more := transform.SavesNothing(total)
 	if !nothing {
@@ -193,7 +194,8 @@ func lossy(s *plan.Step) bool {
 	return ok && p.Class == pass.Lossy
 }
 
-// printNotDropIn says that a runtime must be changed to use the result. The plan's notes say which runtimes a new format needs.
+// printNotDropIn prints a warning if only a changed runtime can use the result. The plan's notes name the runtimes
+// that load a new format.
 func printNotDropIn(w io.Writer, p *plan.Plan) {
 	if p == nil || p.DropIn || p.Request.Format != "" {
 		return
@@ -201,7 +203,7 @@ func printNotDropIn(w io.Writer, p *plan.Plan) {
 	term.Remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+weights.ShiftSuffix+")")
 }
 
-// missedKinds says what did not fit the budget, and in which layers.
+// missedKinds lists the requests that did not fit the budget, with the layers' kinds.
 func missedKinds(p *plan.Plan, layout *arch.Layout) []string {
 	var missed term.ByKind
 	for _, o := range p.Predictions {
@@ -212,7 +214,7 @@ func missedKinds(p *plan.Plan, layout *arch.Layout) []string {
 	return missed.Lines(func(tensor string) string { return layout.Kind(tensor) })
 }
 
-// mostCommon is the treatment that most layers get; "…" follows where others get another.
+// mostCommon returns the treatment of most layers, with "…" if other layers have another treatment.
 func mostCommon(what map[string]int) string {
 	best, n := "", -1
 	for w, c := range what {
@@ -229,7 +231,7 @@ func mostCommon(what map[string]int) string {
 	return best
 }
 
-// lower is the lower of two ratios, either of which may be unknown.
+// lower returns the lower of two ratios. Either may be nil, which is unknown.
 func lower(a, b *float64) *float64 {
 	if a == nil || b != nil && *b < *a {
 		return b

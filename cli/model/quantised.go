@@ -14,9 +14,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// printQuantised lists the tensors of quantised weights, one line for each format. what follows the format's name and says
-// how the tensors are treated.
-// Names are shortened to their last part; the JSON has the full names.
+// printQuantised lists the tensors of quantised weights, one line for each format. Text in what follows the format's
+// name and describes how the tensors are treated. Names are shortened to their last part; the JSON document has the
+// full names.
 func printQuantised(w io.Writer, list []quant.Copied, what string) {
 	for len(list) > 0 {
 		format, parts := list[0].Format, []string{}
@@ -28,7 +28,7 @@ func printQuantised(w io.Writer, list []quant.Copied, what string) {
 	}
 }
 
-// copied is the text of printQuantised for tensors that a conversion copies.
+// copied is the argument what of printQuantised for tensors that a conversion copies.
 const copied = ", copied byte for byte"
 
 // endings returns the last parts of names without repetition.
@@ -44,7 +44,8 @@ func endings(names []string) (list []string) {
 	return list
 }
 
-// nothingLeft is errShort where a plan does nothing because weights are quantised, or because none is.
+// nothingLeft returns an error with errShort if a plan does nothing because all weights are quantised, or because
+// none is.
 func nothingLeft(m *weights.Model, p *plan.Plan) error {
 	switch {
 	case len(p.Steps) == 0 && p.Request.Format == "" && len(p.Quantised) == 0 && transform.OnlyCodes(p.Request.Passes):

@@ -18,7 +18,7 @@ var referenceFlag = &cli.StringFlag{Name: "reference", Usage: "choose codes near
 
 var verifyReferenceFlag = &cli.StringFlag{Name: "reference", Usage: "check SNRs against `MODEL`, the --reference of convert", DefaultText: "unchecked"}
 
-// openReference opens the model that --reference names and adds it to the options. close may be called in any case.
+// openReference opens the model of --reference and adds it to the options. The caller may call close in any case.
 func openReference(c *cli.Context, o *transform.Options) (close func() error, err error) {
 	close = func() error { return nil }
 	path := c.String("reference")
@@ -36,7 +36,7 @@ func openReference(c *cli.Context, o *transform.Options) (close func() error, er
 	return m.Close, nil
 }
 
-// withReference adds the reference that a plan was made with.
+// withReference adds --reference, if given, to a command's words.
 func withReference(c *cli.Context, words ...string) []string {
 	if path := c.String("reference"); path != "" {
 		words = append(words, "--reference", path)
@@ -44,8 +44,8 @@ func withReference(c *cli.Context, words ...string) []string {
 	return words
 }
 
-// printReference prints the output SNRs of source and result against the reference. For a new format it prints those of the
-// codes against the source.
+// printReference prints the output SNRs of source and result against the reference model. For a new format, it prints
+// the output SNRs of the codes against the source.
 func printReference(w io.Writer, p *plan.Plan) {
 	var before, after []float64
 	where := unitVariance
@@ -81,7 +81,8 @@ func mean(list []float64) (sum float64) {
 	return sum
 }
 
-// printReference says how near source and result are to the reference, and without one that the plan's claims are not checked.
+// printReference prints the SNRs of source and result against the reference model. Without one, it prints that the
+// plan's claims are not checked.
 func (r *verifyJSON) printReference(w io.Writer) {
 	if r.Plan == nil || r.Plan.Request.Reference == "" {
 		return
@@ -97,5 +98,5 @@ func (r *verifyJSON) printReference(w io.Writer) {
 	}
 }
 
-// unitVariance says which inputs an output SNR is for.
+// unitVariance names the inputs of an output SNR.
 const unitVariance = "for inputs of unit variance"

@@ -23,8 +23,9 @@ import (
 
 var forceFlag = &cli.BoolFlag{Name: "force", Usage: "replace OUT if lowtoggle made it and its files are unchanged", DisableDefaultText: true}
 
-// standing looks at what stands at OUT before a conversion. It returns the manifest of a conversion that is finished and is
-// the one that was asked for; or with --force, the folder to replace; or neither where OUT is free. Everything else is an error.
+// standing looks at OUT before a conversion. It returns the manifest if OUT is the finished result of the requested
+// conversion. With --force, it returns the folder to replace. If OUT is free, both results are nil. All other content
+// of OUT is an error.
 func standing(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, *apply.Made, error) {
 	if weights.IsURL(out) {
 		man, err := standingInStore(c, m, out, o)
@@ -106,7 +107,7 @@ func isModel(m *weights.Model, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// standingInStore is standing for a bucket, where nothing is replaced.
+// standingInStore is standing for a bucket. Folders in a bucket are never replaced.
 func standingInStore(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
 	if c.Bool("force") {
 		return nil, exit.Usagef("--force only replaces folders on a disk: remove %s with the store's own tools, or name a new folder", out)
@@ -126,7 +127,7 @@ func standingInStore(c *cli.Context, m *weights.Model, out string, o transform.O
 	return man, err
 }
 
-// differs says how the finished conversion to out differs from the one that is asked for; empty where it does not.
+// differs describes how the finished conversion in out differs from the requested one; empty if they are equal.
 func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o transform.Options) (string, error) {
 	if err := man.Plan.CheckModel(m); err != nil {
 		return "was made from another model", nil
@@ -194,7 +195,7 @@ func orNone(text string) string {
 	return printable.Quote(text)
 }
 
-// requestOf is what a plan of these options is asked for, without what only the tokens know.
+// requestOf returns the request of a plan with these options, except the fields that are derived from tokens.
 func requestOf(m *weights.Model, o transform.Options) plan.Request {
 	r := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, SearchSeconds: o.Search.Time.Seconds(), Selection: o.Selection}
 	for _, p := range o.Passes {
@@ -203,7 +204,7 @@ func requestOf(m *weights.Model, o transform.Options) plan.Request {
 	return r
 }
 
-// unchanged is an [exit.ErrShort] if the conversion has changed no weight; nil otherwise.
+// unchanged returns an error with [exit.ErrShort] if the conversion changed no weight; nil otherwise.
 func unchanged(r *transform.Conversion, out string) error {
 	for _, s := range r.Manifest.Shards {
 		if s.Source != s.Output {

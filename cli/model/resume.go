@@ -22,10 +22,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// requestFlags are those that a plan answers: it keeps what they said.
+// requestFlags are the flags whose values a plan records.
 var requestFlags = []string{"format", "passes", "recipe", "ignore", "only", "trust-family", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
 
-// findPlan reads the plan that --plan names or that the interrupted conversion had; nil where there is none.
+// findPlan reads the plan of --plan, or of the interrupted conversion; nil if there is none.
 func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Plan, error) {
 	if path := c.String("plan"); path != "" {
 		return givenPlan(c, path)
@@ -55,7 +55,7 @@ func unfinished(c *cli.Context, out string) (*plan.Plan, error) {
 	return apply.UnfinishedIn(c.Context, folder)
 }
 
-// givenPlan reads the plan that --plan names; flags that would ask for another are refused.
+// givenPlan reads the plan of --plan. It returns an error if other flags ask for another plan.
 func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	for _, f := range requestFlags {
 		if c.IsSet(f) {
@@ -73,7 +73,7 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	return p, err
 }
 
-// noPlan is the path of a plan that is not there.
+// noPlan is the path of a plan that does not exist.
 type noPlan string
 
 func (path noPlan) Error() string {
@@ -84,8 +84,7 @@ func (path noPlan) Unwrap() error {
 	return &fs.PathError{Op: "open", Path: string(path), Err: fs.ErrNotExist}
 }
 
-// finished is the manifest of a conversion that had come to its end before it was to be resumed;
-// nil where there is no such output.
+// finished returns the manifest if --resume finds a finished conversion; nil if there is no output.
 func finished(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -120,8 +119,8 @@ func samePlan(out string, was, now *plan.Plan) error {
 	return err
 }
 
-// sameRequest refuses to go on with a plan that was made for something else than is asked for now.
-// Without any flag that asks, whatever was begun is meant.
+// sameRequest returns an error if the interrupted plan was made for another request. Without any request flag, every
+// interrupted plan is accepted.
 func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform.Options) error {
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
@@ -133,7 +132,7 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 	return nil
 }
 
-// spell writes a request as the flags that ask for it.
+// spell formats a request as command-line flags.
 func spell(r plan.Request) string {
 	s := "--passes " + strings.Join(r.Passes, ",")
 	if r.Format != "" {

@@ -16,18 +16,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// besideOut is where a search keeps what it finds for an output: beside it, or for a bucket among temporary files.
+// besideOut returns the folder in which a search for an output keeps its results: beside the output, or in the
+// temporary folder for a bucket.
 func besideOut(out string) string {
-	if weights.IsURL(out) { // a search writes many small files
+	if weights.IsURL(out) { // a search writes many small files: keep them on a disk
 		sum := sha256.Sum256([]byte(strings.TrimRight(out, "/")))
 		return filepath.Join(os.TempDir(), fmt.Sprintf("lowtoggle-%x.search", sum[:8]))
 	}
 	return filepath.Clean(out) + ".search"
 }
 
-// searchDir is where a search keeps what it finds, and whether that stays there: the folder that --search-dir
-// names; else one beside the output or, where that is a pipe or none, among temporary files. The
-// same command finds it again. It is never the model's folder.
+// searchDir returns the folder in which a search keeps its results, and whether the folder stays after the command.
+// This is the folder of --search-dir, or else a folder beside the output. If the output is a pipe or there is none,
+// the folder is in the temporary folder. The same command finds the same folder again. The folder is never in the
+// model's folder.
 func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool, err error) {
 	dir, kept = c.String("search-dir"), c.IsSet("search-dir")
 	if kept && dir == "" {
@@ -49,7 +51,7 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 	return dir, true, err
 }
 
-// noticeSearch says what becomes of the results that an interrupted search for the same output has left beside it.
+// noticeSearch prints whether the results of an interrupted search for the same output are used again.
 func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	dir := besideOut(out)
 	switch {
@@ -62,13 +64,13 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	}
 }
 
-// isDevice says whether something is neither a file nor a folder.
+// isDevice reports whether path is neither a file nor a folder.
 func isDevice(path string) bool {
 	st, err := os.Lstat(path)
 	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
 }
 
-// existing is the folder itself or the nearest above it that is there, without links.
+// existing returns dir, or else its nearest parent that exists, with symbolic links resolved.
 func existing(dir string) string {
 	dir, err := filepath.Abs(dir)
 	for err == nil {

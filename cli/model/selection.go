@@ -18,7 +18,7 @@ var (
 		DisableDefaultText: true}
 )
 
-// readSelection reads which weights are left alone. --ignore adds to a recipe's patterns, --only replaces them.
+// readSelection reads --ignore and --only. --ignore adds to a recipe's patterns; --only replaces them.
 func readSelection(c *cli.Context, o *transform.Options) error {
 	for _, name := range []string{"ignore", "only"} {
 		if c.IsSet(name) && c.String(name) == "" {
@@ -36,7 +36,7 @@ func readSelection(c *cli.Context, o *transform.Options) error {
 	return nil
 }
 
-// splitPatterns splits a list at commas, except within brackets, where they belong to a regular expression.
+// splitPatterns splits a list at commas. Commas within brackets belong to a regular expression.
 func splitPatterns(list string) (all []string) {
 	if list == "" {
 		return nil
@@ -55,16 +55,17 @@ func splitPatterns(list string) (all []string) {
 	return append(all, list[start:])
 }
 
-// leaves returns which weights a conversion to a format leaves unquantised; nil: no more than every such conversion.
+// leaves returns a function that reports which weights a format conversion leaves unquantised; nil: only the default
+// ones.
 func leaves(s plan.Selection) func(name string) bool {
-	selector, err := s.Selector() // both checked before
+	selector, err := s.Selector() // the patterns were checked before
 	if err != nil || selector.LeavesNone() {
 		return nil
 	}
 	return func(name string) bool { return selector.Leaves(name) }
 }
 
-// withSelection adds the flags that leave weights alone.
+// withSelection adds --ignore and --only, if given, to a command's words.
 func withSelection(c *cli.Context, words ...string) []string {
 	for _, f := range []string{"ignore", "only"} {
 		if list := c.String(f); list != "" {

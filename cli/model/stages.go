@@ -7,14 +7,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
-// searchStages are the stages of a conversion with a search, in order. A plan ends before "write". A search with a time limit
-// repeats "trial" with "refine" between.
+// searchStages are the stages of a conversion with a search, in order. A plan's last stage is the one before "write".
+// A search with a time limit repeats "trial", with "refine" between the trials.
 var searchStages = []string{"statistics", "curves", "sensitivities", "trial", "predict", "write", "evaluate"}
 
-// planStages is the number of searchStages that make the plan.
+// planStages is the number of searchStages of a plan.
 var planStages = slices.Index(searchStages, "write")
 
-// counted adds the number of the stage to events of a search, of which stages is the last one's; other work has no numbers.
+// counted adds to each event of a search the stage's number and stages, the number of all stages. Events without a
+// search have no numbers.
 func counted(o transform.Options, stages int, event func(progress.Event)) func(progress.Event) {
 	if o.Budget.MaxLoss == nil {
 		return event

@@ -111,7 +111,7 @@ func formatsHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// readConfig reads an embedded configuration, by its name, or a file.
+// readConfig returns an embedded configuration by name, or the content of a file.
 func readConfig(name string) ([]byte, error) {
 	if js, err := synth.Config(name); err == nil {
 		return js, nil
@@ -131,9 +131,9 @@ func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) erro
 type synthJSON struct {
 	Output   string  `json:"output"`
 	Tensors  int     `json:"tensors"`
-	Elements int     `json:"elements"` // weights
+	Elements int     `json:"elements"` // number of weights
 	Bytes    int64   `json:"bytes"`
-	Shards   int     `json:"shards"` // files
+	Shards   int     `json:"shards"` // number of files
 	Seconds  float64 `json:"seconds"`
 }
 
@@ -159,8 +159,8 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 	return err
 }
 
-// countWeights counts a model's values. For quantised weights these are not the stored elements, which may hold several values.
-// formats describes the quantised weights and their number, by format.
+// countWeights counts a model's weights. A quantised weight counts its values, because a stored element may hold
+// several. formats lists the quantised weights and their number by format.
 func countWeights(m *weights.Model) (n int, formats string, err error) {
 	d, err := quant.Describe(m)
 	if err != nil {

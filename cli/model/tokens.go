@@ -8,8 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// openTokens reads the token file that --tokens names; where path is empty, the one in the model's
-// folder.
+// openTokens reads the token file at path. If path is empty, it reads the file in the model's folder.
 func openTokens(ctx context.Context, path, modelDir string) (*tokens.File, error) {
 	if path == "" {
 		path = tokens.Path(modelDir)

@@ -13,17 +13,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// kindsDrawn is the number of kinds of layers with charts of their own.
+// kindsDrawn is the largest number of kinds of layers that get their own charts.
 const kindsDrawn = 16
 
-// Styles of a model before and after: they stay apart where the lines coincide.
+// Styles of a model before and after. Both stay visible if the lines coincide.
 var (
 	beforeStyle = chart.Style{Colour: 2}
 	afterStyle  = chart.Style{Colour: 3, Dashes: 1}
 )
 
-// addValues adds the distribution of sampled values and the bits that toggle, before and after. It adds nothing without a
-// sample.
+// addValues adds the distribution of sampled values and the toggle rate of each bit, before and after. Without a
+// sample, it adds nothing.
 func addValues(p *page.Page, all []inspect.ValuesOfKind) {
 	if len(all) == 0 {
 		return
@@ -77,7 +77,7 @@ func histogram(k inspect.ValuesOfKind) chart.Chart {
 	return chart.Chart{Title: kindName(k) + ": distribution of values", Panels: []chart.Panel{beforeAndAfter(panel, k, line)}}
 }
 
-// toggling draws how often each bit toggles; ok is false where bits are not alike.
+// toggling draws how often each bit toggles. ok is false if the toggle rates of bits are unknown.
 func toggling(k inspect.ValuesOfKind) (c chart.Chart, ok bool) {
 	line := func(name string, v *inspect.Values, style chart.Style) chart.Line {
 		style.Marker = 1 + style.Dashes
@@ -95,7 +95,7 @@ func toggling(k inspect.ValuesOfKind) (c chart.Chart, ok bool) {
 
 func kindName(k inspect.ValuesOfKind) string { return cmp.Or(k.Kind, "all linear layers") }
 
-// beforeAndAfter adds a line for each model that was sampled. A single model needs no name.
+// beforeAndAfter adds a line for each sampled model. A single model needs no name.
 func beforeAndAfter(p chart.Panel, k inspect.ValuesOfKind, line func(name string, v *inspect.Values, style chart.Style) chart.Line) chart.Panel {
 	p.Lines = append(p.Lines, line("before", &k.Before, beforeStyle))
 	if k.After == nil {
@@ -135,7 +135,7 @@ func valuesTable(all []inspect.ValuesOfKind, compared bool) *term.Table {
 	return tab
 }
 
-// number formats a number that may be unknown.
+// number formats a number; "–" if unknown.
 func number(format string, v float64) string {
 	if math.IsNaN(v) {
 		return "–"

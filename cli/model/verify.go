@@ -170,7 +170,7 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 // verifyJSON is what verify --json prints.
 type verifyJSON struct {
 	*verify.Report
-	// Untouched are the tensors that are not part of the family, and are as they were.
+	// Untouched are the tensors outside the family. They did not change.
 	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
 	Loss      *lossJSON             `json:"loss,omitempty"`
 	OnInputs  *onInputsJSON         `json:"on_inputs,omitempty"`
@@ -178,13 +178,13 @@ type verifyJSON struct {
 
 	workload cost.Workload
 	role     cost.Role
-	taken    string // the flags that OUT's manifest gave
-	// lossBefore is the source's loss if the output's is not known.
+	taken    string // flags whose values were taken from OUT's manifest
+	// lossBefore is the source's loss if the output's loss is unknown.
 	lossBefore *float64
-	tokens     string // a file of tokens that were not asked to judge by
+	tokens     string // token file of the model, if --tokens was not given
 
-	checked      bool // against the reference
-	incomparable int  // lossy layers whose SNR on inputs is not known
+	checked      bool // SNRs were checked against the reference
+	incomparable int  // number of lossy layers whose SNR on inputs is unknown
 }
 
 type energyJSON struct {
@@ -193,17 +193,17 @@ type energyJSON struct {
 	Kernels []string `json:"kernels,omitempty"`
 	// Coverage is the part of the model that Predicted covers; nil: all linear layers.
 	Coverage *predict.Coverage `json:"coverage,omitempty"`
-	// RelativeTo is what Predicted is relative to; empty: the source.
+	// RelativeTo names the baseline of Predicted; empty: the source.
 	RelativeTo string               `json:"predicted_relative_to,omitempty"`
 	Measured   *measure.ModelReport `json:"measured,omitempty"`
-	// MeasuredTo is what Measured is relative to; empty: what Predicted is relative to.
+	// MeasuredTo names the baseline of Measured; empty: the baseline of Predicted.
 	MeasuredTo string               `json:"measured_relative_to,omitempty"`
 	Whole      *measure.WholeReport `json:"whole,omitempty"`
 
-	unsplit string // why no phase has components
+	unsplit string // why no phase is split by component
 }
 
-// asMade takes the workload and the role for which the manifest says that out was made, unless flags give them. It returns them as
+// asMade sets the workload and the role from the manifest of out, unless flags give them. It returns the values as
 // flags if they differ from the flags' defaults.
 func asMade(c *cli.Context, out *weights.Model, o *flag.Options) (flags string, err error) {
 	man, err := plan.ManifestOf(out)
@@ -225,7 +225,7 @@ func asMade(c *cli.Context, out *weights.Model, o *flag.Options) (flags string, 
 	return term.Words(taken...), nil
 }
 
-// verifyModels compares and predicts, with progress.
+// verifyModels compares both models and predicts the energy, with progress.
 func verifyModels(c *cli.Context, src, out, reference *weights.Model, o flag.Options) (*verifyJSON, error) {
 	event, end := term.Progress(c)
 	defer end()
@@ -241,7 +241,7 @@ func verifyModels(c *cli.Context, src, out, reference *weights.Model, o flag.Opt
 	if layout != nil {
 		r.Untouched = layout.UnclaimedGroups()
 	}
-	if !rep.OK && rep.Plan != nil && rep.Plan.Request.Format != "" { // a wrong plan's format need not fit the source
+	if !rep.OK && rep.Plan != nil && rep.Plan.Request.Format != "" { // the format of a wrong plan may not suit the source
 		return r, nil
 	}
 	before, baseline, err := codesBefore(src, rep, o.Family)
@@ -259,7 +259,7 @@ func verifyModels(c *cli.Context, src, out, reference *weights.Model, o flag.Opt
 	for _, t := range rep.Tensors {
 		a, ok := predictable(src, t)
 		b, kept := out.Tensor(t.Name)
-		// Energies of products in different types are not predicted relative to each other.
+		// Predictions in different types are not comparable.
 		if ok && kept && !coded[t.Name] && a.DType == b.DType {
 			scaled := t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0
 			changes = append(changes, predict.Change{Before: a, After: b, OutAxis: layout.OutAxis(t.Name), Rescaled: scaled})
@@ -275,8 +275,9 @@ func verifyModels(c *cli.Context, src, out, reference *weights.Model, o flag.Opt
 	return r, nil
 }
 
-// codesBefore describes the quantised weights that the output's are compared with, and names them. If the plan stores the
-// weights in another format, these are the codes from which convert starts. Otherwise they are the source's, without a name.
+// codesBefore describes the quantised weights to compare the output's weights with, and names them. If the plan
+// stores the weights in another format, these are the codes with which convert starts. Otherwise they are the
+// source's codes, and the name is empty.
 func codesBefore(src *weights.Model, rep *verify.Report, family *arch.Family) (before *quant.Description, baseline string, err error) {
 	if rep.Plan == nil || rep.Plan.Request.Format == "" {
 		before, err = quant.Describe(src)
@@ -293,7 +294,7 @@ func codesBefore(src *weights.Model, rep *verify.Report, family *arch.Family) (b
 	return target.Description, transform.FormatBaseline, nil
 }
 
-// codedChanges lists the quantised linear layers of before that the output has, and whose values can be read.
+// codedChanges lists the quantised linear layers that are in before and in out and have readable values.
 func codedChanges(before *quant.Description, out *weights.Model, layout *arch.Layout) (list []predict.Change, err error) {
 	after, err := quant.Describe(out)
 	if err != nil {
@@ -309,8 +310,8 @@ func codedChanges(before *quant.Description, out *weights.Model, layout *arch.La
 	return list, nil
 }
 
-// predictable gives the source of a linear layer whose energy can be predicted: it is not empty and
-// of a type whose values are known.
+// predictable returns the source's tensor of a linear layer. ok is false if its energy cannot be predicted: the
+// tensor is empty, or the values of its type are unknown.
 func predictable(src *weights.Model, t verify.Tensor) (a weights.Tensor, ok bool) {
 	if !t.Linear {
 		return a, false
@@ -320,7 +321,7 @@ func predictable(src *weights.Model, t verify.Tensor) (a weights.Tensor, ok bool
 	return a, known && a.Len() > 0
 }
 
-// measured adds what was measured; m may be nil.
+// measured adds the measured energy. m may be nil.
 func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
 	if m == nil {
 		return
@@ -331,7 +332,7 @@ func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
 	}
 }
 
-// energy is Energy, made if there is none.
+// energy returns r.Energy. If that is nil, energy creates it.
 func (r *verifyJSON) energy() *energyJSON {
 	if r.Energy == nil {
 		r.Energy = &energyJSON{}

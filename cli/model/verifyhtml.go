@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// writePage writes the report of a check. It samples source and output, unless the output is wrong.
+// writePage writes the report of verify. Unless the output is wrong, it samples the values of source and output.
 func (r *verifyJSON) writePage(c *cli.Context, path string, src, out *weights.Model, args []string, o flag.Options) error {
 	p := page.New(c, "Check of "+modelName(args[1]), args[0]+" → "+args[1])
 	verdict := "ok"

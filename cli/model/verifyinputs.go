@@ -11,13 +11,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// onInputsJSON is what noise lossy layers have on the inputs that the source gives them.
+// onInputsJSON is the noise in the outputs of lossy layers, for inputs from the source model.
 type onInputsJSON struct {
 	Tokens  int        `json:"tokens"`
 	Part    string     `json:"part"`
 	Tensors []layerSNR `json:"tensors"`
 
-	snr   map[string]*float64 // by weight
+	snr   map[string]*float64 // dB, by the name of the weight
 	coded *quant.Description
 }
 
@@ -26,8 +26,8 @@ type layerSNR struct {
 	SNR  float64 `json:"snr_db"`
 }
 
-// comparable says which lossy layers can be held against the source's weight by weight, and how many
-// cannot. Tensors of quantised weights stand for their weight.
+// comparable returns the lossy layers whose weights can be compared with the source's element by element. others
+// counts the remaining lossy layers. The tensors of a quantised weight count as one layer.
 func (r *verifyJSON) comparable(l *arch.Layout) (names map[string]bool, others int) {
 	names = map[string]bool{}
 	for _, t := range r.Tensors {
@@ -47,7 +47,7 @@ func (r *verifyJSON) comparable(l *arch.Layout) (names map[string]bool, others i
 	return names, others
 }
 
-// newOnInputs is nil where no layer has a ratio.
+// newOnInputs returns nil if no layer has an SNR.
 func newOnInputs(o *evaluate.OutputSNR, part string, coded *quant.Description) *onInputsJSON {
 	r := &onInputsJSON{Tokens: o.Tokens(), Part: part, snr: map[string]*float64{}, coded: coded}
 	for _, l := range o.Layers() {
@@ -60,13 +60,13 @@ func newOnInputs(o *evaluate.OutputSNR, part string, coded *quant.Description) *
 	return r
 }
 
-// of is a layer's ratio; nil where it is not known.
+// of returns a layer's SNR in dB; nil if unknown.
 func (r *onInputsJSON) of(tensor string) *float64 {
 	if r == nil {
 		return nil
 	}
 	if w, ok := r.coded.WeightOf(tensor); ok {
-		if tensor != w.Tensors[0].Name { // the codes stand for the weight
+		if tensor != w.Tensors[0].Name { // the tensor with the codes stands for the weight
 			return nil
 		}
 		tensor = w.Name
@@ -74,7 +74,7 @@ func (r *onInputsJSON) of(tensor string) *float64 {
 	return r.snr[tensor]
 }
 
-// printOnInputs says what the ratios are of, and of how many layers there is none.
+// printOnInputs prints which inputs the SNRs are for, and how many layers have no SNR.
 func (r *verifyJSON) printOnInputs(w io.Writer) {
 	if r.OnInputs != nil {
 		term.Remark(w, "SNR on inputs", fmt.Sprintf("the inputs that %s %s tokens produce in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))

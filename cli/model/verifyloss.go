@@ -15,21 +15,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// lossJSON is what source and output lose on the same tokens, in nats per token.
+// lossJSON is the loss of source and output on the same tokens, in nats per token.
 type lossJSON struct {
 	Before          float64     `json:"before"`
 	After           float64     `json:"after"`
 	Difference      float64     `json:"difference"`
 	Interval        *[2]float64 `json:"interval,omitempty"` // of the difference; absent with a single sequence
 	PerplexityRatio *float64    `json:"perplexity_ratio,omitempty"`
-	Tokens          int         `json:"tokens"` // predicted ones
+	Tokens          int         `json:"tokens"` // number of predicted tokens
 	Part            string      `json:"part"`
 
 	rise   forward.Comparison
 	tokens tokens.Set
 }
 
-// verifyJudge judges by the tokens that --tokens names; nil where it names none.
+// verifyJudge returns the evaluator of the tokens of --tokens; nil without the flag.
 func verifyJudge(c *cli.Context, src *weights.Model, path string, o flag.Options) (*evaluate.Scorer, error) {
 	if !c.IsSet("tokens") {
 		return nil, nil
@@ -45,7 +45,7 @@ func verifyJudge(c *cli.Context, src *weights.Model, path string, o flag.Options
 	return evaluate.New(src, o.Family, p, o.Workers)
 }
 
-// unjudged is the model's own file of tokens, where it has one and could be judged by it.
+// unjudged returns the model's own token file; empty if there is none or the model cannot be evaluated.
 func unjudged(src *weights.Model, path string, o flag.Options) string {
 	file := tokens.Path(src.Dir)
 	if _, err := os.Stat(file); err != nil {
@@ -76,7 +76,7 @@ func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights
 	return nil
 }
 
-// print writes the losses as a sentence.
+// print prints the losses as a sentence.
 func (l *lossJSON) print(w io.Writer) {
 	ratio, low, high := l.rise.PerplexityRatio()
 	text := fmt.Sprintf("%.6f before, %.6f after, a difference of %s nats per token", l.Before, l.After, term.Signed(l.Difference, 6))

@@ -15,19 +15,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// verifyGroup is the tensors of one kind, or a single one.
+// verifyGroup is the tensors of one kind, or a single tensor.
 type verifyGroup struct {
 	name    string
 	tensors int
-	bits    [2]int // the fewest and the most
+	bits    [2]int // the fewest and the most changed bits
 	classes map[verify.Class]bool
-	snr     *float64 // the lowest
-	near    *float64 // the lowest against the reference
-	inputs  *float64 // the lowest on real inputs
+	snr     *float64 // lowest output SNR, dB
+	near    *float64 // lowest SNR against the reference model, dB
+	inputs  *float64 // lowest SNR on real inputs, dB
 	moved   verify.Relation
 }
 
-// print shows the finding, a row per kind of tensor or per tensor.
+// print prints the result, with a row for each kind of tensor or for each tensor.
 func (r *verifyJSON) print(w io.Writer, each bool) {
 	if len(r.Tensors) > 0 {
 		r.table(each).Print(w)
@@ -87,7 +87,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	}
 }
 
-// problems lists those of the model, and those of tensors once for all tensors that have them.
+// problems lists the model's problems, then the tensors' problems. Each problem of tensors is listed once.
 func (r *verifyJSON) problems() []string {
 	var ofTensors term.ByKind
 	kinds := map[string]string{}
@@ -100,7 +100,7 @@ func (r *verifyJSON) problems() []string {
 	return append(slices.Clone(r.Problems), ofTensors.Lines(func(tensor string) string { return kinds[tensor] })...)
 }
 
-// hint tells what is likely to be wrong with the command line.
+// hint prints which part of the command line is probably wrong.
 func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
 	if r.Plan == nil {
 		if _, err := plan.ManifestOf(src); err == nil {
@@ -110,7 +110,7 @@ func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, family
 		return
 	}
 	if layout, _ := arch.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
-		term.Remark(w, "hint", fmt.Sprintf("it was planned for the family %s, which is not known here: name its file with --arch", r.Plan.Model.Family))
+		term.Remark(w, "hint", fmt.Sprintf("the conversion was planned for the unknown family %s: name the family's file with --arch", r.Plan.Model.Family))
 	}
 }
 
@@ -183,7 +183,7 @@ func (r *verifyJSON) groups(each bool) []*verifyGroup {
 	return list
 }
 
-// groupName is the name of the row that a tensor belongs to.
+// groupName returns the name of the row for a tensor.
 func groupName(t verify.Tensor, each bool) string {
 	switch {
 	case each:
@@ -230,7 +230,7 @@ func classes(have map[verify.Class]bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// moves says what became of an axis.
+// moves describes how an axis was changed.
 func moves(order, signs, exponents int) string {
 	var parts []string
 	for _, m := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// CheckPlan returns an error, before any work is done, if the plan's file cannot be written or lies in the model's folder. An
-// empty path is no error.
+// CheckPlan returns an error, before any work is done, if the plan's file cannot be written or lies in the model's
+// folder. An empty path is no error.
 func CheckPlan(ctx context.Context, path, model string, m *weights.Model) error {
 	switch {
 	case path == "":
@@ -53,8 +53,8 @@ func CheckPlan(ctx context.Context, path, model string, m *weights.Model) error 
 	return nil
 }
 
-// Inside says whether a folder is the model's or lies within it. A model that is a single file has
-// no folder of its own, and a folder of a bucket holds none of a disk.
+// Inside reports whether a folder is the model's folder or lies within it. A model that is a single file has no
+// folder. A model in a bucket has no folder on a disk.
 func Inside(dir, model string) (bool, error) {
 	if weights.IsURL(model) {
 		return false, nil
@@ -87,7 +87,7 @@ func Write(path string, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
-// Check returns an error, before any work is done, if Write could not write a file. A pipe or device is no error.
+// Check returns an error, before any work is done, if Write cannot write the file. A pipe or device is no error.
 func Check(path string) error {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return nil
@@ -101,7 +101,7 @@ func Check(path string) error {
 	return nil
 }
 
-// CheckParent returns an error if the folder of a file or folder does not exist.
+// CheckParent returns an error if the parent folder of path does not exist.
 func CheckParent(path string) error {
 	if weights.IsURL(path) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// Kind is the kind of an output file, as its name ends.
+// Kind is the kind of an output file, which is the ending of the file's name.
 type Kind string
 
 // Kinds of output files.
@@ -36,9 +36,9 @@ var Pictures = []Kind{SVG, PNG, HTML}
 // PictureFlag is -o of commands that write a report or draw a picture.
 var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) to `FILE`"}
 
-// CheckOutput returns an error, before any work is done, if an output file cannot be written, is of a kind that the command does
-// not write, or belongs to a model. An empty path is no error. Pipes and devices may have any name: they get the first kind.
-// models are the paths of models, or empty.
+// CheckOutput returns an error, before any work is done, in three cases: the output file cannot be written, the
+// command does not write its kind, or the file belongs to a model. models are the paths of models, or empty. An empty
+// path is no error. Pipes and devices may have any name; their kind is kinds[0].
 func CheckOutput(path string, models []string, kinds ...Kind) error {
 	if path == "" {
 		return nil
@@ -63,7 +63,7 @@ func CheckOutput(path string, models []string, kinds ...Kind) error {
 	return nil
 }
 
-// KindOf is the kind of a file that CheckOutput accepts.
+// KindOf returns the kind of a file that CheckOutput accepted.
 func KindOf(path string, kinds ...Kind) Kind {
 	if k := ending(path); slices.Contains(kinds, k) {
 		return k
@@ -85,10 +85,10 @@ func join(kinds []Kind) string {
 	return text
 }
 
-// apartFrom refuses a file in a model's folder, and a model's only file.
+// apartFrom returns an error for a file in a model's folder and for a model that is a single file.
 func apartFrom(path, model string) error {
 	st, err := os.Stat(model)
-	if err != nil { // whoever opens the model says so
+	if err != nil { // opening the model reports this error
 		return nil
 	}
 	if own, err := os.Stat(path); err == nil && os.SameFile(st, own) {
@@ -108,18 +108,18 @@ func apartFrom(path, model string) error {
 	return exit.Usagef("-o %s: lies in the folder %s of a model: name a file elsewhere", path, model)
 }
 
-// WriteReport writes a report and says so below what the command prints.
+// WriteReport writes a report and prints its path.
 func WriteReport(c *cli.Context, path string, html []byte) error {
 	return writeOutput(c, path, html, "report", "written into")
 }
 
-// WritePicture writes a picture and says so below the report, which must have been printed before: if the disk is full, the
-// report is not lost.
+// WritePicture writes a picture and prints its path. The command's report must be printed before, so a full disk does
+// not lose the report.
 func WritePicture(c *cli.Context, path string, picture []byte) error {
 	return writeOutput(c, path, picture, "picture", "drawn into")
 }
 
-// WriteChart draws a chart as the file's name says, a PNG or else an SVG.
+// WriteChart draws a chart as PNG if the file's name ends in .png, and as SVG otherwise.
 func WriteChart(c *cli.Context, path string, picture chart.Chart) error {
 	data := []byte(nil)
 	if path != "" && ending(path) == PNG {

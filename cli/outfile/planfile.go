@@ -13,7 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// WritePlan writes a plan, or a part of one, to a disk or into a bucket, whole or not at all. With an empty path it does nothing.
+// WritePlan writes a plan, or a part of one, whole or not at all, to a disk or into a bucket. With an empty path, it
+// does nothing.
 func WritePlan(ctx context.Context, path string, data []byte) error {
 	folder, name, err := flag.InBucket(path)
 	if err != nil || folder == nil {
@@ -40,7 +41,7 @@ func PlanParts(ctx context.Context, path string) (files []string, err error) {
 	return files, err
 }
 
-// globQuote quotes what filepath.Glob would take for a pattern.
+// globQuote escapes the characters that filepath.Glob reads as a pattern.
 func globQuote(path string) string {
 	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(path)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// Ratio is an energy relative to another, with its interval.
+// Ratio is an energy relative to a baseline, with its interval.
 type Ratio struct {
 	Name     string
 	Relative float64
@@ -23,14 +23,14 @@ const (
 	wideNames   = 60
 )
 
-// Ratios draws relative energies as bars with intervals, at the width of a phone. over names the reference of the ratios.
+// Ratios draws relative energies as bars with intervals, at the width of a phone. over names the baseline.
 func Ratios(title, over string, list []Ratio) chart.Chart {
 	c := ratios(title, over, list, narrowNames)
 	c.Width = report.Narrow
 	return c
 }
 
-// WideRatios is Ratios for a picture of its own.
+// WideRatios is Ratios at the width of a single picture.
 func WideRatios(title, over string, list []Ratio) chart.Chart {
 	return ratios(title, over, list, wideNames)
 }
@@ -52,7 +52,7 @@ func ratios(title, over string, list []Ratio, names int) chart.Chart {
 		panel.Bars = append(panel.Bars, b)
 	}
 	c := chart.Chart{Title: title, Panels: []chart.Panel{panel}}
-	if len(kinds) == 1 { // the title or caption says so
+	if len(kinds) == 1 { // the title or caption names the only kind
 		c.Legend = []chart.Group{}
 	}
 	return c

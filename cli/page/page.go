@@ -1,5 +1,5 @@
-// Package page fills a command's report.html. A page takes what the command prints, as tables and remarks, and adds charts and
-// the origin of every number.
+// Package page fills a command's report.html. A page takes the command's tables and remarks, and adds charts and the
+// origin of every number.
 package page
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// Keys of the app's metadata: the command line as its user could repeat it, and the program's version.
+// Keys of the app's metadata: the command line as a user can repeat it, and the program's version.
 const (
 	CommandKey = "command"
 	VersionKey = "version"
@@ -42,21 +42,21 @@ func (p *Page) Figure(label, value, interval string, how report.How) {
 	p.Main = append(p.Main, report.Figure{Label: label, Value: value, Range: interval, How: how})
 }
 
-// Origin says where numbers come from. The same words twice are one origin.
+// Origin says how numbers were obtained. Repeated text makes one origin.
 func (p *Page) Origin(what string, how report.How, from string) {
 	if o := (report.Origin{What: what, How: how, From: from}); !slices.Contains(p.Origins, o) {
 		p.Origins = append(p.Origins, o)
 	}
 }
 
-// Section adds a section. It is left out of the page as long as it is empty.
+// Section adds a section. An empty section is left out of the page.
 func (p *Page) Section(title string) *Section {
 	s := &report.Section{Title: title}
 	p.Sections = append(p.Sections, s)
 	return &Section{s}
 }
 
-// Write writes the page to a file and says so below the command's report.
+// Write writes the page to a file and prints the file's path.
 func (p *Page) Write(c *cli.Context, path string) error {
 	var b bytes.Buffer
 	if err := p.Document.Write(&b); err != nil {
@@ -65,12 +65,12 @@ func (p *Page) Write(c *cli.Context, path string) error {
 	return outfile.WriteReport(c, path, b.Bytes())
 }
 
-// Section is a section of a page. Functions that print a report fill it: it is a [term.Recorder].
+// Section is a section of a page. It is a [term.Recorder], so functions that print a report can fill it.
 type Section struct{ section *report.Section }
 
 var _ term.Recorder = (*Section)(nil)
 
-// Write adds lines of text as paragraphs. An indented line belongs to the one before it, and empty lines are left out.
+// Write adds lines of text as paragraphs. An indented line belongs to the line before it. Empty lines are left out.
 func (s *Section) Write(text []byte) (int, error) {
 	var paragraph []string
 	flush := func() {
@@ -91,14 +91,14 @@ func (s *Section) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Table adds a table, unless it has no rows.
+// Table adds a table. A table without rows is left out.
 func (s *Section) Table(t *term.Table) {
 	if len(t.Rows) > 0 {
 		s.section.Add(report.Block{Table: &report.Table{Head: t.Head, Rows: t.Rows}})
 	}
 }
 
-// alerts are the first words of remarks that stand out.
+// alerts are the first words of remarks that the page highlights.
 var alerts = []string{"INVALID", "NOT DROP-IN", "NOT OK", "problem", "warning", "not done"}
 
 // Remark adds a remark.
@@ -111,7 +111,7 @@ func (s *Section) Picture(c chart.Chart, caption string) {
 	s.section.Add(report.Block{Picture: &report.Picture{Chart: c, Caption: caption}})
 }
 
-// Folded adds a part that is shown when its title is opened.
+// Folded adds a part that is hidden until the reader opens its title.
 func (s *Section) Folded(title string) *Section {
 	inner := &report.Section{Title: title}
 	s.section.Add(report.Block{Folded: inner})

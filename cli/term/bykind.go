@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// ByKind collects remarks about tensors. Lines prints each remark once: with the tensor's name, or with the kinds
-// of all tensors that it is about.
+// ByKind collects remarks about tensors. Lines returns each remark once, with the tensor's name, or with the kinds of
+// all tensors that have the remark.
 type ByKind struct {
 	Texts   []string            // the remarks, in order of appearance
-	Tensors map[string][]string // for each remark its tensors, in order of appearance
+	Tensors map[string][]string // tensors of each remark, in order of appearance
 }
 
-// Add makes a remark about a tensor.
+// Add adds a remark about a tensor.
 func (b *ByKind) Add(text, tensor string) {
 	if b.Tensors == nil {
 		b.Tensors = map[string][]string{}

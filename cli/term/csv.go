@@ -15,10 +15,10 @@ func CSV(w io.Writer, table [][]string) error {
 	return nil
 }
 
-// Cell writes a number for CSV, with eight digits.
+// Cell formats a number for CSV, with eight digits.
 func Cell(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 
-// CellOf is Cell of a number that may be unknown: then the cell is empty.
+// CellOf formats a number for CSV; an unknown number is an empty cell.
 func CellOf(v *float64) string {
 	if v == nil {
 		return ""
@@ -26,7 +26,7 @@ func CellOf(v *float64) string {
 	return Cell(*v)
 }
 
-// Ends are the cells of an interval's ends; empty ones without an interval.
+// Ends formats the ends of an interval; without an interval both are empty.
 func Ends(interval []float64) (low, high string) {
 	if len(interval) != 2 {
 		return "", ""

@@ -15,29 +15,29 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// LogEvery is the time between two lines of a log. Tests of other output on standard error change it.
+// LogEvery is the time between two lines of a log. Tests that compare standard error change it.
 var LogEvery = 30 * time.Second
 
 // LogVersion is the version of [LogLine].
 const LogVersion = 1
 
-// LogLine is one line of the log that --log json writes on standard error: how far one task of a command is.
+// LogLine is one line of the log that --log json writes on standard error: the progress of one task of a command.
 type LogLine struct {
 	Version      int      `json:"log_version"`
 	Command      string   `json:"command"`
 	Seconds      float64  `json:"seconds"`                 // since the command began
-	Task         string   `json:"task,omitempty"`          // such as a card; absent for a command's only task
+	Task         string   `json:"task,omitempty"`          // such as the name of a card; absent for a command's only task
 	Stage        string   `json:"stage,omitempty"`         // absent while no stage reports
-	StageNumber  int      `json:"stage_number,omitempty"`  // from 1, of Stages; absent where the stages are not counted
-	Stages       int      `json:"stages,omitempty"`        // of the whole task
+	StageNumber  int      `json:"stage_number,omitempty"`  // from 1; absent if stages are not counted
+	Stages       int      `json:"stages,omitempty"`        // number of stages of the task
 	StageSeconds *float64 `json:"stage_seconds,omitempty"` // since the stage began
 	Done         *int64   `json:"done,omitempty"`          // in the stage's own unit
-	Total        *int64   `json:"total,omitempty"`         // absent where the amount of work is not known
+	Total        *int64   `json:"total,omitempty"`         // absent if the amount of work is unknown
 	Share        *float64 `json:"share,omitempty"`         // done/total
 	SecondsLeft  *float64 `json:"seconds_left,omitempty"`  // of this stage, at its mean rate so far
 }
 
-// String is the line as text.
+// String formats the line as text.
 func (l LogLine) String() string {
 	s := "lowtoggle " + l.Command + ": " + inSeconds(l.Seconds) + ": "
 	if l.Stage == "" {
@@ -64,7 +64,7 @@ func inSeconds(s float64) string {
 	return time.Duration(math.Round(s) * float64(time.Second)).String()
 }
 
-// log writes lines about the progress of one command, at fixed intervals from its begin.
+// log writes lines about the progress of one command, at fixed intervals from the command's start.
 type log struct {
 	w       io.Writer
 	command string
@@ -77,10 +77,10 @@ type log struct {
 	tasks []*task // in order of their first event
 }
 
-// task is the stage that one task is in.
+// task is the current stage of a task.
 type task struct {
 	name, stage        string
-	began              time.Time // of the stage
+	began              time.Time // start of the stage
 	first, done, total int64     // first: done at the stage's first event
 	number, stages     int       // of the stage; 0: not counted
 }
@@ -88,8 +88,8 @@ type task struct {
 // logKey is the log's name in the metadata of an App.
 const logKey = "log"
 
-// StartLog begins the log that --log asks for; without --log, a text log where standard error is no terminal. It is a
-// command's Before, and [EndLog] its After.
+// StartLog begins the log of --log. Without --log, it begins a text log if standard error is no terminal. StartLog is
+// a command's Before, and [EndLog] its After.
 func StartLog(c *cli.Context) error {
 	kind := c.String("log")
 	switch {
@@ -155,7 +155,7 @@ func (l *log) on(name string) func(progress.Event) {
 	}
 }
 
-// clear forgets all tasks: they are over.
+// clear forgets all tasks, because they are done.
 func (l *log) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +167,7 @@ func (l *log) write() {
 	for _, line := range l.lines(time.Now()) {
 		text := line.String()
 		if l.json {
-			js, _ := json.Marshal(line) // numbers that are finite, and text
+			js, _ := json.Marshal(line) // marshalling finite numbers and text cannot fail
 			text = string(js)
 		}
 		fmt.Fprintln(l.w, text)

@@ -17,23 +17,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Bars draws progress bars on standard error: one line for each of several tasks, such as cards. A line shows
-// one stage of its task at a time.
+// Bars draws progress bars on standard error, one line for each task, such as one for each card. A line shows the
+// current stage of its task.
 type Bars struct {
 	mu    sync.Mutex
-	pool  *mpb.Progress // nil: nothing is drawn
-	log   *log          // nil: nothing is logged
+	pool  *mpb.Progress // nil: no bars are drawn
+	log   *log          // nil: no log is written
 	lines map[string]*line
 }
 
-// line is the stage that a task is in.
+// line is the current stage of a task.
 type line struct {
 	stage string
 	bar   *mpb.Bar
 }
 
-// NewBars returns bars for a command. If the command has a log, they write to the log and draw nothing. If standard error
-// is not a terminal, and with --quiet, they draw nothing.
+// NewBars returns bars for a command. If the command has a log, the bars write to the log and draw nothing. If
+// standard error is not a terminal, and with --quiet, they draw nothing.
 func NewBars(c *cli.Context) *Bars {
 	if l, ok := c.App.Metadata[logKey].(*log); ok {
 		return &Bars{log: l}
@@ -44,7 +44,7 @@ func NewBars(c *cli.Context) *Bars {
 	return &Bars{}
 }
 
-// terminal returns standard error if that is a terminal, and nil otherwise.
+// terminal returns standard error if it is a terminal, and nil otherwise.
 func terminal(c *cli.Context) *os.File {
 	if f, ok := unwrapped(c.App.ErrWriter).(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {
 		return f
@@ -52,7 +52,7 @@ func terminal(c *cli.Context) *os.File {
 	return nil
 }
 
-// unwrapped is the writer below one that escapes.
+// unwrapped returns the writer under an escaping writer.
 func unwrapped(w io.Writer) io.Writer {
 	if e, ok := w.(*printable.Writer); ok {
 		return e.Unwrap()
@@ -64,15 +64,15 @@ func draw(w io.Writer) *Bars {
 	return &Bars{pool: mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(100*time.Millisecond)), lines: map[string]*line{}}
 }
 
-// Progress is for a command with a single task. It returns the callback to hand to a library and the function to
-// call at the end.
+// Progress is for a command with a single task. event is the callback for a library. The command must call end when
+// the task is done.
 func Progress(c *cli.Context) (event func(progress.Event), end func()) {
 	p := NewBars(c)
 	return p.On(""), p.End
 }
 
-// On returns the callback for the task of this name. Tasks may report from several goroutines. A stage ends when
-// the next one of its task begins. A total of 0 means that the amount of work is not known.
+// On returns the callback for the task called name. Tasks may report from several goroutines. A stage ends when the
+// task's next stage begins. A total of 0 means that the amount of work is unknown.
 func (p *Bars) On(name string) func(progress.Event) {
 	if p.log != nil {
 		return p.log.on(name)
@@ -98,7 +98,7 @@ func (p *Bars) On(name string) func(progress.Event) {
 	}
 }
 
-// begin starts a stage. It returns nil if the terminal is gone.
+// begin starts a stage. It returns nil if the terminal was closed.
 func (p *Bars) begin(name string, e progress.Event) *line {
 	title := printable.Quote(strings.TrimPrefix(name+" "+e.Stage, " "))
 	if e.Stages > 0 {

@@ -2,8 +2,8 @@ package term
 
 import "io"
 
-// Recorder is a writer that takes the parts of a report as they are. Table.Print and Remark give a Recorder the table and the
-// remark themselves in place of text, so the same functions print a report and fill a page.
+// Recorder is a writer for the parts of a report. Table.Print and Remark pass a Recorder the table or the remark
+// itself and not text, so the same functions print a report and fill a page.
 type Recorder interface {
 	io.Writer
 	Table(*Table)

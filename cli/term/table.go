@@ -13,7 +13,7 @@ import (
 // longer.
 const Width = 100
 
-// Table is text in columns: the first is aligned left, the others right.
+// Table is text in columns. The first column is aligned left, the others right.
 type Table struct {
 	Head  []string // "\n" breaks a heading into lines
 	Rows  [][]string
@@ -23,7 +23,7 @@ type Table struct {
 // NewTable returns a table with these column headings.
 func NewTable(head ...string) *Table { return &Table{Head: head} }
 
-// Add appends a row. Cells are one line each; [printable.Quote] escapes unprintable characters in them.
+// Add appends a row. Each cell is one line. [printable.Quote] escapes unprintable characters in cells.
 func (t *Table) Add(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = printable.Quote(printable.Cut(cell))
@@ -31,8 +31,8 @@ func (t *Table) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// Print writes the table, with a rule below the headings and above a last row whose first cell is "total". A [Recorder] gets
-// the table itself.
+// Print writes the table. A rule stands below the headings, and above a last row whose first cell is "total". A
+// [Recorder] gets the table itself.
 func (t *Table) Print(w io.Writer) {
 	if r, ok := w.(Recorder); ok {
 		r.Table(t)
@@ -76,7 +76,7 @@ func printRow(w io.Writer, row []string, width []int) {
 	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 }
 
-// headLines breaks the headings into lines, aligned at the bottom.
+// headLines breaks the headings into lines and aligns them at the bottom.
 func headLines(head []string) [][]string {
 	high := 1
 	for _, name := range head {
@@ -95,7 +95,7 @@ func headLines(head []string) [][]string {
 	return lines
 }
 
-// Shorten cuts the beginning of a name that is longer than width: the end of a tensor's name says more.
+// Shorten cuts a name to width characters from the beginning, because the end of a tensor's name is more specific.
 func Shorten(s string, width int) string {
 	if over := utf8.RuneCountInString(s) - width; over > 0 {
 		return "…" + string([]rune(s)[over+1:])

@@ -20,7 +20,7 @@ func Count(n int) string {
 	return s
 }
 
-// Plural formats a number with its noun.
+// Plural formats n with a noun: one if n is 1, many otherwise.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -28,7 +28,7 @@ func Plural(n int, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// Size formats a number of bytes.
+// Size formats a number of bytes with a decimal unit, such as MB.
 func Size(n int64) string {
 	switch v := float64(n); {
 	case v >= 1e9:
@@ -41,7 +41,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Duration formats a time to about three digits.
+// Duration formats a time with about three digits.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -52,7 +52,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Decibels formats a signal-to-noise ratio in dB, nil as "–".
+// Decibels formats a signal-to-noise ratio in dB; nil as "–".
 func Decibels(v *float64) string {
 	if v == nil {
 		return "–"
@@ -94,10 +94,10 @@ func Interval(interval []float64) string {
 	return Signed(100*(interval[0]-1), 2) + " … " + Signed(100*(interval[1]-1), 2) + " %"
 }
 
-// CommandLine formats a lowtoggle command that can be pasted into a shell.
+// CommandLine formats a lowtoggle command, quoted for a shell.
 func CommandLine(words ...string) string { return "lowtoggle " + Words(words...) }
 
-// Words formats words of a command line that can be pasted into a shell.
+// Words formats words of a command line, quoted for a shell.
 func Words(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -111,8 +111,8 @@ func Words(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// printfOf writes a word with characters that are not printable as a shell's command substitution, which loses line
-// breaks at its end.
+// printfOf writes a word with unprintable characters as a shell's command substitution of printf. The shell drops
+// line breaks at the word's end.
 func printfOf(w string) string {
 	var b strings.Builder
 	for _, c := range []byte(w) {
@@ -128,11 +128,11 @@ func printfOf(w string) string {
 	return `"$(printf '` + b.String() + `')"`
 }
 
-// CommandIndent begins a line of a message that holds a command to copy, and is not wrapped.
+// CommandIndent begins a line of a message that holds a command to copy. Such lines are not wrapped.
 const CommandIndent = "    "
 
-// Wrap breaks text into lines of at most width characters. The first line begins with first, the others with
-// indent. Longer words stay whole. So do lowtoggle's commands, because they are there to be copied.
+// Wrap breaks text into lines of at most width characters. The first line begins with first, the others with indent.
+// Longer words are not broken, and neither are lowtoggle commands, because users copy them.
 func Wrap(text, first, indent string, width int) string {
 	var b strings.Builder
 	line, empty := first, true
@@ -151,8 +151,8 @@ func Wrap(text, first, indent string, width int) string {
 	return b.String()
 }
 
-// wholeCommands joins the words of each lowtoggle command in a text: the command's name, flags with their values, arguments in
-// capitals, and what stands in quotation marks.
+// wholeCommands joins the words of each lowtoggle command in a text. A command has a name, flags with their values,
+// arguments in capitals, and quoted text.
 func wholeCommands(words []string) (joined []string) {
 	for i := 0; i < len(words); i++ {
 		if strings.TrimLeft(words[i], "(") != "lowtoggle" {
@@ -176,8 +176,8 @@ func wholeCommands(words []string) (joined []string) {
 	return joined
 }
 
-// Remark prints a wrapped paragraph of a report that begins with a word such as "note". A command after the text has a line of its own, with
-// [CommandIndent]. A [Recorder] gets the remark itself.
+// Remark prints a wrapped paragraph of a report that begins with a word such as "note". A command after the text gets
+// its own line with [CommandIndent]. A [Recorder] gets the remark itself.
 func Remark(w io.Writer, word, text string) {
 	if r, ok := w.(Recorder); ok {
 		r.Remark(word, text)
@@ -190,7 +190,7 @@ func Remark(w io.Writer, word, text string) {
 	}
 }
 
-// Remarks prints a list of remarks; of a long list only the first 20, unless w is a [Recorder].
+// Remarks prints a list of remarks. Of a long list, it prints the first 20, unless w is a [Recorder].
 func Remarks(w io.Writer, word string, list []string) {
 	const most = 20
 	_, all := w.(Recorder)
@@ -203,7 +203,7 @@ func Remarks(w io.Writer, word string, list []string) {
 	}
 }
 
-// JSON writes an indented document.
+// JSON writes v as an indented document.
 func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
