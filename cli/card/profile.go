@@ -24,8 +24,8 @@ var Profile = &cli.Command{
 	Usage: "measure a product's power over time, with more detail than any sensor has",
 	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow, but
 every run begins at another phase of the sensors, so their readings form one power trace (the
-method of Singhania et al., "FinGraV"). profile finds the first execution with steady execution time (SSE)
-and the first with steady power (SSP).
+method of Singhania et al., "FinGraV"). profile finds the first execution with steady execution
+time (SSE) and the first with steady power (SSP).
 
    lowtoggle profile                                     # 8192³ in BF16
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
