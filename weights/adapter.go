@@ -38,7 +38,7 @@ func (m *Model) openAdapter(files []string) (err error) {
 // StrayAdapters lists the adapter files in a model's folder that are not read as its Adapter: files of other formats, and files
 // in subfolders. Paths are relative to the folder.
 func (m *Model) StrayAdapters() (stray []string) {
-	beside := map[string]bool{} // folders where an adapter's weights were found
+	beside := map[string]bool{} // folders that hold an adapter's weights
 	for _, file := range m.Others {
 		switch path.Base(file) {
 		case AdapterName, "adapter_model.bin":

@@ -11,8 +11,8 @@ import (
 )
 
 // Adapter says how a LoRA adapter fits the base model in the same folder: y = w·x + s·B·(A·x). A has the
-// axis of the layer's inputs and B that of its outputs. A symmetry that is applied to the base is applied
-// to the adapter's axes too, so that the two still fit each other.
+// axis of the layer's inputs and B that of its outputs. Each symmetry of the base is also applied to the adapter's axes, so base
+// and adapter still fit each other.
 type Adapter struct {
 	// Changes names the base's tensors that the adapter adds to or replaces, each with the first of
 	// the adapter's tensors that does so.
@@ -22,10 +22,10 @@ type Adapter struct {
 	Problem string
 }
 
-// Adapt returns a layout that has an adapter's tensors among its claims (their Role is zero) and
-// among the uses of its indices. configJSON is adapter_config.json, nil where it is missing; tensors
-// are the adapter's. A tensor that changes an unclaimed tensor gets no claim: both stay as they are. Where
-// the adapter does not fit or is not supported, Adapter.Problem says why.
+// Adapt returns a copy of the layout with an adapter's tensors among its claims (their Role is zero) and among the uses of its
+// indices. configJSON is adapter_config.json, or nil if the file is missing. tensors are the adapter's. A tensor that changes an
+// unclaimed tensor gets no claim, and both stay as they are. If the adapter does not fit or is not supported, Adapter.Problem
+// says why.
 func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 	adapted := l.clone()
 	a := &Adapter{Changes: map[string]string{}}
@@ -44,7 +44,7 @@ func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 	return adapted
 }
 
-// clone copies what Adapt changes.
+// clone returns a copy of the layout in which Adapt may change claims and indices.
 func (l *Layout) clone() *Layout {
 	c := *l
 	c.Claims, c.byName = maps.Clone(l.Claims), map[string]*Index{}
@@ -59,8 +59,8 @@ func (l *Layout) clone() *Layout {
 
 func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 	names := l.paths()
-	changed := map[string]string{} // by what changes what
-	ranks := map[string]int{}      // of the matrices that are added to a tensor
+	changed := map[string]string{} // the base's tensor: the adapter's tensor that changes it
+	ranks := map[string]int{}      // the base's tensor: rank of the matrices that are added to it
 	for _, t := range tensors {
 		if names.exact[t.Name] {
 			return fmt.Errorf("tensor %q: the base has one of the same name", t.Name)
@@ -95,8 +95,8 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 	return checkPairs(tensors)
 }
 
-// checkPairs refuses a matrix whose partner is missing: runtimes would put another in its place, which
-// is not the adapter that was trained.
+// checkPairs returns an error for a matrix whose partner is missing. Runtimes would initialise the missing matrix, so they would
+// not run the trained adapter.
 func checkPairs(tensors []weights.Info) error {
 	there := map[string]bool{}
 	for _, t := range tensors {
@@ -120,15 +120,15 @@ func (l *Layout) claim(c *Claim) {
 	}
 }
 
-// loraPart is one kind of tensor that an adapter has for a module.
+// loraPart is a kind of adapter tensor, such as lora_A.
 type loraPart struct {
-	suffix string // of its name, behind the module's path
+	suffix string // follows the module's path in the tensor's name
 	needs  string // the suffix of the tensor that must be there too
-	rank   int    // the dimension that counts the rank; -1: none does
+	rank   int    // the dimension whose length is the rank; -1: none
 	axes   func(base *Claim, shape []int) []*Axis
 }
 
-// The rank's axis is as long as the tensor says.
+// The length of the rank's axis is taken from the tensor's shape.
 var loraParts = []loraPart{
 	{".lora_A.weight", ".lora_B.weight", 0, func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
 	{".lora_B.weight", ".lora_A.weight", 1, func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
@@ -137,7 +137,7 @@ var loraParts = []loraPart{
 	{".lora_embedding_B", ".lora_embedding_A", 1, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
 }
 
-// kind follows that of the base's tensor in the kind of an adapter's.
+// kind is the suffix of Claim.Kind for an adapter's tensor. It follows the kind of the base's tensor.
 func (p loraPart) kind() string {
 	if p.suffix == "" {
 		return " (adapter)"
@@ -145,8 +145,7 @@ func (p loraPart) kind() string {
 	return strings.TrimSuffix(p.suffix, ".weight")
 }
 
-// replacement is a tensor that stands for the whole of the base's: a trained bias or norm, or a
-// module that is saved in full.
+// replacement is a tensor that replaces a whole tensor of the base: a trained bias or norm, or a module that is saved in full.
 var replacement = loraPart{"", "", -1, func(c *Claim, _ []int) []*Axis { return c.Axes }}
 
 func linearAxes(c *Claim, axes ...*Axis) []*Axis {
@@ -163,11 +162,11 @@ func embeddingAxes(c *Claim, axes ...*Axis) []*Axis {
 	return axes
 }
 
-// input and output are a matrix' axes of inputs and outputs, in either storage order.
+// input and output return a matrix' axes of inputs and outputs, in either storage order.
 func (c *Claim) input() *Axis  { return c.Axes[1-c.OutAxis] }
 func (c *Claim) output() *Axis { return c.Axes[c.OutAxis] }
 
-// plainAxis is an axis without an index.
+// plainAxis returns an axis without an index.
 func plainAxis(shape []int, i int) *Axis {
 	n := 0
 	if i < len(shape) {
@@ -176,7 +175,7 @@ func plainAxis(shape []int, i int) *Axis {
 	return &Axis{riders: []*node{{op: 'a', slot: -1, text: fmt.Sprint(n), length: n}}}
 }
 
-// fits tells whether axes are those of a tensor.
+// fits reports whether the axes have the lengths of a tensor's shape.
 func fits(axes []*Axis, shape []int) bool {
 	return axes != nil && slices.EqualFunc(axes, shape, func(a *Axis, n int) bool { return a.Len() == n })
 }
@@ -192,8 +191,8 @@ func describeBase(c *Claim) string {
 // adapterRoot stands before the path of every module that an adapter changes.
 const adapterRoot = "base_model.model."
 
-// baseOf finds the tensor of the base that one of an adapter's changes, and how; empty where there
-// is none, or several might be meant.
+// baseOf finds the base's tensor that an adapter's tensor changes, and the kind of the change. base is empty if no tensor fits,
+// or several do.
 func baseOf(names paths, name string) (base string, part loraPart) {
 	path, ok := strings.CutPrefix(name, adapterRoot)
 	if !ok {
@@ -211,15 +210,14 @@ func baseOf(names paths, name string) (base string, part loraPart) {
 	return names.find(path), replacement
 }
 
-// paths finds tensors by the paths of modules in a running model, which need not be those of the
-// checkpoint: the words that both begin with differ, and "model" may stand anywhere among them. A path
-// has at most one word more, such as "language_model" or "transformer": with more left out, a tower's
-// layers might be taken for the language model's.
+// paths finds a checkpoint's tensors by the module paths of a running model. The two may begin with different words, and "model"
+// may stand anywhere among them. A path may have at most one word, such as "language_model" or "transformer", that the
+// checkpoint's name lacks. With more missing words, a vision tower's layers could be taken for the language model's.
 type paths struct {
 	layout *Layout
 	exact  map[string]bool
-	whole  map[string]string // by name without "model"; empty where several have it
-	tails  map[string]string // by all that such names end in
+	whole  map[string]string // by the tensor's name without "model"; empty if several tensors share the name
+	tails  map[string]string // by every ending of these names
 }
 
 func (l *Layout) paths() paths {
@@ -240,7 +238,7 @@ func (l *Layout) paths() paths {
 	return p
 }
 
-// once notes a value under a key, and that there is none where a second comes.
+// once stores a value under a key. If the key has a value already, it stores the empty string.
 func once(m map[string]string, key, value string) {
 	if _, twice := m[key]; twice {
 		value = ""
@@ -248,7 +246,7 @@ func once(m map[string]string, key, value string) {
 	m[key] = value
 }
 
-// find is the one tensor that a path means; empty where none is, or several may be.
+// find returns the tensor that a path names; empty if no tensor fits, or several do.
 func (p paths) find(path string) string {
 	if p.exact[path] {
 		return path
@@ -274,13 +272,13 @@ func withoutModel(name string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "model" }), ".")
 }
 
-// shorten takes off the first word.
+// shorten removes the first word of a name.
 func shorten(name string) (string, bool) {
 	_, rest, ok := strings.Cut(name, ".")
 	return rest, ok
 }
 
-// checkAdapterConfig refuses adapters whose arithmetic is not that of [Adapter].
+// checkAdapterConfig returns an error for adapters that compute something else than [Adapter] describes.
 func checkAdapterConfig(js []byte) error {
 	if js == nil {
 		return errors.New("adapter_config.json is missing")
@@ -294,11 +292,11 @@ func checkAdapterConfig(js []byte) error {
 	case fields["peft_type"] != "LORA":
 		return fmt.Errorf("adapter_config.json: peft_type is %s, and only \"LORA\" is supported", spell(fields["peft_type"]))
 	case fields["use_dora"] == true:
-		odd = "use_dora" // magnitudes are norms of what is scaled here
+		odd = "use_dora" // DoRA's magnitudes are norms of weights that scaling changes
 	case fields["layer_replication"] != nil:
-		odd = "layer_replication" // its layers are not those of the base
+		odd = "layer_replication" // the running model has more layers than the base
 	case fields["use_bdlora"] != nil && fields["use_bdlora"] != false:
-		odd = "use_bdlora" // blocks of channels are apart
+		odd = "use_bdlora" // the matrices are block diagonal
 	case fields["use_qalora"] == true:
 		odd = "use_qalora" // sums neighbouring inputs
 	case changesBase(fields["init_lora_weights"]):
@@ -309,7 +307,7 @@ func checkAdapterConfig(js []byte) error {
 	return fmt.Errorf("adapter_config.json: %s is %s, which is not supported", odd, spell(fields[odd]))
 }
 
-// changesBase tells the ways to begin a LoRA that subtract it from the base.
+// changesBase reports whether an init_lora_weights setting makes loading subtract the initial LoRA from the base.
 func changesBase(init any) bool {
 	s, _ := init.(string)
 	for _, way := range []string{"pissa", "olora", "corda", "loftq", "lora_ga"} {

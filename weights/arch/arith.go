@@ -8,7 +8,7 @@ import (
 // maxDim is the largest length that anything may have.
 const maxDim = 1 << 31
 
-// dim is a number of a config.json, with the words that say where it comes from.
+// dim is a number of a config.json, with its source for messages.
 type dim struct {
 	value  int
 	source string
@@ -101,7 +101,7 @@ func (a *arith) names() []string {
 	return append(a.left.names(), a.right.names()...)
 }
 
-// eval computes the expression. Divisions must come out even, and no step may leave 0 to maxDim.
+// eval computes the expression. A division with a remainder is an error, and so is a step whose result is outside 0 to maxDim.
 func (a *arith) eval(dims map[string]dim) (dim, error) {
 	switch a.op {
 	case '0':

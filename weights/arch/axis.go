@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Axis says what the positions along one dimension of a tensor count. Positions and labels are always
-// those of the source. Its methods take functions that look an index up by name, such as "residual" or
-// "layers.3.kv.1.v"; a function returns nil for an index that stays as it is, and otherwise a
-// slice of the index's Len: any other length panics.
+// Axis maps the positions along one dimension of a tensor to labels of indices. Positions and labels are always the source's. Its
+// methods take functions that look an index up by name, such as "residual" or "layers.3.kv.1.v". Such a function returns nil for
+// an index that does not change, and otherwise a slice of the index's Len; any other length panics.
 type Axis struct {
 	riders []*node // the first decides the order; all have the same length
 	space  *space
@@ -18,10 +17,10 @@ type Axis struct {
 // Len is the number of positions.
 func (a *Axis) Len() int { return a.riders[0].length }
 
-// String is the axis' expression, as family files write it.
+// String returns the axis' expression, as family files write it.
 func (a *Axis) String() string { return describe(a.riders) }
 
-// Indices names the indices that occur, each once, from left to right.
+// Indices returns the names of the axis' indices, each once, from left to right.
 func (a *Axis) Indices() []string {
 	var names []string
 	seen := map[*Index]bool{}
@@ -33,8 +32,8 @@ func (a *Axis) Indices() []string {
 	return names
 }
 
-// Gather returns for every position of the result its source position. perm(index)[i] is the source label of place i. Gather is nil
-// where every perm is nil.
+// Gather returns the source position of every position of the result. perm(index)[i] is the source label of place i. Gather
+// returns nil if every perm is nil.
 func (a *Axis) Gather(perm func(index string) []int) []int {
 	if !a.reached(false, func(index string) bool { return perm(index) != nil }) {
 		return nil
@@ -46,8 +45,8 @@ func (a *Axis) Gather(perm func(index string) []int) []int {
 	return out
 }
 
-// Signs says for every source position whether it is multiplied by -1. flip(index)[label] is true for a label that is flipped.
-// Signs is nil where no flip reaches this axis.
+// Signs reports, for every source position, whether the position is multiplied by -1. flip(index)[label] is true for a label that
+// is flipped. Signs returns nil if no flip applies to this axis.
 func (a *Axis) Signs(flip func(index string) []bool) []bool {
 	if !a.reached(true, func(index string) bool { return flip(index) != nil }) {
 		return nil
@@ -66,8 +65,8 @@ func (a *Axis) Signs(flip func(index string) []bool) []bool {
 	return out
 }
 
-// Exps returns for every source position the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label; axes with
-// "-" negate it. Exps is nil where no exp reaches this axis.
+// Exps returns for every source position the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label; axes
+// with "-" negate the exponent. Exps returns nil if no exponent applies to this axis.
 func (a *Axis) Exps(exp func(index string) []int) []int {
 	if !a.reached(true, func(index string) bool { return exp(index) != nil }) {
 		return nil
@@ -86,8 +85,8 @@ func (a *Axis) Exps(exp func(index string) []int) []int {
 	return out
 }
 
-// reached reports whether touched holds for an index here; signed counts only the places where
-// the index's signs and scales apply.
+// reached reports whether touched is true for an index of the axis. With signed, only places count where the index's signs and
+// scales apply.
 func (a *Axis) reached(signed bool, touched func(index string) bool) bool {
 	yes := false
 	a.each(func(leaf *node, x *Index) {
@@ -104,8 +103,8 @@ func sized[T any](x *Index, s []T) []T {
 	return s
 }
 
-// Positions lists for each label of an index the source positions that belong to it, ascending.
-// It is nil where the index does not occur.
+// Positions lists, for each label of an index, the label's source positions in ascending order. It returns nil if the axis does
+// not have the index.
 func (a *Axis) Positions(index string) [][]int {
 	for _, r := range a.riders {
 		var out [][]int
@@ -141,7 +140,7 @@ func (a *Axis) each(visit func(leaf *node, x *Index)) {
 	}
 }
 
-// walk visits the positions of an axis, keeping track of the labels that lead to each.
+// walk visits the positions of an axis with the labels of each position.
 type walk[T any] struct {
 	axis   *Axis
 	coord  []int
@@ -161,10 +160,10 @@ func newWalk[T any](a *Axis, lookup func(*Index) T) *walk[T] {
 	return &walk[T]{axis: a, coord: slices.Clone(a.coord), lookup: lookup}
 }
 
-// run calls visit for every position of n.
+// run calls visit with every source position of n.
 func (w *walk[T]) run(n *node, visit func(source int)) { w.node(n, 0, visit) }
 
-// node visits the positions of n inside position outer of what encloses it.
+// node visits the positions of n within position outer of the enclosing node.
 func (w *walk[T]) node(n *node, outer int, visit func(int)) {
 	base := outer * n.length
 	switch {

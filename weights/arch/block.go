@@ -10,8 +10,8 @@ import (
 
 // block marks the indices that tensors unknown to the family may share. Such a tensor blocks
 //
-//   - every index of the whole model that is as long as one of its dimensions, as an adapter or a
-//     vision projector on the residual stream is;
+//   - every index of the whole model that is as long as one of its dimensions, as an adapter or a vision projector on the
+//     residual stream would be;
 //   - all indices of a known tensor of the same module, as the scales of a quantised weight are;
 //   - failing that, the indices of one layer that the known tensors of the same block use, as a
 //     norm on q and k, or another expert, would be.
@@ -33,7 +33,7 @@ func block(l *Layout, unknown []weights.Info, known []*found) {
 	}
 }
 
-// blocker knows which tensors stand where.
+// blocker holds the known tensors by module, block and layer.
 type blocker struct {
 	global          []*Index
 	modules, blocks map[string][]*Claim
@@ -59,8 +59,8 @@ func newBlocker(l *Layout, known []*found) *blocker {
 	return b
 }
 
-// neighbours blocks what an unclaimed tensor may share with the known tensors at a place; false where
-// none are there. A second one finds nothing left to block.
+// neighbours blocks the indices that an unclaimed tensor may share with the known tensors at a place. It returns false if the
+// place has no known tensors. A second call for the same place blocks nothing more.
 func (b *blocker) neighbours(unclaimed, place string) bool {
 	module, isModule := b.modules[place]
 	for _, c := range module {
@@ -85,24 +85,24 @@ func (b *blocker) neighbours(unclaimed, place string) bool {
 	return isModule || isBlock
 }
 
-// each calls visit for the indices of all axes.
+// each calls visit with the indices of all axes.
 func (c *Claim) each(visit func(*Index)) {
 	for _, a := range c.Axes {
 		a.each(func(_ *node, x *Index) { visit(x) })
 	}
 }
 
-// block gives a reason, unless there is one already.
+// block sets the reason why the index is blocked, unless it has one already.
 func (x *Index) block(format string, args ...any) {
 	if x.Blocked == "" {
 		x.Blocked = fmt.Sprintf(format, args...)
 	}
 }
 
-// parent is a name without its last part; empty where there is only one.
+// parent returns a name without its last part; empty if the name has one part only.
 func parent(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
 
-// afterVariable is the number of parts after the first variable; 0 where there is none.
+// afterVariable returns the number of parts after the first variable; 0 if there is no variable.
 func (p pattern) afterVariable() int {
 	for i, part := range p.parts {
 		if part.slot >= 0 {
@@ -112,9 +112,9 @@ func (p pattern) afterVariable() int {
 	return 0
 }
 
-// Doubt is a reason against adding to the values of a claimed tensor or folding anything into them; empty
-// where there is none. One reason is an unclaimed tensor in the same module, such as the scales of a
-// quantised weight. Another is an unclaimed tensor that may read a norm's output.
+// Doubt returns a reason against adding to the values of a claimed tensor or folding anything into them; empty if there is none.
+// One reason is an unclaimed tensor in the same module, such as the scales of a quantised weight. Another is an unclaimed tensor
+// that may read a norm's output.
 func (l *Layout) Doubt(tensor string) string {
 	if why := l.kept[tensor]; why != "" {
 		return why
@@ -148,7 +148,7 @@ func (l *Layout) Doubt(tensor string) string {
 	return ""
 }
 
-// QuantisedOf names a quantised weight that has the index; empty where none has.
+// QuantisedOf returns the name of a quantised weight that has the index; empty if there is none.
 func (l *Layout) QuantisedOf(x *Index) string {
 	if x == nil {
 		return ""
@@ -172,10 +172,10 @@ func (l *Layout) blockHiddenStates(why string) {
 // Blocked is a group of indices that do not change, for one reason or for the same reason in several layers.
 type Blocked struct {
 	Indices []string `json:"indices"`
-	Why     string   `json:"why"` // of the first of them
+	Why     string   `json:"why"` // the reason for the first of the Indices
 }
 
-// String says which indices are not changed, and why.
+// String returns a sentence for messages: the indices that are not changed, and the reason.
 func (b Blocked) String() string {
 	var which string
 	switch len(b.Indices) {
@@ -191,7 +191,7 @@ func (b Blocked) String() string {
 	return which + ": " + b.Why
 }
 
-// BlockedIndices gathers the blocked indices by their reasons, in the order of Indices.
+// BlockedIndices returns the blocked indices, grouped by reason, in the order of Indices.
 func (l *Layout) BlockedIndices() (list []Blocked) {
 	place := map[string]int{}
 	for _, x := range l.Indices {

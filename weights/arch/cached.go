@@ -1,8 +1,8 @@
 package arch
 
-// markCached finds the indices whose scales reach keys, values or the vectors that both are computed from. A family
-// file does not name these tensors, so the rules go by structure. They may take too many, but none too few: an
-// encoder's heads count, too, and so does a latent vector of queries.
+// markCached marks the indices whose scales may change a KV cache: keys, values, or latent vectors from which both are computed.
+// A family file does not name these tensors, so the rules use the structure of the uses. The rules may mark too many indices,
+// never too few: they also mark an encoder's heads and a latent vector of queries.
 func (r *resolver) markCached(l *Layout) {
 	for slot, instances := range r.space.made {
 		inHead := slot >= len(r.model.family.loops) && len(r.model.family.inner(slot)) > 0

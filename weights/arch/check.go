@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// tally is where an instance of an index stands.
+// tally counts the axes that carry an instance of an index.
 type tally struct {
-	axes        int // of linear and embedding tensors
+	axes        int // axes of linear and embedding tensors
 	last        int // the axis that was counted last
 	plus, minus int // places with its signs and scales, by +1 and by -1
 }
 
-// checkUses compares the number of places of every index with the number that the family gives. It
-// finds a tensor or an axis that was forgotten in the family file, and signs and scales that do not
-// cancel in this model.
+// checkUses compares the number of axes of every index with the number that the family gives. This finds tensors and axes that
+// the family file lacks, and signs and scales that do not cancel in this model.
 func (m *model) checkUses() error {
 	tallies, axis := map[*Index]*tally{}, 0
 	m.expected(func(t *tensor, coord []int) bool {
@@ -52,7 +51,7 @@ func (m *model) checkUses() error {
 	return errors.Join(errs...)
 }
 
-// checkInstances reports the first instance at a slot that does not stand where it should.
+// checkInstances returns an error for the first instance at a slot whose axes differ from the family's uses.
 func (m *model) checkInstances(slot int, instances []*Index, tallies map[*Index]*tally) error {
 	for _, x := range instances {
 		if x == nil {
@@ -109,7 +108,7 @@ func (m *model) checkPartners() error {
 	return errors.Join(errs...)
 }
 
-// partners are the tensors of a name that stand in a layer with t.
+// partners yields the tensors of a name that are in the same layer as t.
 func (m *model) partners(t *tensor, name pattern) iter.Seq[*tensor] {
 	return func(yield func(*tensor) bool) {
 		for _, other := range m.named[name.text] {
@@ -120,7 +119,7 @@ func (m *model) partners(t *tensor, name pattern) iter.Seq[*tensor] {
 	}
 }
 
-// axis writes one back.
+// axis returns the expression of axis i.
 func (t *tensor) axis(i int) string { return describe(t.axes[i]) }
 
 // reads reports whether an input axis of t is that of a norm's weight, and takes the inverse of its
@@ -149,7 +148,7 @@ func (m *model) reads(t, weight *tensor) bool {
 	return false
 }
 
-// unsigned is an axis expression without + and -.
+// unsigned returns an axis expression without + and -.
 func unsigned(axis string) string { return withoutSigns.Replace(axis) }
 
 var withoutSigns = strings.NewReplacer("+", "", "-", "")

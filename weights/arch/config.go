@@ -13,9 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// config is a decoded config.json: the objects in which fields are looked up, in that order. The
-// last is the whole; where it has a "text_config", as models of several modalities do, that one
-// goes first.
+// config is a decoded config.json: the objects in which fields are looked up, in this order. The last object is the whole file.
+// If the file has a "text_config", as multimodal models do, that object comes first.
 type config []map[string]any
 
 // readConfig decodes a config.json; numbers keep their spelling.
@@ -38,10 +37,10 @@ func readConfig(data []byte) (config, error) {
 	return config{text, all}, nil
 }
 
-// top is the config without what its text_config says.
+// top returns the config without its text_config.
 func (c config) top() config { return c[len(c)-1:] }
 
-// decode reads one JSON value that fills data, with errors that say where.
+// decode reads the one JSON value in data into v. Errors name line and column.
 func decode(data []byte, v any, strict bool) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -70,14 +69,14 @@ func decode(data []byte, v any, strict bool) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// lineColumn words a byte offset, both counted from 1.
+// lineColumn returns the text "line L, column C" for a byte offset; both count from 1.
 func lineColumn(data []byte, offset int64) string {
 	before := data[:max(0, min(int(offset)-1, len(data)))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	return fmt.Sprintf("line %d, column %d", line, len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
-// first finds the first field that is there and not null. Dots lead into nested objects.
+// first returns the first of the fields that is present and not null. Dots separate the names of nested objects.
 func (c config) first(fields []string) (field string, value any, ok bool) {
 	for _, object := range c {
 		for _, field := range fields {
@@ -97,11 +96,11 @@ func lookup(v any, field string) any {
 	return v
 }
 
-// labels is the field of classes' names. Their number is a dimension.
+// labels is the field that lists the names of classes. The number of names is a dimension.
 const labels = "id2label"
 
-// length reads a field's value as a whole number from least to maxDim. A float without a
-// fraction is one; labels are counted where the config lists them.
+// length reads a field's value as a whole number from least to maxDim. A float without a fraction is accepted. For labels, length
+// returns the number of names.
 func length(field string, v any, least int) (int, error) {
 	if object, ok := v.(map[string]any); ok && field == labels {
 		v = json.Number(strconv.Itoa(len(object)))
@@ -130,7 +129,7 @@ func fraction(field string, v any) (float64, error) {
 	return f, nil
 }
 
-// spell shows a value as JSON, shortened.
+// spell returns a value as JSON, shortened for messages.
 func spell(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -142,7 +141,7 @@ func spell(v any) string {
 	return string(b)
 }
 
-// strings reads a field that holds a string or a list of them; none where it is absent.
+// strings reads a field that holds a string or a list of strings. It returns none if the field is absent.
 func (c config) strings(field string) ([]string, error) {
 	_, v, ok := c.first([]string{field})
 	if !ok {
@@ -159,7 +158,7 @@ func (c config) strings(field string) ([]string, error) {
 	return all, nil
 }
 
-// list is a value that may be a list as one.
+// list returns v as a list; a single value becomes a list of one.
 func list(v any) []any {
 	if all, ok := v.([]any); ok {
 		return all
@@ -167,7 +166,7 @@ func list(v any) []any {
 	return []any{v}
 }
 
-// spelt writes a value, or those of a list, as strings.
+// spelt returns a value, or the values of a list, as strings.
 func spelt(field string, v any) ([]string, error) {
 	var all []string
 	for _, v := range list(v) {
@@ -183,8 +182,8 @@ func spelt(field string, v any) ([]string, error) {
 	return all, nil
 }
 
-// flag reads a truth value, as the family file says: from whether the field is there, by comparing
-// it with another, by strings that it may be or have, or as true or false.
+// flag computes a flag from config.json by the rule of the family file: the field's presence, a comparison with another field, a
+// list of strings, or the field's own true or false.
 func (c config) flag(f *flagSpec) (bool, error) {
 	field, v, ok := c.first(f.Fields)
 	switch {
@@ -206,7 +205,7 @@ func (c config) flag(f *flagSpec) (bool, error) {
 	return b, nil
 }
 
-// same compares two values; numbers by what they are, however they are spelt.
+// same reports whether two JSON values are equal. Numbers are compared by value, not by spelling.
 func same(a, b any) bool {
 	x, ok := a.(json.Number)
 	y, ok2 := b.(json.Number)
@@ -218,8 +217,8 @@ func same(a, b any) bool {
 	return f == g
 }
 
-// ConfigDType is the element type that a config.json names, in which runtimes load the model: "dtype" or, in older
-// files, "torch_dtype". It is BF16 where neither is there.
+// ConfigDType returns the element type that a config.json names and in which runtimes load the model: "dtype" or, in older files,
+// "torch_dtype". It returns BF16 if both are absent. An unknown type is an error.
 func ConfigDType(configJSON []byte) (weights.DType, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {
@@ -228,7 +227,7 @@ func ConfigDType(configJSON []byte) (weights.DType, error) {
 	return c.dtype()
 }
 
-// dtype reads "dtype" or, as older files call it, "torch_dtype"; BF16 where neither is there.
+// dtype returns the value of "dtype" or, in older files, "torch_dtype"; BF16 if both are absent.
 func (c config) dtype() (weights.DType, error) {
 	field, v, ok := c.first([]string{"dtype", "torch_dtype"})
 	if !ok {

@@ -2,11 +2,11 @@ package arch
 
 import "strings"
 
-// Kind is a kind of index as a family's file describes it.
+// Kind is a kind of index, as a family file describes it.
 type Kind struct {
 	Name string   `json:"name"`          // "v"
 	Doc  string   `json:"doc,omitempty"` // a sentence or two; may be empty
-	Per  []string `json:"per,omitempty"` // there is one instance for each of these: "layer", "kv"
+	Per  []string `json:"per,omitempty"` // there is one instance for each value of these: "layer", "kv"
 	// Order, Signs and Powers say when its labels may be permuted, negated and scaled by 2^k:
 	// "always", a condition such as "!tied !headless", or empty for never.
 	Order  string `json:"order,omitempty"`
@@ -14,8 +14,8 @@ type Kind struct {
 	Powers string `json:"powers,omitempty"`
 }
 
-// InWords turns a condition into words: "!tied !headless" into "unless tied or headless". It returns
-// "always" and the empty condition unchanged.
+// InWords returns a condition in words: "unless tied or headless" for "!tied !headless". It returns "always" and the empty
+// condition unchanged.
 func InWords(condition string) string {
 	if condition == "" || condition == always {
 		return condition
@@ -51,7 +51,7 @@ func (f *Family) Kinds() []Kind {
 type Flag struct {
 	Name   string   `json:"name"`          // "tied"
 	Doc    string   `json:"doc,omitempty"` // a sentence; may be empty
-	Fields []string `json:"fields"`        // of config.json, where it is read
+	Fields []string `json:"fields"`        // fields of config.json that determine the flag
 }
 
 // Flags lists the flags in the conditions of Kinds, in the file's order.
@@ -71,11 +71,11 @@ func (f *Family) Flags() []Flag {
 	return all
 }
 
-// Listed is a tensor as a family's file lists it, for readers.
+// Listed is a tensor as a family file lists it, for documentation.
 type Listed struct {
 	Name string   `json:"name"` // "{prefix}layers.{layer}.mlp.up_proj.weight"
 	Role Role     `json:"role"`
-	Axes []string `json:"axes,omitempty"` // expressions; none of a buffer's
+	Axes []string `json:"axes,omitempty"` // axis expressions; none for a buffer
 	When string   `json:"when,omitempty"` // a condition; empty: always
 }
 

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// ErrUnknownFamily says that no family of the catalogue matches a config.json. Detect and Resolve wrap it.
+// ErrUnknownFamily is the error for a config.json that no family of the catalogue matches. Detect and Resolve wrap it.
 var ErrUnknownFamily = errors.New("architecture not in the catalogue")
 
-// ErrConfig says that a config.json cannot be read: it is not a JSON object, or fields that name the architecture have
-// wrong types. Detect and Resolve wrap it.
+// ErrConfig is the error for a config.json that cannot be read: the file is not a JSON object, or fields that name the
+// architecture have wrong types. Detect and Resolve wrap it.
 var ErrConfig = errors.New("config.json cannot be read")
 
-// Detect finds the embedded family of a config.json: by its model_type, else by the model_type of its
-// text_config, else by its architectures. The error is [ErrConfig] for
-// invalid JSON and values of wrong types, and [ErrUnknownFamily] where no family matches.
+// Detect returns the embedded family of a config.json: by its model_type, else by the model_type of its text_config, else by its
+// architectures. The error is [ErrConfig] for invalid JSON and values of wrong types, and [ErrUnknownFamily] if no family
+// matches.
 func Detect(configJSON []byte) (*Family, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {

@@ -1,12 +1,10 @@
-// Package arch knows the architectures. It names the axes of a checkpoint's tensors, and so tells which
-// weights may be permuted, negated or scaled together without changing the model's function.
-//
-// A [Family] is one architecture. It is data: a JSON file. Those in families/ are embedded; [Parse]
-// reads a user's own. [Resolve] finds a model's family by config.json ([Detect]), compares the family
-// with the checkpoint's headers ([Family.Resolve]), and returns a [Layout]. The layout has, for every
-// tensor, a [Claim]: its role, its kind of layer, and one [Axis] for each dimension. It also has every
-// [Index]: a set of labels, such as the neurons of one FFN, that axes of several tensors share. An axis
-// turns a permutation of an index into one of a tensor's rows or columns. No weights are read here.
+// Package arch describes model architectures. It names the axes of a checkpoint's tensors. The names show which weights may be
+// permuted, negated or scaled together without changing the model's function.
+// A [Family] is one architecture, read from a JSON file. The files in families/ are embedded; [Parse] reads a user's own file.
+// [Resolve] finds a model's family by config.json ([Detect]), compares the family with the checkpoint's headers
+// ([Family.Resolve]), and returns a [Layout]. The layout has, for every tensor, a [Claim]: its role, its kind of layer, and one
+// [Axis] for each dimension. It also has every [Index]: a set of labels, such as the neurons of one FFN, that axes of several
+// tensors share. An axis turns a permutation of an index into one of a tensor's rows or columns. No weights are read here.
 //
 // # An example
 //

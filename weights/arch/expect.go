@@ -9,9 +9,8 @@ import (
 
 // Expect lists the tensors that a checkpoint with this config.json has: embedding, layer by
 // layer, final norm, head; optional ones left out. The element type is config.json's "dtype" or
-// "torch_dtype", BF16 where it has neither. Begin and End are set as though all lay in one file.
-// It fails where config.json lacks a number, has one that is impossible, or asks for more than
-// can be addressed.
+// "torch_dtype", BF16 if both are absent. Begin and End are set as though all tensors lay in one file.
+// It returns an error if config.json lacks a number, has an impossible one, or asks for more than can be addressed.
 func (f *Family) Expect(configJSON []byte) ([]weights.Info, error) {
 	m, err := f.read(configJSON)
 	if err != nil {
@@ -44,8 +43,7 @@ func (f *Family) Expect(configJSON []byte) ([]weights.Info, error) {
 	return infos, nil
 }
 
-// byteLen is the number of bytes of a tensor of whole-byte elements; ok is false where it
-// overflows.
+// byteLen returns the number of bytes of a tensor of whole-byte elements; ok is false on overflow.
 func byteLen(d weights.DType, shape []int) (n int64, ok bool) {
 	n = int64(d.Bits() / 8)
 	for _, s := range shape {
@@ -57,8 +55,8 @@ func byteLen(d weights.DType, shape []int) (n int64, ok bool) {
 	return n, true
 }
 
-// expected calls visit for every tensor that the config asks for, layer by layer, until it
-// returns false. coord holds the loops' values by slot, and belongs to expected.
+// expected calls visit for every tensor that the config asks for, layer by layer, until visit returns false. coord holds the
+// loops' values by slot, and belongs to expected.
 func (m *model) expected(visit func(t *tensor, coord []int) bool) {
 	m.expect(m.tensors, 0, make([]int, len(m.size)), visit)
 }
@@ -89,7 +87,7 @@ func (m *model) expect(ts []*tensor, depth int, coord []int, visit func(*tensor,
 	return true
 }
 
-// inRange leaves out the tensors whose first variable does not take the value v.
+// inRange returns the tensors whose first variable takes the value v.
 func inRange(ts []*tensor, depth, v int) []*tensor {
 	if depth > 0 {
 		return ts

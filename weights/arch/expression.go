@@ -8,9 +8,9 @@ type node struct {
 	parts  []*node // of a product or concatenation
 	text   string  // of a leaf: a name or a number
 	column int
-	sense  int // of a leaf: +1, -1, or 0 where it takes part in permutations only
+	sense  int // of a leaf: +1, -1, or 0 for permutations only
 	slot   int // of a leaf: its index; -1 for a plain length
-	length int // once a config is known; a number has it from the start
+	length int // set once a config is known; for a number, from the start
 }
 
 // parseAxis reads an axis expression into its riders, which "&" separates.
@@ -111,7 +111,7 @@ func (n *node) leaves(visit func(*node)) {
 	}
 }
 
-// withLengths is a copy of the expression in which every length is filled in. Parts of a
+// withLengths returns a copy of the expression with every length filled in. Parts of a
 // concatenation that have no positions in this model are left out.
 func (n *node) withLengths(m *model) (*node, error) {
 	c := *n
@@ -160,7 +160,7 @@ func (n *node) sum(m *model) (*node, error) {
 	return &c, nil
 }
 
-// String writes the expression back.
+// String returns the expression as a family file writes it.
 func (n *node) String() string {
 	if n.op == 'a' {
 		return map[int]string{-1: "-", 1: "+"}[n.sense] + n.text
@@ -179,7 +179,7 @@ func (n *node) String() string {
 	return s
 }
 
-// describe writes riders back.
+// describe returns riders as a family file writes them.
 func describe(riders []*node) string {
 	s := riders[0].String()
 	for _, r := range riders[1:] {

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// Family is one architecture: which tensors its checkpoints have, and what each of their axes
-// counts. It is made by Parse, is read-only, and may be used from several goroutines.
+// Family is one architecture: the tensors of its checkpoints and the indices on their axes. Parse makes a Family. It is read-only
+// and may be used from several goroutines.
 type Family struct {
 	Name          string
 	Doc           string
 	ModelTypes    []string // values of "model_type" in config.json that mean this family
-	Architectures []string // values of "architectures" that do
+	Architectures []string // values of "architectures" that mean this family
 	// Digest is the SHA-256 of the file that was parsed, in hexadecimal; empty for a family of the catalogue.
 	Digest string
 	// Absent lists usual symmetries that the family does not have, with the reasons.
@@ -36,36 +36,36 @@ type Absence struct {
 	Why  string `json:"why"`  // a sentence
 }
 
-// The definitions below are the specs of a family file with expressions parsed and names
-// resolved. A slot numbers what can be counted: first the loops, then the indices.
+// The definitions below are the specs of a family file with expressions parsed and names resolved. A slot is the number of a loop
+// or an index: loops come first, then indices.
 
 type dimDef struct {
 	dimSpec
 	when  condition
-	of    *arith // what the field is a fraction of; nil where it is the number itself
-	value *arith // nil where only a field gives it
+	of    *arith // the field is a fraction of this; nil: the field is the number itself
+	value *arith // default; nil: a missing field is an error
 }
 
 type loopDef struct {
 	name   string
 	count  *arith
-	beyond bool // what lies beyond count is no error, and not claimed
+	beyond bool // tensors beyond count are not claimed, and are no error
 }
 
 type indexDef struct {
 	indexSpec
 	per                  []int // slots, outer first
 	length               *arith
-	uses                 *arith // nil where the file does not say
+	uses                 *arith // nil: not given
 	permute, sign, scale symmetry
 }
 
-// symmetry is the condition under which an index has it; nil is never.
+// symmetry is the condition under which an index has a symmetry; nil means never.
 type symmetry *condition
 
 type normDef struct {
 	kind         NormKind
-	weight, bias pattern // bias.text is empty where there is none
+	weight, bias pattern // bias.text is empty if the norm has no bias
 }
 
 type tensorDef struct {
@@ -73,10 +73,10 @@ type tensorDef struct {
 	pattern  pattern
 	role     Role
 	when     condition
-	axes     [][]*node // per dimension its riders
+	axes     [][]*node // the riders of each dimension
 	from, to *arith    // nil: the whole loop
-	bias     pattern   // its text is empty where there is none
-	normKind NormKind  // of a norm's weight, where "norms" lists it
+	bias     pattern   // its text is empty if the layer has no bias
+	normKind NormKind  // for a norm's weight that "norms" lists
 }
 
 //go:embed families/*.json
@@ -105,7 +105,7 @@ var embedded = sync.OnceValue(func() []*Family {
 // Families returns the embedded families, in the order of their files' names.
 func Families() []*Family { return slices.Clone(embedded()) }
 
-// condition is a conjunction of flags, some negated: "tied !headless". An empty one holds.
+// condition is a conjunction of flags, some negated: "tied !headless". An empty condition is true.
 type condition []literal
 
 type literal struct {

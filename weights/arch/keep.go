@@ -9,7 +9,7 @@ import (
 )
 
 // Keep returns a layout in which the named tensors stay as they are: their indices are blocked, and Doubt says why. why
-// follows the tensor's name in messages, as in "is left alone (--ignore)". Names that have no claim do nothing.
+// follows the tensor's name in messages, as in "is left alone (--ignore)". Names without a claim are ignored.
 func (l *Layout) Keep(tensors []string, why string) *Layout {
 	if l == nil || len(tensors) == 0 {
 		return l

@@ -19,10 +19,9 @@ type Layout struct {
 	Claims map[string]*Claim
 	// Unclaimed names all other tensors, sorted. They are to be copied as they are.
 	Unclaimed []string
-	// Indices are all that occur in the claims: in the order of the family file, and each kind
-	// layer by layer.
+	// Indices are all indices of the claims, in the order of the family file, and each kind layer by layer.
 	Indices []*Index
-	// Adapter says how an adapter beside the base fits it; nil where there is none (see Adapt).
+	// Adapter says how an adapter in the base's folder fits the base; nil if there is none (see Adapt).
 	Adapter *Adapter
 	// Quantised says which weights are stored as codes. Their tensors are neither in Claims nor in Unclaimed,
 	// unless a tensor of codes has the weight's own name.
@@ -32,13 +31,12 @@ type Layout struct {
 	kept   map[string]string // tensors that stay as they are, with the reason; see Keep
 }
 
-// Index finds an index by its name; nil where there is none of that name.
+// Index returns the index of a name; nil if there is none.
 func (l *Layout) Index(name string) *Index { return l.byName[name] }
 
 // Index is a set of labels 0 to Len-1 that axes of several tensors share: the channels of the
-// residual stream, the neurons of one layer's FFN, the channels of one head. The labels are those
-// of the source: "layers.3.kv.1.v" are the value channels of the KV head that is number 1 in the
-// source, wherever that head goes.
+// residual stream, the neurons of one layer's FFN, the channels of one head. Labels are the source's: "layers.3.kv.1.v" are the
+// value channels of the source's KV head 1, also after heads are permuted.
 type Index struct {
 	Name string // "residual", "layers.3.ffn", "layers.3.kv.1.v"
 	Kind string // the family file's name for it: "v"
@@ -50,13 +48,13 @@ type Index struct {
 	Cached bool
 	// Blocked, where not empty, is the reason why this checkpoint allows none of the three.
 	Blocked string
-	// Uses are the axes that take part: by tensor in the order of the family file, each axis once.
+	// Uses are the axes that carry the index: by tensor in the order of the family file, each axis once.
 	Uses []Use
 
 	global bool // counted once for the whole model
 }
 
-// Use is an axis that an index takes part in.
+// Use is an axis that carries an index.
 type Use struct {
 	Tensor string
 	Axis   int // a dimension of the tensor
@@ -65,23 +63,23 @@ type Use struct {
 	Signed bool
 }
 
-// Claim says what one tensor is.
+// Claim is the role of one tensor in the architecture, with its axes.
 type Claim struct {
 	Name  string
 	Kind  string // the type of layer, for tables: "mlp.up_proj", "mlp.up_proj.bias", "embed_tokens"
-	Layer int    // value of the first variable in the name; -1 where there is none
+	Layer int    // value of the first variable in the name; -1 if the name has none
 	Role  Role
-	// OutAxis is the dimension that counts a linear layer's outputs: 0, or 1 where the weight is
-	// stored [in, out]. 0 for every other role.
+	// OutAxis is the dimension that counts a linear layer's outputs: 0, or 1 for a weight that is stored [in, out]. 0 for every
+	// other role.
 	OutAxis int
 	// Axes has one entry per dimension.
 	Axes []*Axis
 	// NormKind is the arithmetic of the norm whose weight this is; empty for all other tensors, and
 	// for norms that the family does not list.
 	NormKind NormKind
-	// Norm feeds this linear layer, with nothing between; nil where none does.
+	// Norm is the norm whose output is this linear layer's input; nil if there is none.
 	Norm *NormRef
-	// Bias names this linear layer's bias; empty where the checkpoint has none.
+	// Bias is the name of this linear layer's bias; empty if the checkpoint has none.
 	Bias string
 	// Quantised is the format of a weight that is stored as codes; empty for every other weight. Name is then that of the weight, and there may be no tensor of this name.
 	Quantised string
@@ -93,7 +91,7 @@ type Claim struct {
 type NormRef struct {
 	Kind   NormKind
 	Weight string
-	Bias   string // empty where the checkpoint has none
+	Bias   string // empty if the checkpoint has none
 }
 
 // NormKind is the arithmetic of a norm.
@@ -160,9 +158,8 @@ func (l *Layout) IsLinear(t weights.Info) bool {
 	return true
 }
 
-// Kind is the type of layer that a tensor belongs to, such as "mlp.up_proj": the family's word for it,
-// or, where the layout is nil or does not know the tensor, its name with "N" in place of numbers and
-// without ".weight".
+// Kind returns the type of layer that a tensor belongs to, such as "mlp.up_proj", in the family's words. If the layout is nil or
+// does not know the tensor, Kind returns the tensor's name with "N" in place of numbers and without ".weight".
 func (l *Layout) Kind(tensor string) string {
 	if l != nil && l.Claims[tensor] != nil {
 		return l.Claims[tensor].Kind
@@ -176,8 +173,8 @@ func (l *Layout) Kind(tensor string) string {
 	return strings.Join(words, ".")
 }
 
-// OutAxis is the stored dimension that counts a layer's outputs: 1 for a linear layer that is stored
-// [in, out], else 0, which a nil layout assumes of every tensor.
+// OutAxis returns the stored dimension that counts a layer's outputs: 1 for a linear layer that is stored [in, out], and
+// otherwise 0. A nil layout returns 0 for every tensor.
 func (l *Layout) OutAxis(tensor string) int {
 	if l == nil || l.Claims[tensor] == nil {
 		return 0

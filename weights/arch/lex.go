@@ -16,8 +16,7 @@ type token struct {
 // maxNesting bounds parentheses, and with them the parsers' recursion.
 const maxNesting = 16
 
-// lex splits an expression into tokens, the last of which is the end. Symbols are the characters
-// of symbols.
+// lex splits an expression into tokens; the last token is the end. Each character of symbols is a token of its own.
 func lex(s, symbols string) ([]token, error) {
 	var toks []token
 	for i := 0; i < len(s); {
@@ -57,7 +56,7 @@ type parser struct {
 
 func (p *parser) peek() byte { return p.toks[0].kind }
 
-// next takes a token; the end is never passed.
+// next returns the next token and moves past it, but never past the end.
 func (p *parser) next() token {
 	t := p.toks[0]
 	if t.kind != 0 {
@@ -66,7 +65,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// accept takes the next token where it is the given symbol.
+// accept moves past the next token and returns true if the token is the given symbol.
 func (p *parser) accept(kind byte) bool {
 	if p.peek() != kind {
 		return false
@@ -75,7 +74,7 @@ func (p *parser) accept(kind byte) bool {
 	return true
 }
 
-// unexpected is the error for the next token, where something else was wanted.
+// unexpected returns the error for the next token; want says what should stand there.
 func (p *parser) unexpected(want string) error {
 	t := p.toks[0]
 	if t.kind == 0 {
@@ -84,7 +83,7 @@ func (p *parser) unexpected(want string) error {
 	return fmt.Errorf("column %d: %q where %s should stand", t.column, t.text, want)
 }
 
-// enclosed reads what stands between parentheses; the opening one is already taken.
+// enclosed reads an expression in parentheses. The opening parenthesis is already read.
 func enclosed[T any](p *parser, inner func() (T, error)) (T, error) {
 	if p.depth++; p.depth > maxNesting {
 		var none T

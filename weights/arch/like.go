@@ -45,13 +45,13 @@ func (s *spec) inherit(bases fs.FS, above []string) error {
 	return nil
 }
 
-// base reads the family that s.Like names, with everything that it inherits itself.
+// base reads the family that s.Like names, with the lists that the family itself inherits.
 func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	if slices.Contains(above, s.Like) {
 		return nil, fmt.Errorf("family %q: like is circular: %s", s.Family, strings.Join(append(above, s.Like), ", "))
 	}
 	if bases == fs.FS(files) && catalogued()[s.Like] != nil {
-		base := *catalogued()[s.Like] // inherit changes the struct, and nothing that it points to
+		base := *catalogued()[s.Like] // inherit changes the struct alone, not its slices
 		return &base, base.inherit(bases, append(slices.Clone(above), s.Like))
 	}
 	data, err := fs.ReadFile(bases, path.Join("families", s.Like+".json"))
@@ -65,10 +65,11 @@ func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	return &base, base.inherit(bases, append(slices.Clone(above), s.Like))
 }
 
-// catalogued are the embedded families by name, without what they inherit. Many families inherit from each.
+// catalogued returns the embedded families by name, without inherited lists. The result is kept, because many families inherit
+// from the same one.
 var catalogued = sync.OnceValue(func() map[string]*spec {
 	all := map[string]*spec{}
-	names, _ := fs.Glob(files, "families/*.json") // the pattern is right
+	names, _ := fs.Glob(files, "families/*.json") // the pattern is valid
 	for _, name := range names {
 		data, err := files.ReadFile(name)
 		s := &spec{}
@@ -79,7 +80,7 @@ var catalogued = sync.OnceValue(func() map[string]*spec {
 	return all
 })
 
-// listed is a list's entry: a pointer to T, through which it shows what all have in common.
+// listed is a pointer to a list's entry T, with access to the fields that all entries have.
 type listed[T any] interface {
 	*T
 	common() *entry
@@ -92,7 +93,7 @@ func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) err
 		return standsAlone[T, E](list, *own)
 	}
 	merged := slices.Clone(base)
-	last := map[string]string{} // by "after", what went there last: the next goes behind it
+	last := map[string]string{} // by "after": the last entry inserted there; the next entry follows it
 	for rest := *own; len(rest) > 0; {
 		first := *E(&rest[0]).common()
 		var group []T
@@ -117,7 +118,7 @@ func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) err
 			at = len(merged)
 		}
 		for i := range group {
-			E(&group[i]).common().After = "" // it stands there now
+			E(&group[i]).common().After = "" // the entry is in place now
 		}
 		merged = slices.Insert(merged, at, group...)
 	}
@@ -135,7 +136,7 @@ func standsAlone[T any, E listed[T]](list string, own []T) error {
 	return nil
 }
 
-// split parts a list into the entries of a name and the others.
+// split divides a list into the entries of a name and the others.
 func split[T any, E listed[T]](list []T, name string) (named, others []T) {
 	for _, e := range list {
 		if E(&e).common().Name == name {
@@ -147,7 +148,7 @@ func split[T any, E listed[T]](list []T, name string) (named, others []T) {
 	return named, others
 }
 
-// end is the place behind the last entry of a name; -1 where there is none.
+// end returns the place after the last entry of a name; -1 if there is none.
 func end[T any, E listed[T]](list []T, name string) int {
 	for i := len(list) - 1; i >= 0; i-- {
 		if E(&list[i]).common().Name == name {
@@ -157,8 +158,7 @@ func end[T any, E listed[T]](list []T, name string) int {
 	return -1
 }
 
-// Complete returns a family file without "like": everything that it inherits is written out, so that tools
-// and tests can edit it.
+// Complete returns a family file without "like": inherited entries are written out, so that tools and tests can edit the file.
 func Complete(data []byte) ([]byte, error) {
 	s, err := readSpec(data, files)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // maxInstances bounds how many tensors, and how many instances of one index, a config.json may
-// ask for. It is far beyond every model, and small enough for memory.
+// ask for. Every real model needs far fewer, and so many fit in memory.
 const maxInstances = 1 << 18
 
 // maxPlaces bounds the number of places of all instances of indices in all tensors.
@@ -19,10 +19,10 @@ type model struct {
 	config  config
 	flags   map[string]bool
 	dims    map[string]dim
-	size    []int                // by slot: a loop's count or an index's length; 0 where there is nothing to count
-	tensors []*tensor            // those that apply, in the family's order
-	named   map[string][]*tensor // the same by name: several share one where they have parts of a loop
-	space   *space               // with the indices of all that must be there
+	size    []int                // by slot: a loop's count or an index's length; 0 if this model has none
+	tensors []*tensor            // tensors of this model, in the family's order
+	named   map[string][]*tensor // the same by name; several entries share a name if each has a part of a loop
+	space   *space               // with the indices of all required tensors
 }
 
 // read fills in a family's numbers.
@@ -54,7 +54,7 @@ func (m *model) readFlags() error {
 	return errors.Join(errs...)
 }
 
-// measure evaluates a slot's size, and that of the slots it is counted per.
+// measure computes the size of a slot and of the slots that it is counted per.
 func (m *model) measure(slot int) error {
 	if m.size[slot] > 0 {
 		return nil
@@ -103,8 +103,8 @@ func (m *model) count(slots []int) int {
 	return n
 }
 
-// readDims stops at the first dim that has no value, since others depend on it, but looks at the
-// fields of all.
+// readDims reads all dims. It stops computing at the first dim without a value, because others depend on it, but still checks the
+// fields of all dims.
 func (m *model) readDims() error {
 	var errs []error
 	for i := range m.family.dims {
@@ -122,8 +122,8 @@ func (m *model) readDims() error {
 	return errors.Join(errs...)
 }
 
-// readDim reads a dim from its fields or computes it; fieldsOnly leaves out the computing, and
-// returns no source then.
+// readDim reads a dim from its fields, or computes the dim if no field is present. With fieldsOnly, nothing is computed, and the
+// dim has no source.
 func (m *model) readDim(d *dimDef, fieldsOnly bool) (dim, error) {
 	least := 1
 	if d.Min != nil {
@@ -151,7 +151,7 @@ func (m *model) readDim(d *dimDef, fieldsOnly bool) (dim, error) {
 	if v.value < least {
 		return dim{}, fmt.Errorf("config.json: %s (%s) is %d, less than %d", d.Name, v.source, v.value, least)
 	}
-	// A plain renaming keeps the name of the field, which is what the reader can change.
+	// For a dim that only renames another, the message names the field, because users can change only that.
 	if d.value.op != 'a' {
 		v.source = d.Name
 	}

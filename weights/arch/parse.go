@@ -21,7 +21,7 @@ func Parse(data []byte) (*Family, error) {
 	return f, err
 }
 
-// parse is Parse for a catalogue of its own.
+// parse is Parse with bases as the catalogue.
 func parse(data []byte, bases fs.FS) (*Family, error) {
 	s, err := readSpec(data, bases)
 	if err != nil {
@@ -40,7 +40,7 @@ func parse(data []byte, bases fs.FS) (*Family, error) {
 	c.readTensors()
 	c.readNorms()
 	c.checkReferences()
-	if len(c.problems) == 0 { // these two look at the whole, which must be there
+	if len(c.problems) == 0 { // these two checks need a complete family
 		c.checkOverlaps()
 		c.checkSymmetries()
 	}
@@ -61,7 +61,7 @@ type compiler struct {
 	problems []error
 }
 
-// addf notes a problem at a place, such as `dims[2] "heads"`.
+// addf records a problem at a place, such as `dims[2] "heads"`.
 func (c *compiler) addf(at, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf("family %q: %s: %s", c.spec.Family, at, fmt.Sprintf(format, args...)))
 }
@@ -124,7 +124,7 @@ func (c *compiler) condition(at, s string) condition {
 	return cond
 }
 
-// arith parses an expression over dims; nil where it is empty or wrong.
+// arith parses an expression over dims. It returns nil if s is empty or invalid.
 func (c *compiler) arith(at, what, s string) *arith {
 	if s == "" {
 		return nil
@@ -142,7 +142,7 @@ func (c *compiler) arith(at, what, s string) *arith {
 	return a
 }
 
-// required is arith for an expression that must be there.
+// required is arith for an expression that must not be empty.
 func (c *compiler) required(at, what, s string) *arith {
 	if s == "" {
 		c.addf(at, "has no %s", what)
@@ -238,7 +238,7 @@ func (c *compiler) readIndices() {
 	}
 }
 
-// always is the condition that holds.
+// always is the condition that is true for every model.
 const always = "always"
 
 func (c *compiler) symmetry(at, s string) symmetry {
@@ -260,7 +260,7 @@ func (c *compiler) slot(name string) (int, bool) {
 	return slot, ok
 }
 
-// per lists the slots that the one at slot is counted anew for.
+// per returns the slots for whose values the given slot has one instance each.
 func (c *compiler) per(slot int) []int {
 	if slot < len(c.family.loops) {
 		return nil

@@ -31,7 +31,7 @@ func (c *compiler) readTensors() {
 	}
 }
 
-// pattern parses a name with variables; the empty pattern where there is none.
+// pattern parses a name with variables. It returns the empty pattern for an empty name.
 func (c *compiler) pattern(at, s string) pattern {
 	if s == "" {
 		return pattern{}
@@ -67,8 +67,8 @@ func (c *compiler) readAxes(at string, t *tensorDef) {
 	}
 }
 
-// resolve finds the slots of the names in an axis expression, and checks that every index finds
-// there what it is counted per.
+// resolve finds the slots of the names in an axis expression. It checks that every index stands within the loops and indices that
+// it is counted per.
 func (c *compiler) resolve(name pattern, riders []*node) (err error) {
 	moved := map[int]bool{} // indices of the first rider, which decides the order
 	for i, r := range riders {
@@ -107,8 +107,8 @@ func (c *compiler) resolveLeaf(n *node) error {
 	return nil
 }
 
-// scope walks an expression from outer to inner. bound are the indices whose coordinate is known
-// there; it returns those known after n.
+// scope walks an expression from outer to inner. bound are the indices whose coordinates are known before n; scope returns the
+// indices that are known after n.
 func (c *compiler) scope(name pattern, n *node, bound []int) ([]int, error) {
 	switch n.op {
 	case '*':
@@ -188,7 +188,7 @@ func (c *compiler) listed(name string, role Role) bool {
 	return slices.ContainsFunc(c.family.tensors, func(t *tensorDef) bool { return t.Name == name && t.role == role })
 }
 
-// checkReferences checks what tensors say of other tensors.
+// checkReferences checks that the tensors and norms that tensors refer to exist.
 func (c *compiler) checkReferences() {
 	for i, t := range c.family.tensors {
 		at := place("tensors", i, t.Name)
@@ -207,7 +207,7 @@ func (c *compiler) checkReferences() {
 	}
 }
 
-// checkOverlaps finds tensors that could have the same name.
+// checkOverlaps reports tensors that could have the same name.
 func (c *compiler) checkOverlaps() {
 	for _, prefix := range c.family.prefixes {
 		seen := map[string][]int{}
@@ -224,7 +224,7 @@ func (c *compiler) checkOverlaps() {
 	}
 }
 
-// checkSymmetries finds indices whose signs or scales could not cancel.
+// checkSymmetries reports indices whose signs or scales could not cancel.
 func (c *compiler) checkSymmetries() {
 	plus, minus, used := map[int]int{}, map[int]int{}, map[int]bool{}
 	for _, t := range c.family.tensors {
