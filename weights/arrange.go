@@ -3,7 +3,7 @@ package weights
 import "errors"
 
 // Arrange returns a file in memory, with tensors in the given order and a new header. data returns a tensor's elements, which may
-// lie in another file's memory, or nil where there are none yet. path names the file in messages. [File.Data] is empty, and
+// lie in another file's memory, or nil if they do not exist yet. path names the file in messages. [File.Data] is empty, and
 // closing the file closes no other file.
 func Arrange(path string, tensors []Info, metadata map[string]string, data func(Info) []byte) (*File, error) {
 	head, placed, err := EncodeHeader(tensors, metadata)

@@ -21,10 +21,10 @@ func setDirect(f *os.File, on bool) error {
 	return err
 }
 
-// reserve sets size bytes of the disk aside, so that a full disk shows before the work.
+// reserve allocates size bytes for the file, so that a full disk is an error before the work begins.
 func reserve(f *os.File, size int64) error {
 	err := uninterrupted(func() error { return unix.Fallocate(int(f.Fd()), 0, 0, size) })
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // not every file system can
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // not every file system supports it
 		return nil
 	}
 	if err != nil {
@@ -33,7 +33,7 @@ func reserve(f *os.File, size int64) error {
 	return nil
 }
 
-// uninterrupted calls again while a signal, such as the runtime's own, cuts the call short.
+// uninterrupted repeats call while signals interrupt it (EINTR), such as those of the Go runtime.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

@@ -38,7 +38,7 @@ const (
 var dtypes = [...]struct {
 	name  string
 	bits  int
-	torch string // PyTorch's names for it, the usual one first; empty where config.json names none
+	torch string // PyTorch's names, the usual one first; empty if config.json has no name for the type
 }{
 	Bool:       {"BOOL", 8, ""},
 	F4:         {"F4", 4, ""},
@@ -64,7 +64,7 @@ var dtypes = [...]struct {
 	U64:        {"U64", 64, ""},
 }
 
-// ParseDType reads a type's name as safetensors headers spell it.
+// ParseDType returns the type that a name in a safetensors header means, such as "BF16". An unknown name is an error.
 func ParseDType(name string) (DType, error) {
 	for d, t := range dtypes {
 		if d > 0 && t.name == name {
@@ -74,8 +74,8 @@ func ParseDType(name string) (DType, error) {
 	return 0, fmt.Errorf("unknown dtype %q", name)
 }
 
-// ParseTorch reads a type's name as PyTorch and config.json spell it: "bfloat16" or "torch.bfloat16".
-// It reports false for a name of no type that a model's weights may have.
+// ParseTorch returns the type that a name in PyTorch or config.json means: "bfloat16" or "torch.bfloat16". The bool is false if
+// no model's weights may have the type.
 func ParseTorch(name string) (DType, bool) {
 	name = strings.TrimPrefix(name, "torch.")
 	for d, t := range dtypes {
@@ -88,7 +88,7 @@ func ParseTorch(name string) (DType, bool) {
 	return 0, false
 }
 
-// Torch returns the name that [ParseTorch] reads; empty where there is none.
+// Torch returns the name that [ParseTorch] reads; empty if there is none.
 func (d DType) Torch() string {
 	name, _, _ := strings.Cut(dtypes[d].torch, " ")
 	return name
@@ -102,10 +102,10 @@ func (d DType) String() string {
 	return dtypes[d].name
 }
 
-// Bits is the size of one element in bits.
+// Bits returns the size of one element in bits.
 func (d DType) Bits() int { return dtypes[d].bits }
 
-// MarshalText spells the type as safetensors headers do.
+// MarshalText returns the name used in safetensors headers.
 func (d DType) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// FormatError says what is wrong inside a file.
+// FormatError is an error in a file's contents.
 type FormatError struct {
 	File   string
 	Tensor string // "" where no tensor is concerned
-	Offset int64  // byte in the file; -1 where none is to blame
+	Offset int64  // byte in the file; -1 if the error has no single place
 	Msg    string
 }
 
@@ -26,8 +26,7 @@ func (e *FormatError) Error() string {
 	return s + ": " + e.Msg
 }
 
-// PlaceError is an error with its place: a file or folder and, where one is concerned, a tensor in it. Its text begins
-// with the place.
+// PlaceError is an error about a file or folder or a tensor in it. Its text begins with this place.
 type PlaceError struct {
 	File   string
 	Tensor string // "" where no tensor is concerned
@@ -63,7 +62,8 @@ var ErrNoStore = errors.New("no object store was given: open one with bucket.Ope
 // errNoFunction is the error of functions that are given a nil function to call.
 var errNoFunction = errors.New("no function was given")
 
-// Usable returns an error if the model is nil, has no tensors' file, or is closed. Functions that take a model call it.
+// Usable returns an error if the model is nil, has no file with tensors, or is closed. Every function that takes a model calls
+// Usable.
 func (m *Model) Usable() error {
 	switch {
 	case m == nil:
@@ -79,14 +79,14 @@ func (m *Model) Usable() error {
 	return nil
 }
 
-// ErrFault marks an error of mapped memory that could not be read.
+// ErrFault is wrapped by errors of mapped memory that could not be read.
 var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
 
-// ErrUnreachable marks an error of an object store or of the network after which the same request may succeed.
+// ErrUnreachable is wrapped by temporary errors of an object store or the network: the same request may succeed later.
 var ErrUnreachable = errors.New("the store cannot be reached for now")
 
-// Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
-// disk causes there into an error that begins with what. Without it the process would die.
+// Guard runs f, which reads mapped memory. A file that was cut short, or a failing disk, causes a memory fault in f: Guard
+// returns an error that begins with what. Without Guard the process would crash.
 func Guard(what string, f func() error) error {
 	if f == nil {
 		return errNoFunction
@@ -97,14 +97,14 @@ func Guard(what string, f func() error) error {
 	return guarded(what, f)
 }
 
-// GuardOf is [Guard] for a long task that reads the data of some tensors. Only these stay in memory until f ends, as far as the task has
-// asked for them. Whatever else f reads, it reads in Guards of its own.
+// GuardOf is [Guard] for a long task that reads the data of some tensors. Parts of these data that f has passed to [Need] stay in
+// memory until f ends. f must read all other data in Guards of its own.
 func GuardOf(what string, data [][]byte, f func() error) error {
 	if f == nil {
 		return errNoFunction
 	}
 	if remotes.Load() > 0 {
-		spans := []span{} // not nil: no data means that nothing is kept
+		spans := []span{} // not nil, so that without data nothing is kept
 		for _, b := range data {
 			if len(b) > 0 {
 				first := uintptr(unsafe.Pointer(unsafe.SliceData(b)))

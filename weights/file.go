@@ -16,9 +16,9 @@ type File struct {
 	stamp    Stamp // when the file was opened
 	head     int   // length of the head: length field and JSON
 	byName   map[string]int
-	remote   *remote // of a file in an object store
+	remote   *remote // memory of a file in an object store; else nil
 	closed   bool
-	arranged bool     // not on a disk
+	arranged bool     // made by Arrange, in memory only
 	parts    [][]byte // the tensors' data, if arranged
 }
 
@@ -36,7 +36,7 @@ func OpenFile(path string) (*File, error) {
 	return f, nil
 }
 
-// checked reads the header, and closes the file if the header is wrong.
+// checked reads and checks the header, and closes the file on an error.
 func (f *File) checked() error {
 	err := Guard(f.Path, f.readHeader)
 	if err == nil {
@@ -92,10 +92,10 @@ func (f *File) Close() error {
 	return unmap(m)
 }
 
-// Size is the file's length in bytes.
+// Size returns the file's length in bytes.
 func (f *File) Size() int64 { return int64(f.head) + f.DataSize() }
 
-// DataSize is the length of everything after the head.
+// DataSize returns the length of everything after the head, in bytes.
 func (f *File) DataSize() int64 {
 	if n := len(f.Tensors); n > 0 {
 		return f.Tensors[n-1].End
@@ -103,13 +103,13 @@ func (f *File) DataSize() int64 {
 	return 0
 }
 
-// Head is the file up to its data: length field and JSON, as they stand. Read it under [Guard].
+// Head returns the file's bytes before the data: the length field and the JSON. Read them under [Guard].
 func (f *File) Head() []byte { return Need(f.mapped[:f.head]) }
 
-// Data is everything after the head. It stays the file's memory: read only, and read after [Need].
+// Data returns everything after the head. The slice is the mapped file: read only, and read after [Need].
 func (f *File) Data() []byte { return f.mapped[f.head:] }
 
-// Tensor finds a tensor by name.
+// Tensor returns the tensor of a name; false if there is none.
 func (f *File) Tensor(name string) (Tensor, bool) {
 	i, ok := f.byName[name]
 	if !ok {
@@ -140,7 +140,7 @@ func (f *File) Each(fn func(Tensor) error) error {
 }
 
 func mapFile(path string) ([]byte, Stamp, error) {
-	st, err := os.Stat(path) // before opening, which would wait at a pipe
+	st, err := os.Stat(path) // before opening, because opening a pipe would wait
 	if err != nil {
 		return nil, Stamp{}, err
 	}

@@ -12,7 +12,7 @@ type Filling struct {
 }
 
 // Fill starts a new file with the given head and a data section of dataLen bytes, which are 0 until they are written. A file that
-// exists is an error, and so is a disk without room for it, where the file system can tell.
+// exists is an error. A disk without room for the file is one too, if the file system can reserve space.
 func Fill(path string, head []byte, dataLen int64) (*Filling, error) {
 	return fill(path, head, dataLen, reserve)
 }
@@ -42,13 +42,13 @@ func fill(path string, head []byte, dataLen int64, reserve func(f *os.File, size
 	return w, nil
 }
 
-// WriteAt writes p from a byte of the data section on.
+// WriteAt writes p to the data section, from byte at on.
 func (w *Filling) WriteAt(p []byte, at int64) (int, error) { return w.f.WriteAt(p, w.head+at) }
 
 // Close makes the file durable (fsync).
 func (w *Filling) Close() error { return errors.Join(w.f.Sync(), w.f.Close()) }
 
-// Abort gives up and removes the file.
+// Abort closes and removes the file.
 func (w *Filling) Abort() {
 	w.f.Close()
 	os.Remove(w.f.Name())

@@ -18,10 +18,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// headLen is how many bytes of a file are read to recognise its format. A tar archive's mark ends at byte 262.
+// headLen is the number of bytes that are read to recognise a file's format. A tar archive's mark ends at byte 262.
 const headLen = 512
 
-// foreignFiles are the formats that users give in place of safetensors. The first that matches counts; next says what to do.
+// foreignFiles are the formats that users pass instead of safetensors. The first match counts; next says what to do.
 var foreignFiles = []struct {
 	is      string
 	matches func(head []byte) bool
@@ -44,7 +44,7 @@ var foreignFiles = []struct {
 
 const text = "text"
 
-// isText recognises UTF-8 without control characters. The last character may be cut.
+// isText reports whether head is UTF-8 without control characters. The last character may be cut.
 func isText(head []byte) bool {
 	for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); i++ {
 		head = head[:len(head)-1]
@@ -52,16 +52,16 @@ func isText(head []byte) bool {
 	return utf8.Valid(head) && !bytes.ContainsFunc(head, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }
 
-// Recognise says what a file holds that is not safetensors, such as "a GGUF file" or "text"; "" where that is not known.
+// Recognise returns the format of a file that is not safetensors, such as "a GGUF file" or "text"; "" if the format is unknown.
 func Recognise(path string) string {
 	is, _ := recognise(path)
 	return is
 }
 
-// recognise tells a file's format by its first bytes, and what to do next.
+// recognise returns a file's format by its first bytes, and the next step for the user.
 func recognise(path string) (is, next string) {
 	head := readHead(path)
-	if len(head) < 9 || head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // nothing to go by; damaged safetensors
+	if len(head) < 9 || head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // too short to recognise; or a damaged safetensors file
 		return "", ""
 	}
 	for _, f := range foreignFiles {
@@ -82,7 +82,7 @@ func unpack(command string) string {
 	return "unpack it into a new folder (" + command + "), and give the model's folder inside"
 }
 
-// isPickle recognises both forms that torch.save writes: a zip archive that starts with data.pkl, and a bare pickle.
+// isPickle reports whether head begins a file of torch.save: a zip archive that starts with data.pkl, or a bare pickle.
 func isPickle(head []byte) bool {
 	if startsWith("PK\x03\x04")(head) && len(head) >= 30 {
 		name := head[30:min(30+int(binary.LittleEndian.Uint16(head[26:])), len(head))]
@@ -91,11 +91,11 @@ func isPickle(head []byte) bool {
 	return head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 // PROTO, and its version
 }
 
-// foreign returns an error that names what path holds in place of a model, and what to do next. It returns err, for which path was
-// not opened, if path is not recognised.
+// foreign returns an error that names the format of path and the next step for the user. If the format is not recognised, it
+// returns err, the error of opening path.
 func foreign(path string, err error) error {
 	if format, ok := errors.AsType[*FormatError](err); ok {
-		if format.File != path && filepath.Ext(format.File) == ".json" { // text, and its error says what is wrong
+		if format.File != path && filepath.Ext(format.File) == ".json" { // a config or index: its own error is clearer
 			return err
 		}
 		if f := foreignFile(format.File); f != nil {
@@ -111,7 +111,7 @@ func foreign(path string, err error) error {
 	return err
 }
 
-// foreignFile recognises a file's format by its first bytes.
+// foreignFile returns an error if a file's first bytes are those of another format.
 func foreignFile(path string) error {
 	if is, next := recognise(path); is != "" {
 		return &FormatError{File: path, Offset: -1, Msg: "is " + is + ": " + next}
@@ -119,7 +119,7 @@ func foreignFile(path string) error {
 	return nil
 }
 
-// readHead returns the first bytes of a regular file, none of others.
+// readHead returns the first bytes of a regular file; nil for all others.
 func readHead(path string) []byte {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() { // opening a pipe would wait
 		return nil
@@ -134,7 +134,7 @@ func readHead(path string) []byte {
 	return head[:n]
 }
 
-// hubCache recognises the cache of the Hugging Face Hub, and the folder of one model in it.
+// hubCache returns an error if dir is the cache of the Hugging Face Hub, or the root of one model in the cache.
 func hubCache(dir string) error {
 	if isFolder(dir, "snapshots") && (isFolder(dir, "refs") || isFolder(dir, "blobs")) {
 		const is = "%s: is a model's root in the Hugging Face Hub's cache: "
@@ -153,7 +153,7 @@ func hubCache(dir string) error {
 	return nil
 }
 
-// snapshotOf returns the snapshot that a cached model's main branch names, or else the first; "" where there is none.
+// snapshotOf returns the snapshot that a cached model's main branch names, or else the first snapshot; "" if there is none.
 func snapshotOf(root string) string {
 	snapshots := filepath.Join(root, "snapshots")
 	if main := strings.TrimSpace(string(readHead(filepath.Join(root, "refs", "main")))); isFileName(main) && isFolder(snapshots, main) {
@@ -165,7 +165,7 @@ func snapshotOf(root string) string {
 	return ""
 }
 
-// pipeline recognises a diffusion pipeline, whose models are in subfolders.
+// pipeline returns an error if dir is a diffusion pipeline, whose models are in subfolders.
 func pipeline(dir string) error {
 	js, err := bounded.ReadFile(filepath.Join(dir, "model_index.json"), bounded.Config)
 	var index struct {
@@ -184,7 +184,7 @@ func pipeline(dir string) error {
 	return FileErrorf(dir, "is a diffusion pipeline (model_index.json): %s", next)
 }
 
-// shardedPart recognises a diffusion model in several shards, whose index has another name than [IndexName].
+// shardedPart returns an error if dir is a diffusion model in several shards, whose index is not named [IndexName].
 func shardedPart(dir string) error {
 	const index = "diffusion_pytorch_model.safetensors.index.json"
 	if st, err := os.Stat(filepath.Join(dir, index)); err != nil || !st.Mode().IsRegular() {
@@ -194,7 +194,7 @@ func shardedPart(dir string) error {
 		dir, index, IndexName)
 }
 
-// otherWeights recognises the weights in a folder without safetensors files.
+// otherWeights returns an error that names weights of other formats in a folder without safetensors files.
 func otherWeights(dir string) error {
 	for _, pattern := range []string{"*.safetensors", "*.gguf", "pytorch_model*.bin", "consolidated*.pth"} {
 		files, err := fs.Glob(os.DirFS(dir), pattern)
@@ -229,8 +229,8 @@ func folders(dir string) (names []string) {
 // hubName is the name of a model on the Hugging Face Hub, or its page.
 var hubName = regexp.MustCompile(`^(?:https://huggingface\.co/|hf://)?(([A-Za-z0-9][\w.-]*)/[A-Za-z0-9][\w.-]*)/?$`)
 
-// FromHub says how to download a model whose path does not exist but may be a name on the Hugging Face Hub. It returns "" for
-// other paths: those of a file, and those whose first folder exists.
+// FromHub returns advice on downloading a model if path does not exist but may be a name on the Hugging Face Hub. It returns ""
+// for a path that exists, and for one whose first folder exists.
 func FromHub(path string) string {
 	m := hubName.FindStringSubmatch(path)
 	if m == nil || isFolder(m[2], "") {

@@ -9,9 +9,8 @@ import (
 	"github.com/x448/float16"
 )
 
-// Format describes the bits of one element of a type whose values can be transformed, one of
-// [Formats]. An element's bits are handled as the low Bits
-// bits of a uint32, as they lie in a little-endian file.
+// Format describes the bits of one element of a type whose values can be transformed; see [Formats]. Methods take an element as
+// the low Bits bits of a uint32.
 type Format struct {
 	DType    DType
 	Bits     int // whole element
@@ -32,7 +31,7 @@ var formats = []Format{
 	{I8, 8, 0, 7, 0, 0x7F},
 }
 
-// byDType has the formats by type; a zero Format where values of a type are not transformed.
+// byDType has the formats by type; a zero Format for types whose values are not transformed.
 var byDType = func() (all [len(dtypes)]Format) {
 	for _, f := range formats {
 		all[f.DType] = f
@@ -54,8 +53,8 @@ func FormatNames(word string) string {
 	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
-// Format returns the layout of d's bits, and whether lowtoggle transforms values of this type at
-// all; tensors of every other type are copied as they are.
+// Format returns the layout of d's bits. The bool is false if lowtoggle does not transform values of this type; tensors of such
+// types are copied unchanged.
 func (d DType) Format() (Format, bool) {
 	if int(d) >= len(byDType) {
 		return Format{}, false
@@ -87,7 +86,7 @@ func (f Format) Subnormal(b uint32) bool {
 	return f.IsFloat() && b&f.ExpMask() == 0 && b&f.MantMask() != 0
 }
 
-// Value is the number that b represents. All formats are exact in float32.
+// Value returns the number that b represents. Every value of every format is exact in float32.
 func (f Format) Value(b uint32) float32 {
 	switch f.DType {
 	case F32:
@@ -118,7 +117,7 @@ var values8 = func() (all [len(dtypes)]*[256]float32) {
 	return all
 }()
 
-// value is Value of a small float, computed.
+// value computes Value for the table of an 8-bit float.
 func (f Format) value(b uint32) float32 {
 	if !f.Finite(b) {
 		if f.HasInf() && b&f.MantMask() == 0 {
@@ -175,8 +174,8 @@ func (f Format) FromValue(v float32) uint32 {
 	return sign | uint32(min(start+uint64(min(q, 1<<62)), uint64(f.MaxFinite)))
 }
 
-// bf16 rounds by adding just below half of the last place kept, so that a carry moves into the
-// exponent as it should.
+// bf16 rounds the bits of a float32 to BF16, ties to even. It adds just below half of the last kept place, so a carry moves into
+// the exponent.
 func bf16(b uint32) uint32 {
 	sign, mag := b>>16&0x8000, b&0x7FFFFFFF
 	switch {
@@ -188,7 +187,7 @@ func bf16(b uint32) uint32 {
 	return sign | (mag+0x7FFF+mag>>16&1)>>16
 }
 
-// Elem reads element i of data.
+// Elem returns the bits of element i of data.
 func (f Format) Elem(data []byte, i int) uint32 {
 	switch f.Bits {
 	case 8:
@@ -200,7 +199,7 @@ func (f Format) Elem(data []byte, i int) uint32 {
 	}
 }
 
-// SetElem writes element i of data.
+// SetElem writes the bits b to element i of data.
 func (f Format) SetElem(data []byte, i int, b uint32) {
 	switch f.Bits {
 	case 8:

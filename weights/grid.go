@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// GridExponent is the exponent of the power of two nearest to v by ratio; 0 where v is not above
-// zero. Steps near σ/S are chosen by it.
+// GridExponent returns the exponent of the power of two nearest to v by ratio; 0 if v is not above zero. It chooses the step
+// nearest to σ/S.
 func GridExponent(v float64) int {
 	if !(v > 0) || math.IsInf(v, 1) {
 		return 0
@@ -18,22 +18,21 @@ func GridExponent(v float64) int {
 	return e
 }
 
-// Grid moves values of one format to multiples of one power of two.
+// Grid rounds values of one format to multiples of one power of two.
 type Grid struct {
 	f    Format
 	sign uint32
 	max  uint32
 	mant int
-	// full is the exponent field at which no bit has to go; each below costs one more bit.
+	// full is the exponent field from which on all mantissa bits are kept; each smaller exponent drops one more bit.
 	full int
 	exp  int        // the step is 2^exp
 	all  *[256]byte // the result for every value of an 8-bit format; else nil
-	// place is a number in float32 whose last place is the step, for BF16; 0 where the step is near the ends of its
-	// exponents.
+	// place is a float32 whose last place is the step, for BF16; 0 if the step is near the ends of float32's exponents.
 	place float32
 }
 
-// Grid is the grid of multiples of 2^exp; exp is within ±1000.
+// Grid returns the grid of multiples of 2^exp; exp is within ±1000.
 func (f Format) Grid(exp int) *Grid {
 	g := &Grid{f, f.SignMask(), f.MaxFinite, f.MantBits, exp + f.Bias + f.MantBits, exp, nil, 0}
 	if f.DType == BF16 && exp >= -100 && exp <= 100 {
@@ -48,7 +47,7 @@ func (f Format) Grid(exp int) *Grid {
 	return g
 }
 
-// Apply moves all elements of data to the nearest multiple, in place.
+// Apply rounds all elements of data to the nearest multiple, in place.
 func (g *Grid) Apply(data []byte) {
 	switch {
 	case g.all != nil:
@@ -68,22 +67,23 @@ func (g *Grid) Apply(data []byte) {
 	}
 }
 
-// applyBF16 rounds to the last place of a sum, ties to even. Larger values are multiples already, or not finite.
+// applyBF16 rounds by adding and subtracting place: float32 rounds the sum to its last place, ties to even. Larger values are
+// multiples already, or not finite.
 func (g *Grid) applyBF16(data []byte) {
 	whole := uint32(g.full) << g.mant
 	for ; len(data) >= 2; data = data[2:] {
 		b := uint32(binary.LittleEndian.Uint16(data))
 		if b&^g.sign < whole {
-			v := float32(math.Float32frombits(b<<16)+g.place) - g.place // explicit, so that no machine keeps more digits
+			v := float32(math.Float32frombits(b<<16)+g.place) - g.place // the conversion prevents fused or wider arithmetic
 			binary.LittleEndian.PutUint16(data, uint16(math.Float32bits(v)>>16))
 		}
 	}
 }
 
 // Nearest returns the multiple of the step that is nearest to b, ties to even, and at most the largest finite magnitude. NaN and
-// infinity do not change; zeros become positive. Where the format has fewer bits than a multiple needs, the format's own spacing
-// is the coarser power of two, so the value is a multiple already.
-func (g *Grid) Nearest(b uint32) uint32 { // on bits; byArithmetic is its plain twin
+// infinity do not change; zeros become positive. If the format has fewer bits than a multiple needs, its own spacing is a coarser
+// power of two, so the value is a multiple already.
+func (g *Grid) Nearest(b uint32) uint32 { // on bits; byArithmetic is the reference
 	mag := b &^ g.sign
 	exp := int(mag >> g.mant)
 	if mag > g.max {
@@ -103,7 +103,7 @@ func (g *Grid) Nearest(b uint32) uint32 { // on bits; byArithmetic is its plain 
 		if r > g.max {
 			r = mag &^ (step - 1)
 		}
-	case drop == g.mant: // between the step and twice the step; halfway goes to twice, which is even
+	case drop == g.mant: // between the step and twice the step; ties go to twice the step, which is even
 		r = mag &^ (unit - 1)
 		if mag&(unit-1) >= unit/2 && r+unit <= g.max {
 			r += unit

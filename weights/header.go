@@ -51,11 +51,11 @@ func parseHeader(js []byte, dataLen int64) (*header, error) {
 	return h, h.checkLayout(int64(len(js))+8, dataLen)
 }
 
-// checkLayout holds every tensor against its neighbours and its own shape. dataStart is where the
-// data section begins in the file.
+// checkLayout checks every tensor's offsets against the neighbouring tensors, the shape and the file's length. dataStart is the
+// byte of the file at which the data section begins.
 func (h *header) checkLayout(dataStart, dataLen int64) error {
 	var end int64
-	var before string // the tensor that ends there
+	var before string // the name of the tensor before
 	for _, t := range h.tensors {
 		fail := func(format string, args ...any) error {
 			return &FormatError{Tensor: t.Name, Offset: dataStart + t.Begin, Msg: fmt.Sprintf(format, args...)}
@@ -104,7 +104,7 @@ func (p *walker) tensor(name string) (Info, error) {
 			}
 			return err
 		}
-		return p.skip() // upstream readers pass over unknown members as well
+		return p.skip() // upstream readers ignore unknown members as well
 	})
 	if err != nil {
 		return t, err
@@ -134,9 +134,8 @@ func (p *walker) dtype(d *DType) error {
 	return nil
 }
 
-// EncodeHeader lays tensors out one after the other in the order given (their offsets are set
-// here) and returns the file's head: the 8-byte length and the JSON, padded with spaces so that
-// the data starts at a multiple of 8.
+// EncodeHeader sets the tensors' offsets, one tensor after the other in the given order, and returns the file's head: the 8-byte
+// length and the JSON. Spaces pad the JSON, so that the data starts at a multiple of 8.
 func EncodeHeader(tensors []Info, metadata map[string]string) (head []byte, placed []Info, err error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// IndexName is the file that says which shard of a folder holds which tensor.
+// IndexName is the name of the file that maps the tensors of a folder to its shards.
 const IndexName = "model.safetensors.index.json"
 
 // readIndex returns the weight_map of the model's index file, from tensor to shard. Names of shards are
@@ -29,7 +29,7 @@ func (m *Model) readIndex() (map[string]string, error) {
 	return weightMap, err
 }
 
-// parseIndex uses the header's token walk, which finds keys that stand twice.
+// parseIndex parses an index file. It uses the header's walker, which finds duplicate keys.
 func parseIndex(js []byte) (weightMap map[string]string, err error) {
 	p, err := newWalker(js, 0)
 	if err != nil {
@@ -64,12 +64,12 @@ func shardsIn(weightMap map[string]string) []string {
 	return slices.Compact(slices.Sorted(maps.Values(weightMap)))
 }
 
-// isFileName tells the name of a file, on any system, from a path to elsewhere.
+// isFileName reports whether s is a plain file name on every system, not a path to another folder.
 func isFileName(s string) bool {
 	return s == filepath.Base(s) && !strings.ContainsAny(s, `/\`) && s != ".." && s != "."
 }
 
-// EncodeIndex renders an index file: tensor to shard, and the bytes of all tensors together.
+// EncodeIndex returns an index file: the map from tensor to shard, and totalSize, the bytes of all tensors.
 func EncodeIndex(weightMap map[string]string, totalSize int64) []byte {
 	js, _ := json.MarshalIndent(map[string]any{ // cannot fail
 		"metadata":   map[string]int64{"total_size": totalSize},
@@ -78,7 +78,7 @@ func EncodeIndex(weightMap map[string]string, totalSize int64) []byte {
 	return append(js, '\n')
 }
 
-// checkIndex holds an index against the shards it names.
+// checkIndex returns an error if an index and its shards list different tensors.
 func checkIndex(path string, weightMap map[string]string, shards []*File) error {
 	for _, s := range shards {
 		base := filepath.Base(s.Path)

@@ -13,13 +13,13 @@ import (
 type walker struct {
 	dec     *json.Decoder
 	js      []byte
-	start   int64  // where the JSON begins in its file
-	at      int    // where the latest token begins in the JSON
+	start   int64  // byte of the file at which the JSON begins
+	at      int    // byte of the JSON at which the latest token begins
 	current string // the tensor being read
 }
 
-// newWalker starts before the first token of js, whose first byte is byte start of its
-// file. It refuses invalid UTF-8, which encoding/json would replace.
+// newWalker returns a walker before the first token of js. The first byte of js is byte start of its file. Invalid UTF-8 is an
+// error, because encoding/json would replace it.
 func newWalker(js []byte, start int64) (*walker, error) {
 	for i := 0; i < len(js); {
 		r, size := utf8.DecodeRune(js[i:])
@@ -39,7 +39,7 @@ func (p *walker) fail(format string, args ...any) error {
 
 const jsonSpace = " \t\r\n"
 
-// mark notes where the next token begins: the decoder knows only where the one before it ended.
+// mark records where the next token begins, because the decoder only reports where a token ends.
 func (p *walker) mark() {
 	rest := bytes.TrimLeft(p.js[p.dec.InputOffset():], jsonSpace)
 	if len(rest) > 0 && (rest[0] == ',' || rest[0] == ':') {
@@ -54,8 +54,8 @@ func (p *walker) token() (json.Token, error) {
 	return t, p.syntax(err)
 }
 
-// syntax points at the token in which the decoder failed: its own offsets do not count the
-// tokens before.
+// syntax returns the decoder's error with the byte of the failing token, because the decoder's own offsets do not count earlier
+// tokens.
 func (p *walker) syntax(err error) error {
 	if err == nil {
 		return nil
@@ -66,14 +66,14 @@ func (p *walker) syntax(err error) error {
 	return p.fail("invalid JSON: it ends too early")
 }
 
-// skip passes over a value of any kind.
+// skip reads and ignores a value of any kind.
 func (p *walker) skip() error {
 	p.mark()
 	var ignored json.RawMessage
 	return p.syntax(p.dec.Decode(&ignored))
 }
 
-// end makes sure that nothing follows the value read.
+// end returns an error if anything follows the value.
 func (p *walker) end() error {
 	rest := bytes.TrimLeft(p.js[p.dec.InputOffset():], jsonSpace)
 	if len(rest) == 0 {
@@ -83,7 +83,7 @@ func (p *walker) end() error {
 	return p.fail("%q follows the closing brace", rest[:1])
 }
 
-// delim reads the opening or closing bracket of what.
+// delim reads an opening or closing bracket; what names the value in errors.
 func (p *walker) delim(what string, want json.Delim) error {
 	t, err := p.token()
 	if err == nil && t != want {
@@ -92,7 +92,7 @@ func (p *walker) delim(what string, want json.Delim) error {
 	return err
 }
 
-// spell shows a token as JSON does.
+// spell returns a token as JSON text.
 func spell(t json.Token) string {
 	switch t := t.(type) {
 	case nil:
@@ -103,7 +103,7 @@ func spell(t json.Token) string {
 	return fmt.Sprint(t)
 }
 
-// object calls member for each key, with the parser standing before its value.
+// object calls member for each key, with the walker before the key's value.
 func (p *walker) object(what string, member func(key string) error) error {
 	if err := p.delim(what, '{'); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *walker) object(what string, member func(key string) error) error {
 		if err != nil {
 			return err
 		}
-		key := t.(string) // the decoder allows nothing else here
+		key := t.(string) // the decoder allows only strings here
 		if seen[key] {
 			return p.fail("key %q appears twice", key)
 		}

@@ -16,7 +16,7 @@ type Leftover struct {
 	Why  string `json:"why"`
 }
 
-// The reasons of leftovers.
+// Reasons why a file is a [Leftover].
 const (
 	servesOther = "holds weights that are not converted"
 	noPart      = "is not part of a model"
@@ -26,11 +26,11 @@ const (
 var otherWeightFiles = []string{"pytorch_model*.bin", "consolidated*.safetensors", "consolidated*.index.json", "tf_model*.h5", "*.h5", "flax_model*.msgpack", "*.msgpack", "*.pt", "*.pth",
 	"*.ckpt", "*.gguf", "*.onnx", "*.onnx_data", "*.onnx.data", "rust_model.ot", "openvino_model*.bin", "openvino_model*.xml", "*.tflite"}
 
-// noParts are names of files and folders that tools leave behind.
+// noParts are names of files and folders that tools leave in a model's folder.
 var noParts = []string{".git", ".cache", "__pycache__", ".ipynb_checkpoints", ".DS_Store"}
 
 // Leftovers lists files with other weights than the model's, their indices, and files that are not part of a model. keep has
-// globs of paths, file names or folders that are not listed. A safetensors file that is no shard is listed if its name is that of
+// globs of paths, file names or folders that are not listed. A safetensors file that is no shard is listed if its name belongs to
 // another format, or if its tensors have names of the model's tensors. A file that adds to the model, such as an adapter, is not
 // listed.
 func (m *Model) Leftovers(keep []string) (list []Leftover) {
@@ -138,7 +138,7 @@ func matchesPath(pattern, file string) bool {
 	return false
 }
 
-// UnmatchedKeep returns the first of the globs that keeps nothing which [Model.Leftovers] would list; empty if all do.
+// UnmatchedKeep returns the first glob that matches no file of [Model.Leftovers]; empty if every glob matches one.
 func (m *Model) UnmatchedKeep(keep []string) string {
 	all := m.Leftovers(nil)
 	i := slices.IndexFunc(keep, func(pattern string) bool {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Where there is no mmap the file is read as a whole.
+// mmap reads the whole file on systems without memory mapping.
 func mmap(f *os.File, size int) ([]byte, error) {
 	m := make([]byte, size)
 	_, err := io.ReadFull(f, m)

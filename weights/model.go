@@ -12,43 +12,42 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// The files beside a model's weights that describe it.
+// Names of the files that describe a model.
 const (
 	ConfigName         = "config.json"
-	ModelOptConfigName = "hf_quant_config.json" // of a quantisation by ModelOpt
-	GPTQConfigName     = "quantize_config.json" // of a quantisation by GPTQ or AWQ
+	ModelOptConfigName = "hf_quant_config.json" // describes a quantisation by ModelOpt
+	GPTQConfigName     = "quantize_config.json" // describes a quantisation by GPTQ or AWQ
 )
 
 // Model is an open model: a folder with one or several safetensors files, or a single such file.
 type Model struct {
-	// Dir is the folder; for a model given as a single file, the folder that file is in.
+	// Dir is the model's folder; for a single file, the folder that contains the file.
 	Dir string
 	// Shards are the files with the model's tensors, by name.
 	Shards []*File
-	// Index is the index file's path, "" where the model has none.
+	// Index is the index file's path; "" if the model has none.
 	Index string
-	// Adapter is the LoRA adapter that lies in the folder beside the model, nil where none does. It is
-	// no part of the model: Infos, Each and Size leave it out.
+	// Adapter is the LoRA adapter in the model's folder; nil if there is none. It is not part of the model: Infos, Each and Size
+	// leave it out.
 	Adapter *File
-	// AdapterConfig is adapter_config.json as it stands, nil where there is none.
+	// AdapterConfig holds the bytes of adapter_config.json; nil if there is none.
 	AdapterConfig []byte
 	// Config holds the bytes of config.json; nil if there is none. For a single file it is the config.json beside the file.
 	Config []byte
 	// Others are the remaining files as slash-separated paths relative to Dir, sorted; config.json
-	// and the index are among them. Of a model given as a single file they are the configs beside it.
+	// and the index are among them. For a model given as a single file, they are the configs in the file's folder.
 	Others []string
 	// Single is true for a model given as a single file. The other files in Dir may belong to another model.
 	Single bool
-	// PartOf is the path of the index that lists a single file as one shard of several, "" where none does.
+	// PartOf is the path of an index that lists the single file as one shard of several; "" if there is none.
 	PartOf string
 	place  place // Dir
 }
 
-// Open opens a model folder or a single safetensors file: headers are read and checked, data is
-// mapped and not touched. The shards of a folder are those that its index names. Without an index the only shard is
-// model.safetensors, or else the only safetensors file besides an adapter. A folder that holds only an adapter is an error. The
-// error for other formats and layouts that are common, such as GGUF, names them and says what to do next. The caller closes the
-// model.
+// Open opens a model folder or a single safetensors file. It reads and checks headers and maps the data without reading them. The
+// shards of a folder are the files that its index names. Without an index the only shard is model.safetensors, or else the only
+// safetensors file besides an adapter. A folder that holds only an adapter is an error. For other common formats and layouts,
+// such as GGUF, the error names the format and the next step. The caller closes the model.
 func Open(path string) (*Model, error) {
 	if path == "" {
 		return nil, errors.New("no path was given: name a model's folder or a safetensors file")
@@ -75,7 +74,7 @@ func Open(path string) (*Model, error) {
 	return m, nil
 }
 
-// openSingle opens a model that is a single file, with the configs beside it.
+// openSingle opens a model that is a single file, with the configs in its folder.
 func (m *Model) openSingle(name string) (err error) {
 	if m.Shards, err = m.place.open([]string{name}); err != nil {
 		return err
@@ -83,8 +82,8 @@ func (m *Model) openSingle(name string) (err error) {
 	return m.configsBeside()
 }
 
-// configsBeside reads the config.json beside a single file, and lists the configs, unless an index says that the
-// file is one of several shards, or belongs to another model.
+// configsBeside reads the config.json in a single file's folder and lists the configs. It reads none of them if an index shows
+// that the file is one of several shards, or that the configs belong to another model.
 func (m *Model) configsBeside() (err error) {
 	index := m.Path(IndexName)
 	weightMap, err := m.readIndex()
@@ -148,8 +147,7 @@ func (m *Model) openFolder() error {
 	return nil
 }
 
-// shardNames finds the weight files among the folder's files, and the index's map where there is
-// an index.
+// shardNames returns the weight files among the folder's files, and the index's map if there is an index.
 func (m *Model) shardNames(files []string) ([]string, map[string]string, error) {
 	weightMap, err := m.readIndex()
 	if err == nil {
@@ -178,7 +176,7 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	return nil, nil, FileErrorf(m.Dir, "%d safetensors files but no %s that says which belong to the model: download that file too, or give the one file that is the model", len(found), IndexName)
 }
 
-// listFiles gives the files of dir and its subfolders as slash-separated paths, sorted. Links to
+// listFiles returns the files of dir and its subfolders as slash-separated paths, sorted. Links to
 // files count as files: the caches of model hubs consist of them. Pipes, devices and links that lead
 // nowhere are errors.
 func listFiles(dir string) (files []string, err error) {
@@ -209,7 +207,7 @@ func listFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// Close unmaps all files. Close of a nil model is an [ErrNoModel].
+// Close unmaps all files. Close of a nil model returns [ErrNoModel].
 func (m *Model) Close() error {
 	if m == nil {
 		return ErrNoModel
@@ -221,7 +219,7 @@ func (m *Model) Close() error {
 	return errors.Join(errs...)
 }
 
-// Files are all files with tensors: the shards, then the adapter if there is one.
+// Files returns all files with tensors: the shards, then the adapter if there is one.
 func (m *Model) Files() []*File {
 	if m.Adapter == nil {
 		return m.Shards
@@ -229,7 +227,7 @@ func (m *Model) Files() []*File {
 	return append(slices.Clone(m.Shards), m.Adapter)
 }
 
-// Tensor finds a tensor by name, first in the model and then in its adapter.
+// Tensor returns the tensor of a name, first from the model and then from its adapter; false if there is none.
 func (m *Model) Tensor(name string) (Tensor, bool) {
 	for _, f := range m.Shards {
 		if t, ok := f.Tensor(name); ok {
@@ -242,7 +240,7 @@ func (m *Model) Tensor(name string) (Tensor, bool) {
 	return Tensor{}, false
 }
 
-// Infos lists the headers' entries of all tensors, shard by shard in the order of the data.
+// Infos returns the header entries of all tensors, shard by shard in the order of the data.
 func (m *Model) Infos() []Info {
 	var all []Info
 	for _, f := range m.Shards {
@@ -262,7 +260,7 @@ func (m *Model) Each(fn func(Tensor) error) error {
 	return nil
 }
 
-// Size is the number of bytes of all shards together.
+// Size returns the number of bytes of all shards together.
 func (m *Model) Size() int64 {
 	var n int64
 	for _, f := range m.Shards {

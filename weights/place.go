@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// place is where a model lies: on a disk, or in an object store. Names are slash-separated and relative to it. Of a name that
-// is not there, the error is fs.ErrNotExist.
+// place is a model's folder on a disk or in an object store. Names are slash-separated and relative to the folder. The error for
+// a missing file is fs.ErrNotExist.
 type place interface {
 	// list returns all files below the folder, sorted.
 	list() ([]string, error)
-	// path returns what a file is called in messages.
+	// path returns a file's path or URL for messages.
 	path(name string) string
-	// read returns a file of at most most bytes.
+	// read returns a file's contents. A file of more than most bytes is an error.
 	read(name string, most int64) ([]byte, error)
 	// reader reads a file from its start.
 	reader(name string) (io.ReadCloser, error)
@@ -70,13 +70,14 @@ func (d disk) open(names []string) ([]*File, error) {
 // [Model.Dir].
 func (m *Model) Path(name string) string { return m.place.path(name) }
 
-// ReadFile reads a file of the model's folder, of at most most bytes. A missing file is fs.ErrNotExist.
+// ReadFile returns the contents of a file in the model's folder. A file of more than most bytes is an error. The error for a
+// missing file is fs.ErrNotExist.
 func (m *Model) ReadFile(name string, most int64) ([]byte, error) { return m.place.read(name, most) }
 
-// Reader reads a file of the model's folder from its start. A missing file is fs.ErrNotExist.
+// Reader returns a reader of a file in the model's folder. The error for a missing file is fs.ErrNotExist.
 func (m *Model) Reader(name string) (io.ReadCloser, error) { return m.place.reader(name) }
 
-// FileSize returns the length in bytes of a file in the model's folder. A missing file is fs.ErrNotExist.
+// FileSize returns the length in bytes of a file in the model's folder. The error for a missing file is fs.ErrNotExist.
 func (m *Model) FileSize(name string) (int64, error) { return m.place.size(name) }
 
 // OnDisk reports whether the model lies on a disk, not in an object store.

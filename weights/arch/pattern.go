@@ -9,19 +9,19 @@ import (
 // pattern is a tensor's name with variables: "{prefix}layers.{layer}.mlp.up_proj.weight".
 type pattern struct {
 	text  string
-	start string // "prefix", "root", or empty: what stands in front
-	parts []part // between the dots, after the start
+	start string // "prefix", "root" or empty: the first variable
+	parts []part // words between dots, after the start
 	vars  []int  // the loops' slots, in order
 }
 
-// part is a literal, a loop's variable where slot ≥ 0, or one of the prefixes' own words.
+// part is one word of a pattern: a literal, a loop's variable (slot ≥ 0), or one of the family's own words.
 type part struct {
 	literal string
 	slot    int
 	word    string
 }
 
-// under is what the part says under a prefix, where it is no variable.
+// under returns the text of a part that is not a loop's variable, under a prefix.
 func (p part) under(prefix prefix) string {
 	if p.word != "" {
 		return prefix[p.word]
@@ -29,8 +29,7 @@ func (p part) under(prefix prefix) string {
 	return p.literal
 }
 
-// parsePattern reads a pattern; loops gives the slot of each loop's name, words any of the
-// family's prefixes.
+// parsePattern reads a pattern. loops has the slot of each loop by name; words is any of the family's prefixes.
 func parsePattern(s string, loops map[string]int, words prefix) (pattern, error) {
 	p := pattern{text: s}
 	rest := s
@@ -88,7 +87,7 @@ func (p pattern) covers(q pattern) bool {
 	return true
 }
 
-// name fills in the variables; coord holds their values by slot.
+// name returns the tensor's name with variables filled in; coord holds their values by slot.
 func (p pattern) name(prefix prefix, coord []int) string {
 	var b strings.Builder
 	b.WriteString(prefix[p.start])
@@ -105,7 +104,7 @@ func (p pattern) name(prefix prefix, coord []int) string {
 	return b.String()
 }
 
-// match reads the variables' values out of a name, into coord by slot.
+// match reports whether a name fits the pattern, and stores the variables' values in coord by slot.
 func (p pattern) match(prefix prefix, name string, coord []int) bool {
 	name, ok := strings.CutPrefix(name, prefix[p.start])
 	if !ok {
@@ -131,7 +130,7 @@ func (p pattern) match(prefix prefix, name string, coord []int) bool {
 	return true
 }
 
-// words are a name's parts, with variable in place of every variable.
+// words returns the parts of a name, with variable in place of every variable.
 func (p pattern) words(prefix prefix) []string {
 	words := make([]string, 0, len(p.parts))
 	for _, part := range p.parts {
@@ -144,10 +143,10 @@ func (p pattern) words(prefix prefix) []string {
 	return strings.Split(prefix[p.start]+strings.Join(words, "."), ".")
 }
 
-// variable marks what may be any number; no name can contain it.
+// variable stands for any number. No name can contain this text.
 const variable = "{}"
 
-// overlap reports whether a name can be made of the words of both. They have the same outline.
+// overlap reports whether some name fits both lists of words, which have the same outline.
 func overlap(a, b []string) bool {
 	for i := range a {
 		if a[i] != b[i] && a[i] != variable && b[i] != variable {
@@ -157,9 +156,9 @@ func overlap(a, b []string) bool {
 	return true
 }
 
-// kind is the name of the layer's type: without prefix, all that stands up to the first
-// variable, other variables and the last ".weight". "mlp.up_proj", "mlp.up_proj.bias", "norm".
-// The family's first prefix spells it.
+// kind returns the name of the layer's type, such as "mlp.up_proj", "mlp.up_proj.bias" or "norm". It is the tensor's name without
+// prefix, without everything up to the first variable, without other variables and without the last ".weight", spelt with the
+// family's first prefix.
 func (p pattern) kind(first prefix) string {
 	var words []string
 	for _, part := range p.parts {

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// logical replaces the tensors of quantised weights by the weights themselves. Other tensors of a quantisation
-// are left out.
+// logical returns tensors with those of each quantised weight replaced by one entry for the weight. Other tensors of a
+// quantisation are left out.
 func (r *resolver) logical(tensors []weights.Info) []weights.Info {
 	if !r.quantised.Any() {
 		return tensors
@@ -22,8 +22,8 @@ func (r *resolver) logical(tensors []weights.Info) []weights.Info {
 	return tensors
 }
 
-// outputsFirst reports whether a quantised weight is outputs × inputs where the family stores inputs × outputs. GPTQ
-// and AWQ give every weight so.
+// outputsFirst reports whether a quantised weight is outputs × inputs although the family stores inputs × outputs. GPTQ and AWQ
+// store every weight as outputs × inputs.
 func outputsFirst(t *tensor, w *quant.Quantised) bool {
 	if t.Out != 1 || len(t.axes) != 2 || w.Shape == nil {
 		return false
@@ -98,7 +98,7 @@ func (r *resolver) blockQuantised(l *Layout) {
 	}
 }
 
-// fixed says why no exact change of a weight's axes is possible because of how the weight is quantised; empty where some are.
+// fixed returns the reason why a weight's quantisation allows no exact change of its axes; empty if it allows some.
 func (r *resolver) fixed(c *Claim) string {
 	if c.Quantised == "" {
 		return ""
@@ -115,8 +115,8 @@ func (r *resolver) fixed(c *Claim) string {
 	return ""
 }
 
-// unknown are the tensors and quantised weights that the family does not claim, which may share an index in a way
-// that it does not know.
+// unknown returns the tensors and quantised weights that the family does not claim. They may share an index in a way that the
+// family does not describe.
 func (r *resolver) unknown() (list []weights.Info) {
 	for _, name := range r.unclaimed {
 		list = append(list, *r.names[name])

@@ -15,13 +15,13 @@ import (
 // config.json names a head.
 const embedderName = "modules.json"
 
-// Resolve finds out what every tensor of a model is, including the tensors of an adapter beside it. With a nil family, [Detect]
-// chooses the family. Where there is none, the error is [ErrUnknownFamily], and [ErrConfig] where config.json cannot be read;
-// every other error means that the model and its family contradict each other (see [Family.Resolve]), or that a quantised
-// checkpoint contradicts itself (see [quant.Describe]).
+// Resolve returns the role and axes of every tensor of a model and of an adapter in its folder. With a nil family, [Detect]
+// chooses the family. The error is [ErrUnknownFamily] if no family matches, and [ErrConfig] if config.json cannot be read. Every
+// other error means that the model contradicts its family (see [Family.Resolve]), or that a quantised checkpoint contradicts
+// itself (see [quant.Describe]).
 //
-// A quantised weight has a claim under the name that it has in an unquantised checkpoint, wherever its codes
-// lie. It blocks every index that it shares.
+// A quantised weight has a claim under its name in an unquantised checkpoint. Indices whose exact changes its codes cannot follow
+// are blocked.
 func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	q, err := quant.Describe(m)
 	if err != nil {
@@ -52,7 +52,7 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	return l, nil
 }
 
-// ResolveIfKnown is [Resolve] for callers that do not need the family. Where it is not known, layout and error are nil. The
+// ResolveIfKnown is [Resolve] for callers that can work without a family. If the family is unknown, layout and error are nil. The
 // methods [Layout.IsLinear], [Layout.Kind] and [Layout.OutAxis] of a nil layout use a tensor's name and shape.
 func ResolveIfKnown(m *weights.Model, family *Family) (*Layout, error) {
 	l, err := Resolve(m, family)
@@ -62,7 +62,7 @@ func ResolveIfKnown(m *weights.Model, family *Family) (*Layout, error) {
 	return l, err
 }
 
-// marked is an error of a kind with a text of its own.
+// marked is an error that matches kind in errors.Is and has a text of its own.
 type marked struct {
 	error
 	kind error
@@ -72,14 +72,14 @@ func (m marked) Is(target error) bool { return target == m.kind }
 
 func (m marked) Unwrap() error { return m.error }
 
-// Resolve finds out what every tensor of a checkpoint is, from the names and shapes in its
-// headers. tensors are those of all its files, in any order.
+// Resolve returns the role and axes of every tensor of a checkpoint, from the names and shapes in its headers. tensors are the
+// tensors of all its files, in any order.
 //
-// It fails where config.json lacks a number or has an impossible one; where a tensor is missing, is
-// listed twice, belongs to a layer that config.json does not have, or differs in shape from config.json;
-// and where the family contradicts itself, for example by an index on more axes than it states. The
-// error lists the first problems, one line each, with the tensor's name. An unclaimed tensor is not an
-// error: Layout.Unclaimed lists it, and it blocks the indices that it may share (Index.Blocked).
+// Resolve returns an error if config.json lacks a number or has an impossible one; if a tensor is missing, is listed twice,
+// belongs to a layer that config.json does not have, or differs in shape from config.json; or if the family contradicts itself,
+// for example by an index on more axes than the family states. The error lists the first problems, one line each, with the
+// tensor's name. An unclaimed tensor is not an error: Layout.Unclaimed lists the tensor, and the indices that the tensor may
+// share are blocked (Index.Blocked).
 func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, error) {
 	return f.resolve(configJSON, tensors, nil)
 }
@@ -110,10 +110,10 @@ func (f *Family) resolve(configJSON []byte, tensors []weights.Info, q *quant.Des
 	return l, nil
 }
 
-// maxProblems is how many problems an error lists.
+// maxProblems is the largest number of problems that an error lists.
 const maxProblems = 8
 
-// resolver is the work of one Resolve.
+// resolver is the state of one call of Resolve.
 type resolver struct {
 	model     *model
 	space     *space
@@ -147,12 +147,11 @@ func (r *resolver) addf(format string, args ...any) {
 	}
 }
 
-// choosePrefix takes the prefix under which most names are known, the earlier of two that are
-// equal.
+// choosePrefix chooses the prefix under which most names are known; of two equal ones, the earlier.
 func (r *resolver) choosePrefix() {
 	best := -1
 	zeros := make([]int, len(r.model.size))
-	outlines := map[string]int{} // of how many names
+	outlines := map[string]int{} // number of names by outline
 	for name := range r.names {
 		outlines[weights.Outline(name)]++
 	}
@@ -174,7 +173,7 @@ func (r *resolver) choosePrefix() {
 	}
 }
 
-// match looks every name up.
+// match looks up every tensor of the checkpoint in the family.
 func (r *resolver) match() {
 	r.place = map[*tensor]int{}
 	for i, t := range r.model.tensors {
@@ -203,8 +202,8 @@ func (r *resolver) find(t *tensor, info *weights.Info, coord []int, quantised *q
 	r.found = append(r.found, &found{t, info, r.place[t], coord, quantised, format})
 }
 
-// lookup finds the tensor of the family that has a name; nil where there is none, after noting a
-// layer that should not be there.
+// lookup returns the family's tensor of a name; nil if there is none. It records a problem if the name belongs to a layer that
+// config.json does not have.
 func (r *resolver) lookup(name string) (*tensor, []int) {
 	for _, t := range r.patterns[weights.Outline(name)] {
 		coord := make([]int, len(r.model.size))
@@ -247,8 +246,8 @@ func (r *resolver) checkShape(t *tensor, info *weights.Info) {
 	r.addf("tensor %q: %s shape %v, but config.json says %v (%s)", name, has, info.Shape, t.shape(), axes)
 }
 
-// findMissing notes tensors that should be there. Where a module is quantised in an unknown way, the weights that
-// it should have are taken to be there.
+// findMissing records a problem for every required tensor that is missing. The weights of a module that is quantised in an
+// unknown way are assumed to be present.
 func (r *resolver) findMissing() {
 	opaque := r.opaque()
 	r.model.expected(func(t *tensor, coord []int) bool {
@@ -263,7 +262,7 @@ func (r *resolver) findMissing() {
 	})
 }
 
-// layout makes the claims and, through them, the indices, in the order of the family file.
+// layout makes the claims and, from their axes, the indices, in the order of the family file.
 func (r *resolver) layout() *Layout {
 	slices.SortFunc(r.found, func(a, b *found) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.coord, b.coord))
@@ -292,7 +291,7 @@ func (r *resolver) layout() *Layout {
 	return l
 }
 
-// use notes that an axis takes part. All occurrences on one axis are noted in a row.
+// use records an axis that carries the index. All occurrences on one axis are recorded one after the other.
 func (x *Index) use(tensor string, axis int, signed bool) {
 	if n := len(x.Uses); n > 0 && x.Uses[n-1].Tensor == tensor && x.Uses[n-1].Axis == axis {
 		x.Uses[n-1].Signed = x.Uses[n-1].Signed || signed
@@ -330,7 +329,7 @@ func (r *resolver) claim(f *found) *Claim {
 	return c
 }
 
-// present is the name of a tensor where the checkpoint has it, and empty otherwise.
+// present returns the name of a tensor if the checkpoint has the tensor; empty otherwise.
 func (r *resolver) present(p pattern, coord []int) string {
 	if name := p.name(r.prefix, coord); r.claimed[name] {
 		return name

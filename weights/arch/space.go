@@ -13,8 +13,8 @@ type space struct {
 
 func newSpace(m *model) *space { return &space{m, make([][]*Index, len(m.size))} }
 
-// at is the instance at these coordinates, made at the first call. Once a Layout is complete
-// all are made, and at only reads.
+// at returns the instance at these coordinates, and makes the instance at the first call. Once a Layout is complete, all
+// instances exist, and at only reads.
 func (s *space) at(slot int, coord []int) *Index {
 	def := s.model.family.index(slot)
 	if s.made[slot] == nil {
@@ -51,8 +51,8 @@ func (s *space) make(slot int, coord []int) *Index {
 	}
 }
 
-// each calls visit for all instances at a slot whose loops have the values in coord. coord is
-// also its scratch space for the indices' coordinates.
+// each calls visit for all instances at a slot whose loops have the values in coord. It also uses coord as scratch space for the
+// indices' coordinates.
 func (s *space) each(slot int, coord []int, visit func(*Index)) {
 	inner := s.model.family.inner(slot)
 	var run func(int)
@@ -69,7 +69,7 @@ func (s *space) each(slot int, coord []int, visit func(*Index)) {
 	run(0)
 }
 
-// inner lists the indices that the one at slot is counted per.
+// inner returns the slots of the indices that the index at slot is counted per.
 func (f *Family) inner(slot int) (inner []int) {
 	for _, p := range f.index(slot).per {
 		if p >= len(f.loops) {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// The specs are a family file as it is written; doc.go explains every field.
+// The specs mirror a family file's JSON; doc.go explains every field.
 
 type spec struct {
 	Family        string       `json:"family,omitempty"`
@@ -23,7 +23,7 @@ type spec struct {
 	Absent        []Absence    `json:"absent,omitempty"`
 }
 
-// entry is what the entries of all lists have in common.
+// entry has the fields that the entries of all lists share.
 type entry struct {
 	Name   string `json:"name,omitempty"`
 	Doc    string `json:"doc,omitempty"`
@@ -88,8 +88,7 @@ type tensorSpec struct {
 	To       string   `json:"to,omitempty"`
 }
 
-// prefix is what the words {prefix} and {root}, and those of the family's own, stand for in
-// tensors' names.
+// prefix maps the words {prefix} and {root}, and the family's own words, to their text in tensors' names.
 type prefix map[string]string
 
 // UnmarshalJSON reads an object, or a string that stands for {prefix} alone.

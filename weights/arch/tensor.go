@@ -21,7 +21,7 @@ func (t *tensor) shape() []int {
 	return shape
 }
 
-// readTensors selects the tensors that apply and fills in their lengths.
+// readTensors selects the tensors whose conditions hold, and fills in their lengths.
 func (m *model) readTensors() error {
 	total, places := 0, 0
 	m.named = map[string][]*tensor{}
@@ -48,7 +48,7 @@ func (m *model) readTensors() error {
 	return nil
 }
 
-// places counts where instances of indices stand in all tensors of an entry.
+// places returns the number of axes that carry instances of indices, over all tensors of an entry.
 func (m *model) places(t *tensor) int {
 	n := 0
 	for _, riders := range t.axes {
@@ -66,8 +66,7 @@ func (m *model) taken(def *tensorDef) bool {
 	return slices.ContainsFunc(m.named[def.Name], func(t *tensor) bool { return t.tensorDef.from == nil && t.tensorDef.to == nil })
 }
 
-// checkRanges compares a tensor's range with those of earlier entries of its name: no layer may have
-// two.
+// checkRanges returns an error if a tensor's range overlaps the range of an earlier entry of the same name.
 func (m *model) checkRanges(t *tensor) error {
 	for _, other := range m.named[t.Name] {
 		if t.overlaps(other) {
@@ -77,7 +76,7 @@ func (m *model) checkRanges(t *tensor) error {
 	return nil
 }
 
-// overlaps reports whether the ranges of two tensors share a layer; without a range a tensor is in all.
+// overlaps reports whether the ranges of two tensors share a layer. A tensor without a range is in all layers.
 func (t *tensor) overlaps(other *tensor) bool {
 	a, b := t.variable(0), other.variable(0)
 	return a < 0 || b < 0 || a != b || max(t.from, other.from) < min(t.to, other.to)
@@ -128,7 +127,7 @@ func (m *model) sizeAxis(riders []*node) ([]*node, error) {
 	return sized, nil
 }
 
-// setRange evaluates the range of the first variable.
+// setRange computes the range of the first variable.
 func (m *model) setRange(t *tensor) error {
 	if len(t.pattern.vars) == 0 {
 		return nil
@@ -154,7 +153,7 @@ func (m *model) setRange(t *tensor) error {
 	return nil
 }
 
-// variable is the slot of the variable at depth; -1 where the name has no more.
+// variable returns the slot of the name's variable at depth; -1 if the name has fewer variables.
 func (t *tensor) variable(depth int) int {
 	if depth < len(t.pattern.vars) {
 		return t.pattern.vars[depth]

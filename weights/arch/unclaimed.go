@@ -9,13 +9,13 @@ import (
 
 // UnclaimedGroup is one or several tensors of a checkpoint that the family does not know.
 type UnclaimedGroup struct {
-	// Name is the tensor's, or the common beginning of several names, such as "vision_tower". "N" stands
+	// Name is a tensor's name, or the common beginning of several names, such as "vision_tower". "N" stands
 	// for numbers that differ.
 	Name    string `json:"name"`
 	Tensors int    `json:"tensors"`
 }
 
-// String names a tensor, or counts several.
+// String returns a tensor's name, or the common beginning with the number of tensors.
 func (s UnclaimedGroup) String() string {
 	if s.Tensors == 1 {
 		return s.Name
@@ -23,8 +23,8 @@ func (s UnclaimedGroup) String() string {
 	return fmt.Sprintf("%s (%d tensors)", s.Name, s.Tensors)
 }
 
-// UnclaimedGroups gathers the unclaimed tensors by the shortest beginning of their names that no claimed
-// tensor shares, in the order of Unclaimed.
+// UnclaimedGroups groups the unclaimed tensors by the shortest beginning of their names that no claimed tensor shares, in the
+// order of Unclaimed.
 func (l *Layout) UnclaimedGroups() (list []UnclaimedGroup) {
 	known := map[string]bool{}
 	for name := range l.Claims {
@@ -33,7 +33,7 @@ func (l *Layout) UnclaimedGroups() (list []UnclaimedGroup) {
 		}
 	}
 	place := map[string]int{}
-	only := map[string]string{} // the name of the first
+	only := map[string]string{} // by beginning: the name of the first tensor
 	for _, name := range l.Unclaimed {
 		key := numbered(beginning(known, name))
 		i, seen := place[key]
@@ -52,7 +52,7 @@ func (l *Layout) UnclaimedGroups() (list []UnclaimedGroup) {
 	return list
 }
 
-// beginning is the shortest beginning of a name, in whole words, that is not known.
+// beginning returns the shortest beginning of a name, in whole words, that is not in known.
 func beginning(known map[string]bool, name string) string {
 	for i, c := range name {
 		if c == '.' && !known[name[:i]] {
@@ -62,8 +62,8 @@ func beginning(known map[string]bool, name string) string {
 	return name
 }
 
-// numbered writes N for the numbers within a name, so that layers count together. A number at its
-// end stays: it marks a layer that the family does not have.
+// numbered replaces numbers within a name by N, so that equal tensors of all layers form one group. A number at the name's end
+// stays: it marks a layer that the family does not have.
 func numbered(name string) string {
 	end := strings.LastIndex(name, ".") + 1
 	return weights.Outline(name[:end]) + name[end:]

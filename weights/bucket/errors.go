@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	attempts = 9                // of a request that fails for now
+	attempts = 9                // attempts at a request with a temporary error
 	longest  = 10 * time.Second // pause
 )
 
 // stillTime is how long a request may stand still, without a byte of its body or of the answer. Tests make it shorter.
 var stillTime = time.Minute
 
-// kind is what a request does. Stores grant permissions for each kind separately.
+// kind is the kind of a request. Stores grant permissions for each kind separately.
 type kind int
 
 const (
@@ -39,14 +39,14 @@ const (
 // firstPause is the first pause before a request is repeated. It is doubled after every attempt. Tests make it shorter.
 var firstPause = 100 * time.Millisecond
 
-// Error is a request that a store has refused, or that did not reach it.
+// Error describes a request that a store has refused or never received.
 type Error struct {
 	URL    string // of the object or folder
-	Code   string // the store's, such as NoSuchBucket; empty without an answer
-	Status int    // HTTP's; 0 without an answer
+	Code   string // the store's error code, such as NoSuchBucket; empty without an answer
+	Status int    // HTTP status; 0 without an answer
 	err    error
 	advice string
-	again  bool // may succeed later
+	again  bool // the same request may succeed later
 }
 
 func (e *Error) Error() string {
@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Is makes errors.Is report fs.ErrNotExist for a missing object or bucket, fs.ErrExist for one that exists already, and
+// Is makes errors.Is report fs.ErrNotExist for a missing object or bucket, fs.ErrExist for an object that exists already, and
 // [weights.ErrUnreachable] if the same request may succeed later.
 func (e *Error) Is(target error) bool {
 	switch target {
@@ -79,7 +79,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Codes of credentials that are no longer valid, and of those that never were.
+// Error codes of expired credentials, and of invalid ones.
 var (
 	expired = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
 	refused = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AccessDenied", "AllAccessDisabled", "InvalidSecurity", "NotSignedUp"}
@@ -88,7 +88,7 @@ var (
 		"InternalError", "ServiceUnavailable", "OperationAborted", "BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", "InvalidDigest"}
 )
 
-// wrap describes what a request ended with.
+// wrap returns the error of a request as an [Error] with a hint; nil stays nil.
 func (f *Folder) wrap(k kind, name string, err error) error {
 	if err == nil || errors.As(err, new(*Error)) {
 		return err
@@ -120,14 +120,14 @@ func (f *Folder) wrap(k kind, name string, err error) error {
 	return e
 }
 
-// repeated reports whether a request is worth repeating at once. Credentials are not mended by repeating.
+// repeated reports whether a request is repeated at once. Refused credentials are not: a repetition would be refused, too.
 func repeated(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.again && e.advice == ""
 }
 
-// retry calls request until it succeeds, fails for good, or has failed too often. An attempt in which no byte moves for stillTime is
-// given up.
+// retry calls request until it succeeds, fails with a permanent error, or has failed attempts times. It cancels an attempt in
+// which no byte moves for stillTime.
 func (f *Folder) retry(ctx context.Context, k kind, name string, request func(ctx context.Context) error) error {
 	pause := firstPause
 	for n := 1; ; n++ {

@@ -30,7 +30,7 @@ type Folder struct {
 	scheme string
 	bucket string
 	prefix string // empty, or with a slash at the end
-	google bool   // Google Cloud Storage, which has other checksums
+	google bool   // Google Cloud Storage, whose checksums differ from S3's
 	core   *minio.Core
 	worked *[kinds]atomic.Bool // a request of this kind was accepted
 }
@@ -81,13 +81,13 @@ func Open(place string) (*Folder, error) {
 	return f, nil
 }
 
-// chain looks for credentials where Amazon's tools do.
+// chain returns credentials from the places where Amazon's tools look.
 func chain() *credentials.Credentials {
 	return credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{},
 		&credentials.IAM{Client: &http.Client{Timeout: 2 * time.Second}}})
 }
 
-// region is the bucket's; empty: the store is asked.
+// region returns the bucket's region; empty: the library asks the store.
 func region() string {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 		if v := os.Getenv(name); v != "" {
@@ -102,13 +102,13 @@ var transport = func() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 32
 	t.ResponseHeaderTimeout = stillTime
-	t.DisableCompression = true // sizes must be those of the objects
+	t.DisableCompression = true // sizes must be the objects' sizes
 	t.WriteBufferSize, t.ReadBufferSize = 128<<10, 128<<10
 	return t
 }
 
-// URL is the folder's, without a slash at its end. Folders of the same bucket and prefix have the same URL, however they were
-// written: [weights.Store] users compare URLs.
+// URL returns the folder's URL without a slash at its end. Folders of the same bucket and prefix have the same URL, however it
+// was spelt, because users of [weights.Store] compare URLs.
 func (f *Folder) URL() string {
 	u := url.URL{Scheme: f.scheme, Host: f.bucket, Path: "/" + f.prefix}
 	return strings.TrimRight(u.String(), "/")

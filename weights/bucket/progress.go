@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A request has no time limit as long as bytes move: a slow line is no error. The attempt's context carries a function that the
-// bodies of its requests and answers call for every piece.
+// A request has no time limit as long as bytes move, because a slow connection is no error. The attempt's context carries a
+// function. The bodies of its requests and answers call this function for every piece.
 
-// stillError is the error of a request that was given up because no byte moved.
+// stillError is the error of a request that was cancelled because no byte moved for this time.
 type stillError time.Duration
 
 func (e stillError) Error() string { return fmt.Sprintf("no byte moved for %v", time.Duration(e)) }
 
-// movedKey is the key of the context's function.
+// movedKey is the context key of the function that reports moved bytes.
 type movedKey struct{}
 
-// untilStill returns a context that ends with a stillError once nothing has moved for a time.
+// untilStill returns a context that ends with a stillError once no byte has moved for limit.
 func untilStill(ctx context.Context, limit time.Duration) (attempt context.Context, end func()) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cancel(stillError(limit)) })
@@ -30,13 +30,13 @@ func untilStill(ctx context.Context, limit time.Duration) (attempt context.Conte
 	}
 }
 
-// watched tells the context of a request of every piece of the bodies.
+// watched is a transport whose request and answer bodies report every piece to the request's context.
 type watched struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	moved, ok := r.Context().Value(movedKey{}).(func())
-	if !ok { // of a list
+	if !ok { // a list request has no such function
 		return w.RoundTripper.RoundTrip(r)
 	}
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {

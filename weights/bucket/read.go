@@ -43,8 +43,8 @@ func (f *Folder) page(ctx context.Context, after string, keys int) (page minio.L
 	return page, err
 }
 
-// ended returns what call returns, or ctx's error if that comes first: the library lists without a context. A call that ends later
-// has no effect.
+// ended returns the result of call, or ctx's error if ctx ends first. It is needed because the library lists without a context.
+// The result of a later end of call is discarded.
 func ended[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -65,8 +65,8 @@ func ended[T any](ctx context.Context, call func() (T, error)) (T, error) {
 
 func version(etag string) string { return strings.Trim(etag, `"`) }
 
-// ReadAt fills p with an object's bytes from byte at on. After a cut connection it continues at the byte where the data ended. It
-// is an error if the object has another version by now.
+// ReadAt fills p with an object's bytes from byte at on. After a cut connection it continues at the byte where the data ended. An
+// object with another version by now is an error.
 func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64) error {
 	if len(p) == 0 {
 		return nil

@@ -19,7 +19,7 @@ import (
 
 const (
 	leastPart   = 8 << 20 // bytes of a part of an upload
-	mostParts   = 10_000  // that S3 allows
+	mostParts   = 10_000  // S3's limit of parts of an upload
 	partsAtOnce = 3       // parts that are sent at a time
 )
 
@@ -29,18 +29,18 @@ type upload struct {
 	end   context.CancelFunc
 	f     *Folder
 	name  string
-	id    string // of the upload; empty before the first part
-	nonce string // tells this upload's object from another one of the same name
+	id    string // the upload's id; empty before the first part
+	nonce string // distinguishes this upload's object from another one of the same name
 	size  int64  // bytes of a part
 	want  int64  // bytes of the object
 	wrote int64
-	part  []byte // that is being filled
+	part  []byte // the part that is being filled
 	free  chan []byte
 	sent  sync.WaitGroup
 
 	mu    sync.Mutex
 	parts []minio.CompletePart
-	err   error // first one of a part
+	err   error // first error of a part
 }
 
 // Create begins to write an object of n bytes. At most four parts of the object are in memory: 32 MiB, more for objects above 80
@@ -76,7 +76,7 @@ func (u *upload) Write(p []byte) (int, error) {
 	return total, nil
 }
 
-// next takes an empty buffer.
+// next waits for an empty buffer and makes it the part to fill.
 func (u *upload) next() error {
 	if u.wrote >= u.want {
 		return fmt.Errorf("%s: more than the announced %d bytes are written", u.f.path(u.name), u.want)
@@ -93,7 +93,7 @@ func (u *upload) next() error {
 	return u.failed()
 }
 
-// failed returns the first error of a part, or that of the context.
+// failed returns the first error of a part, or the context's error.
 func (u *upload) failed() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -103,7 +103,7 @@ func (u *upload) failed() error {
 	return u.ctx.Err()
 }
 
-// send sends the part that is full.
+// send starts sending the full part.
 func (u *upload) send() error {
 	if u.id == "" {
 		if err := u.begin(); err != nil {
@@ -127,7 +127,7 @@ func (u *upload) send() error {
 	return nil
 }
 
-// nonceKey is where an object's metadata say which upload made it.
+// nonceKey is the metadata key of the upload that made an object.
 const nonceKey = "Lowtoggle-Upload"
 
 func (u *upload) options() minio.PutObjectOptions {
@@ -164,7 +164,8 @@ func (u *upload) sendPart(data []byte, number int) (minio.CompletePart, error) {
 	return done, err
 }
 
-// Close sends the rest and makes the object appear. Data that is missing is an error, and the object does not appear.
+// Close sends the rest of the data and makes the object appear. If data is missing, Close returns an error and the object does
+// not appear.
 func (u *upload) Close() error {
 	if u.wrote != u.want {
 		u.Abort()
@@ -192,8 +193,8 @@ func (u *upload) Close() error {
 	return err
 }
 
-// complete makes one object of the parts. If the answer to an earlier attempt was lost, or a proxy has sent the request twice, the
-// upload is gone and the object is there.
+// complete joins the parts to one object. If the answer to an earlier attempt was lost, or a proxy sent the request twice, the
+// upload no longer exists and the object does.
 func (u *upload) complete() error {
 	slices.SortFunc(u.parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
 	return u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error {
@@ -215,7 +216,7 @@ func (u *upload) complete() error {
 // abortTime is how long Abort may take.
 const abortTime = 5 * time.Second
 
-// Abort gives up and removes the parts, if the store answers. A lifecycle rule of the bucket removes what is left otherwise.
+// Abort cancels the upload and removes its parts, if the store answers. Otherwise a lifecycle rule of the bucket must remove them.
 func (u *upload) Abort() {
 	u.end()
 	u.sent.Wait()

@@ -16,7 +16,7 @@ func (f *Folder) Write(ctx context.Context, name string, data []byte) error {
 	return f.put(ctx, name, data, minio.PutObjectOptions{})
 }
 
-// WriteNew creates an object. If there is one, the error is fs.ErrExist, as far as the store can tell.
+// WriteNew creates an object. If the object exists and the store supports conditional writes, the error is fs.ErrExist.
 func (f *Folder) WriteNew(ctx context.Context, name string, data []byte) error {
 	var options minio.PutObjectOptions
 	options.SetMatchETagExcept("*")
@@ -24,7 +24,7 @@ func (f *Folder) WriteNew(ctx context.Context, name string, data []byte) error {
 }
 
 func (f *Folder) put(ctx context.Context, name string, data []byte, options minio.PutObjectOptions) error {
-	options.ContentType, options.DisableContentSha256 = "application/octet-stream", true // the body has an MD5
+	options.ContentType, options.DisableContentSha256 = "application/octet-stream", true // the body has an MD5 instead
 	sum := md5.Sum(data)
 	return f.retry(ctx, writing, name, func(ctx context.Context) error {
 		_, err := f.core.PutObject(ctx, f.bucket, f.key(name), bytes.NewReader(data), int64(len(data)), base64.StdEncoding.EncodeToString(sum[:]), "", options)
@@ -41,7 +41,7 @@ func (f *Folder) Remove(ctx context.Context, name string) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// crc is a CRC-32C as S3 writes it.
+// crc returns the CRC-32C of data in base64, as S3 writes it.
 func crc(data []byte) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
 }

@@ -1,5 +1,5 @@
-// Package demo holds a small trained model inside the binary, so that everything can be shown on
-// a machine that has no model and no network. README.md says how the model was made.
+// Package demo embeds a small trained model in the binary, for machines without a model and without a network. README.md says how
+// the model was made.
 package demo
 
 import (
