@@ -8,7 +8,7 @@ import (
 
 var little = binary.LittleEndian
 
-// unpackBits unpacks a stream of codes that begins with the lowest bit of data. data ends with the last code's 32-bit word.
+// unpackBits unpacks a stream of codes, which starts at the lowest bit of data. data ends with the last code's 32-bit word.
 func unpackBits(dst, data []byte, bits int) {
 	switch bits {
 	case 8:
@@ -31,8 +31,8 @@ func unpackBits(dst, data []byte, bits int) {
 	}
 }
 
-// packBits is the inverse of unpackBits, and reports whether all codes have so few bits. Bits behind the last code are 0. ahead is that
-// of [codebytes.Gather].
+// packBits is the inverse of unpackBits, and reports whether all codes fit into that many bits. Bits after the last code are 0.
+// ahead is passed to [codebytes.Gather].
 func packBits(dst, codes []byte, bits, ahead int) bool {
 	ok := true
 	switch bits {
@@ -60,7 +60,7 @@ func packBits(dst, codes []byte, bits, ahead int) bool {
 	return ok && all>>bits == 0
 }
 
-// keepRest takes the bits of a word above the used ones from the source's word. There is no source where it is empty.
+// keepRest copies the bits of a word above the used ones from the source's word. An empty source is ignored.
 func keepRest(word, source []byte, used int) {
 	if used != 0 && len(source) > 0 {
 		kept := little.Uint32(source) &^ (1<<used - 1)
@@ -68,8 +68,8 @@ func keepRest(word, source []byte, used int) {
 	}
 }
 
-// Words of one column lie far apart in memory. So parts of a matrix of words are transposed: some rows of some columns at a
-// time. 32 codes fill a multiple of whole words.
+// Tile sizes of packing along columns. Words of one column lie far apart in memory, so tiles of the matrix of words are
+// transposed. 32 codes fill a multiple of whole words.
 const (
 	tileColumns = 64
 	tileRows    = 48
@@ -92,8 +92,8 @@ func unpackColumns(dst, data []byte, width, first, n, k, bits int) {
 	}
 }
 
-// packColumns packs rows of k codes into word rows [j, j+count) of columns: row c becomes column c. j and count are
-// multiples of bits where codes do not fill single words. It reports whether all codes have so few bits.
+// packColumns packs rows of k codes into word rows [j, j+count) of columns: row c becomes column c. j and count are multiples of
+// bits if codes cross words. It reports whether all codes fit into that many bits.
 func packColumns(dst, codes []byte, width, k, bits, j, count int) bool {
 	var tile [4 * tileRows * tileColumns]byte
 	ok := true
@@ -112,7 +112,8 @@ func packColumns(dst, codes []byte, width, k, bits, j, count int) bool {
 	return ok
 }
 
-// AWQ's tiles have as many words of eight outputs, and inputs, as [codebytes.Transpose] and [codebytes.SpreadColumn] take at a time.
+// Tile sizes of AWQ, in words of eight outputs and in inputs: the sizes that [codebytes.Transpose] and [codebytes.SpreadColumn]
+// process at a time.
 const (
 	awqWords  = 16
 	awqInputs = 64
@@ -161,7 +162,7 @@ func packAWQ(dst, codes []byte, outputs, k, k0, inputs int) bool {
 	return ok
 }
 
-// bitsAt reads code i of a stream in words that lie stride words apart.
+// bitsAt returns code i of a stream in words that are stride words apart.
 func bitsAt(data []byte, i, stride, bits int) byte {
 	word, shift := i*bits/32, i*bits%32
 	x := uint64(little.Uint32(data[4*word*stride:])) >> shift
@@ -171,7 +172,7 @@ func bitsAt(data []byte, i, stride, bits int) byte {
 	return byte(x & (1<<bits - 1))
 }
 
-// setBitsAt writes a code into a stream whose bits are 0 there.
+// setBitsAt writes code i of a stream. Its bits must be 0 before.
 func setBitsAt(data []byte, i, stride, bits int, code byte) {
 	word, shift := 4*(i*bits/32)*stride, i*bits%32
 	little.PutUint32(data[word:], little.Uint32(data[word:])|uint32(code)<<shift)
@@ -181,7 +182,7 @@ func setBitsAt(data []byte, i, stride, bits int, code byte) {
 	}
 }
 
-// flipHighBits turns signed bytes into unsigned ones that are 128 higher, and back.
+// flipHighBits adds 128 to every byte, modulo 256: it converts signed codes to unsigned codes and back.
 func flipHighBits(dst, data []byte) {
 	n := len(data) / 8 * 8
 	for i := 0; i < n; i += 8 {

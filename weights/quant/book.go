@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// floatCodes has the value of each code of a floating-point format without infinities, or of one with them.
+// floatCodes returns the value of each code of a floating-point format. nan and inf report the codes of NaN and infinities.
 func floatCodes(expBits, mantBits, bias int, nan func(code int) bool, inf int) []float32 {
 	bits := 1 + expBits + mantBits
 	values := make([]float32, 1<<bits)
@@ -31,7 +31,7 @@ func floatCodes(expBits, mantBits, bias int, nan func(code int) bool, inf int) [
 	return values
 }
 
-// Values of codes. The FNUZ types have one zero, and NaN in the place of −0.
+// Values of codes. In the FNUZ types the code of −0 is NaN.
 var (
 	fp8Values = map[weights.DType][]float32{
 		weights.F8E4M3:     floatCodes(4, 3, 7, func(c int) bool { return c&0x7F == 0x7F }, -1),

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// check compares a weight's tensors with its layout and the config, and fills in format and shape.
+// check compares a weight's tensors with its layout and the config, and sets the weight's format and shape.
 func (s *survey) check(w *Quantised) {
 	switch w.layout {
 	case scaledLayout:
@@ -36,7 +36,7 @@ var (
 	fineTypes = []weights.DType{weights.F8E4M3}
 )
 
-// need finds a required tensor of a weight. It reports a tensor that is missing or has another type.
+// need returns a required tensor of a weight. It records a problem if the tensor is missing or has another type.
 func (s *survey) need(w *Quantised, r Role, name string, types []weights.DType) (t Stored, ok bool) {
 	t, ok = w.part(r)
 	if !ok {
@@ -58,7 +58,7 @@ func (s *survey) isOf(t Stored, types []weights.DType) bool {
 	return false
 }
 
-// optional finds an optional tensor of a weight and checks its type.
+// optional returns an optional tensor of a weight and checks its type.
 func (s *survey) optional(w *Quantised, r Role, types []weights.DType) (t Stored, ok bool) {
 	if t, ok = w.part(r); !ok {
 		return t, false
@@ -66,7 +66,7 @@ func (s *survey) optional(w *Quantised, r Role, types []weights.DType) (t Stored
 	return t, s.isOf(t, types)
 }
 
-// want reports a tensor that has none of the given shapes, which follow from the codes and the config.
+// want records a problem if a tensor has none of the given shapes, which follow from the codes and the config.
 func (s *survey) want(t Stored, w *Quantised, because string, shapes ...[]int) bool {
 	if slices.ContainsFunc(shapes, func(shape []int) bool { return slices.Equal(shape, t.Shape) }) {
 		return true
@@ -92,7 +92,7 @@ func matrix(shape []int) (lead []int, n, k int, ok bool) {
 	return shape[:i:i], shape[i], shape[i+1], true
 }
 
-// codesMatrix splits the shape of a weight's codes. It reports codes that are not a matrix.
+// codesMatrix splits the shape of a weight's codes. It records a problem if the codes are not a matrix.
 func (s *survey) codesMatrix(w *Quantised) (lead []int, n, k int, ok bool) {
 	codes := w.Tensors[0]
 	if lead, n, k, ok = matrix(codes.Shape); !ok {
@@ -103,7 +103,7 @@ func (s *survey) codesMatrix(w *Quantised) (lead []int, n, k int, ok bool) {
 
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
-// granularity finds from shapes whether a scale applies to a tensor, channel, block or group. Blocks are 128×128 if the
+// granularity derives from shapes whether a scale applies to a tensor, channel, block or group. Blocks are 128×128 if the
 // shapes fit, or else of the size that divides the weight evenly; zeros if neither does.
 func granularity(lead []int, n, k int, scales []int) (per string, block [2]int, ok bool) {
 	all := 1
@@ -198,14 +198,14 @@ func (s *survey) checkGrained(w *Quantised, codes string) {
 	}
 }
 
-// needZeros reports an error for an integer weight without the zero points that the config requires.
+// needZeros records a problem for an integer weight without the zero points that the config requires.
 func (s *survey) needZeros(w *Quantised, g *scheme) {
 	if _, ok := w.part(ZeroPoints); !ok && g.zerosIn != "" && strings.HasPrefix(g.codes, "int") {
 		s.failf(w.Tensors[0].Name, "holds codes without zero points: there is no tensor %q in any shard, but %s is false", w.Name+"_zero_point", s.config.at(s.fieldOf(g, g.zerosIn)))
 	}
 }
 
-// checkGroups reports how scales contradict a scheme.
+// checkGroups records a problem if scales contradict a scheme.
 func (s *survey) checkGroups(w *Quantised, g *scheme, scales Stored, lead []int, n, k int) {
 	field, value := g.perIn, any(g.per)
 	switch {
@@ -226,12 +226,12 @@ func (s *survey) checkGroups(w *Quantised, g *scheme, scales Stored, lead []int,
 	s.want(scales, w, because, scaleShapes(g.per, size, lead, n, k)...)
 }
 
-// fieldOf names a scheme's field in the config, for messages.
+// fieldOf returns the name of a scheme's field in the config, for messages.
 func (s *survey) fieldOf(g *scheme, field string) string {
 	return strings.Trim(g.field+"."+field, ".")
 }
 
-// codesField names the config's field that gives the type of a scheme's codes.
+// codesField returns the name of the config's field that gives the type of a scheme's codes.
 func (s *survey) codesField(g *scheme) string {
 	return s.config.at(s.fieldOf(g, cmp.Or(g.bitsIn, g.perIn)))
 }
@@ -253,7 +253,7 @@ func (g *scheme) size(k int) [2]int {
 func (g *scheme) fits(per string, scales, lead []int, n, k int) bool {
 	size := g.size(k)
 	if (g.per == "block" || g.per == "group") && (size[0] == 0 || size[1] == 0) {
-		return g.per == per // the config does not say how large
+		return g.per == per // the config gives no size
 	}
 	if g.per == "group" && k%size[1] != 0 {
 		return false
@@ -261,8 +261,8 @@ func (g *scheme) fits(per string, scales, lead []int, n, k int) bool {
 	return slices.ContainsFunc(scaleShapes(g.per, size, lead, n, k), func(shape []int) bool { return slices.Equal(shape, scales) })
 }
 
-// scheme finds the config's scheme for a weight: the first that its tensors fit, or else the first that names the weight.
-// It returns nil without a config.
+// scheme returns the config's scheme for a weight: the first scheme that fits the weight's tensors, or else the first that names
+// the weight. It returns nil without a config.
 func (s *survey) scheme(w *Quantised, fits func(scheme) bool) *scheme {
 	if s.config == nil || len(s.config.schemes) == 0 {
 		return nil
@@ -275,7 +275,7 @@ func (s *survey) scheme(w *Quantised, fits func(scheme) bool) *scheme {
 	return &list[i]
 }
 
-// checkFour checks FP4 codes, two in a byte along the inputs, with a scale for every group of them.
+// checkFour checks FP4 codes, two in a byte along the inputs, with one scale per group.
 func (s *survey) checkFour(w *Quantised, codes string) {
 	lead, n, bytes, ok := s.codesMatrix(w)
 	group, types := 16, fineTypes
@@ -350,7 +350,7 @@ func (s *survey) checkPacked(w *Quantised) {
 		return strings.HasPrefix(g.codes, "int") && inputs(g.bits) > 0 && g.fits("group", scales.Shape, lead, n, inputs(g.bits))
 	})
 	if g == nil {
-		return // without it the bits per code are unknown
+		return // without a shape the bits per code are unknown
 	}
 	if !strings.HasPrefix(g.codes, "int") {
 		s.failf(codes.Name, "holds packed integers, but %s says %s", s.codesField(g), g.codes)
@@ -385,8 +385,8 @@ func (s *survey) checkPacked(w *Quantised) {
 	}
 }
 
-// statedInputs reads the number of inputs from the tensor of a weight's shape, because packed rows may be padded. It
-// returns 0 if there are no data to read, and for a shape with other dimensions in front.
+// statedInputs reads the number of inputs from the tensor that holds a weight's shape, because packed rows may be padded. It
+// returns 0 if the tensor has no data or its first dimensions are not front.
 func statedInputs(shape Stored, front []int) (k int) {
 	if len(shape.Data) < shape.Len()*shape.DType.Bits()/8 {
 		return 0
@@ -407,7 +407,7 @@ func statedInputs(shape Stored, front []int) (k int) {
 	return k
 }
 
-// gptqOrAWQ tells GPTQ from AWQ by shapes: GPTQ packs codes along the inputs, AWQ along the outputs.
+// gptqOrAWQ returns the methods, GPTQ or AWQ, that the shapes fit: GPTQ packs codes along the inputs, AWQ along the outputs.
 func (s *survey) gptqOrAWQ(w *Quantised) []string {
 	scales, ok := w.part(Scales)
 	codes := w.Tensors[0]
@@ -499,7 +499,7 @@ func (s *survey) checkGPTQ(w *Quantised) {
 	}
 }
 
-// checkBlocks checks the MXFP4 of gpt-oss: 32 values in 16 bytes, and a scale for them.
+// checkBlocks checks the MXFP4 layout of gpt-oss: blocks of 32 values in 16 bytes, each with one scale.
 func (s *survey) checkBlocks(w *Quantised) {
 	codes := w.Tensors[0]
 	if n := len(codes.Shape); n < 3 || codes.Shape[n-1] != 16 || slices.Contains(codes.Shape, 0) {

@@ -26,13 +26,13 @@ const (
 	methodBNB        = "bitsandbytes"
 )
 
-// config is a file's description of a checkpoint's quantisation. Numbers that it does not give are 0.
+// config is a file's description of a checkpoint's quantisation. Missing numbers are 0.
 type config struct {
 	file   string // its name
-	field  string // of the object within it; empty for the whole file
+	field  string // the object's field in the file; empty for the whole file
 	method string
 	opaque string // why the layout is unknown, even if the method is known; empty if the layout is known
-	dense  bool   // it says that no weight is quantised
+	dense  bool   // the config states that no weight is quantised
 
 	algorithm string // of ModelOpt
 	version   string // of GPTQ's and AWQ's layouts
@@ -48,9 +48,9 @@ type pattern struct {
 	*regexp.Regexp
 }
 
-// scheme describes how some of the weights are quantised. Fields that the config leaves out are empty.
+// scheme describes how a part of the weights is quantised. Fields that the config lacks are empty.
 type scheme struct {
-	field     string // of the config, for messages
+	field     string // the scheme's field in the config, for messages
 	targets   []string
 	codes     string // as Format.Codes
 	bits      int
@@ -62,10 +62,10 @@ type scheme struct {
 	bitsIn    string
 	perIn     string
 	zerosIn   string // the field that announces zero points; empty if none does
-	overruled bool   // other fields of the config differ from it for some modules
+	overruled bool   // the config has other values for some modules
 }
 
-// at names a field for a message.
+// at returns the file and name of a field for a message.
 func (c *config) at(field string) string {
 	path := strings.Trim(c.field+"."+field, ".")
 	if path == "" {
@@ -74,7 +74,7 @@ func (c *config) at(field string) string {
 	return c.file + ": " + path
 }
 
-// says states the method, for a message.
+// says returns the config's method as text for a message.
 func (c *config) says() string { return fmt.Sprintf("%s is %q", c.at("quant_method"), c.method) }
 
 // readConfig reads a model's quantisation from its config files; it returns nil if they have none.
@@ -113,7 +113,7 @@ func readConfig(m *weights.Model) (*config, error) {
 	return all[0], nil
 }
 
-// agree returns an error for a field in which two files differ.
+// agree returns an error if two files give different values for a field.
 func (c *config) agree(other *config) error {
 	differ := func(field string, a, b any) error {
 		return fmt.Errorf("%s is %v, but %s is %v", c.at(field), a, other.at(field), b)
@@ -211,7 +211,7 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 	return c, r.err
 }
 
-// methodOf returns the quant_method by this package's name for it. If the field is missing, other fields decide.
+// methodOf returns this package's name for the quant_method. If the field is missing, other fields decide.
 func methodOf(r *reader) string {
 	name := r.text("quant_method")
 	if name == "" {
@@ -242,7 +242,7 @@ func (r *reader) compressed() {
 	format := r.text("format")
 	r.ignored("ignore")
 	for _, entry := range c.ignore {
-		// Python's re.match anchors the beginning only. Patterns that Go cannot compile are left out.
+		// Python's re.match anchors only the beginning. Patterns that Go cannot compile are ignored.
 		if text, is := strings.CutPrefix(entry, "re:"); is {
 			if re, err := regexp.Compile(`^(?:` + text + `)`); err == nil {
 				c.patterns = append(c.patterns, pattern{entry, re})
@@ -273,7 +273,7 @@ func (r *reader) compressed() {
 	}
 }
 
-// group reads one of compressed-tensors' config_groups. One without weights quantises activations only.
+// group reads one of compressed-tensors' config_groups. A group without weights quantises activations only.
 func (r *reader) group(field string, values map[string]any, format string) {
 	g := &reader{config: r.config, values: values, path: field}
 	defer func() { r.keep(g.err) }()
@@ -334,7 +334,7 @@ func (r *reader) fp8() {
 	r.ignored("modules_to_not_convert", "ignored_layers")
 }
 
-// modelOpt reads a config of ModelOpt, in config.json or in a file of its own.
+// modelOpt reads a config of ModelOpt, from config.json or a separate file.
 func (r *reader) modelOpt(values map[string]any) {
 	c := r.config
 	q := &reader{config: c, values: values}
@@ -373,7 +373,7 @@ func (r *reader) gptq() {
 	r.config.schemes = []scheme{s}
 }
 
-// awq reads a config of AWQ, with the older names of its fields, too.
+// awq reads a config of AWQ, under the newer or older names of its fields.
 func (r *reader) awq() {
 	s := scheme{bits: r.number("bits", 1, 32), group: r.number("group_size", -1, 1<<31-1), per: "group", bitsIn: "bits", groupIn: "group_size", perIn: "quant_method"}
 	if s.bits == 0 {
@@ -393,7 +393,7 @@ func (r *reader) awq() {
 	r.ignored("modules_to_not_convert")
 }
 
-// excludes reports whether the config lists a module as not quantised, and the entry that does. Only entries that every
+// excludes reports whether the config lists a module as not quantised, and returns the matching entry. Only entries that every
 // runtime interprets alike count: whole names, and the patterns of compressed-tensors.
 func (c *config) excludes(module string) (entry string, ok bool) {
 	if _, listed := slices.BinarySearch(c.ignore, module); listed {
@@ -412,8 +412,8 @@ func (c *config) targetsAll() bool {
 	return len(c.schemes) == 0 || slices.ContainsFunc(c.schemes, func(g scheme) bool { return len(g.targets) == 0 || slices.Contains(g.targets, "Linear") })
 }
 
-// mentions reports whether an entry of the list of unquantised modules may mean a module. Runtimes interpret parts of
-// names, wildcards and regular expressions in different ways, so every interpretation counts.
+// mentions reports whether any entry of the list of unquantised modules may match a module. Runtimes interpret parts of names,
+// wildcards and regular expressions in different ways, so every interpretation counts.
 func (c *config) mentions(module string) bool {
 	for _, entry := range c.ignore {
 		if text, is := strings.CutPrefix(entry, "re:"); is {

@@ -12,11 +12,11 @@ import (
 )
 
 // Describe finds the quantised weights of a model, from its configs and the names, types and shapes of its
-// tensors. No weights are read. An adapter beside the model is left out.
+// tensors. No weights are read. An adapter in the model's folder is ignored.
 //
-// Tensors of a layout that this package does not know are described as far as possible: the format is then
-// unknown, and the shape is nil. It is an error if config and tensors contradict each other, if a weight lacks its scales, or if
-// shapes or types do not fit. The error names the tensor, its file, and the field of the config.
+// For an unknown layout the format is unknown and the shape is nil. It is an error if config and tensors contradict each other,
+// if a weight lacks its scales, or if shapes or types do not fit. The error names the tensor, its file, and the field of the
+// config.
 func Describe(m *weights.Model) (*Description, error) {
 	if m == nil {
 		return nil, weights.ErrNoModel
@@ -59,22 +59,22 @@ func Describe(m *weights.Model) (*Description, error) {
 	return s.d, nil
 }
 
-// survey is the state of one call of Describe.
+// survey is the state of one call of [Describe].
 type survey struct {
 	config   *config // nil: none
 	tensors  map[string]Stored
-	order    []string            // names as they lie in the files
-	modules  map[string][]string // names by what stands before their last dot
+	order    []string            // the tensors' names in the order of the files
+	modules  map[string][]string // the tensors' names by module: the text before the last dot
 	nested   map[string][]string // bitsandbytes: "x.weight" → "x.weight.absmax" and others
 	d        *Description
 	problems []problem
-	kinds    map[string]int // of problems: what is wrong, without names and numbers → index
+	kinds    map[string]int // text of a problem without names and numbers → index of problems
 }
 
 // mostProblems is the largest number of problems that an error lists.
 const mostProblems = 8
 
-// problem is an error of a tensor, and the number of other tensors with the same error.
+// problem is an error about a tensor, with the number of other tensors that have the same error.
 type problem struct {
 	tensor, text string
 	others       int
@@ -83,7 +83,7 @@ type problem struct {
 // particulars matches the names and numbers in a problem's text. Problems that differ only there are the same.
 var particulars = regexp.MustCompile(`"[^"]*"|[0-9]+`)
 
-// failf notes a problem of a tensor.
+// failf records a problem of a tensor.
 func (s *survey) failf(tensor, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	kind := particulars.ReplaceAllString(text, "")
@@ -114,7 +114,7 @@ func (s *survey) err() error {
 	return errors.Join(list...)
 }
 
-// layout is how the tensors of a quantised weight are named.
+// layout is a naming scheme for the tensors of a quantised weight.
 type layout int
 
 const (
@@ -124,10 +124,10 @@ const (
 	blocksLayout                    // x_blocks, x_scales
 	nestedLayout                    // weight, weight.absmax
 	bytesLayout                     // weight, SCB
-	unknownLayout                   // of a method that is not known
+	unknownLayout                   // the method is unknown
 )
 
-// scaleNames are the ends of the names of a weight's scales, behind the weight's own name.
+// scaleNames are the suffixes that a weight's scales add to the weight's name.
 var scaleNames = []string{"_scale", "_scale_inv", "_weight_scale", "_weight_scale_inv"}
 
 // ends are the suffixes that a weight's tensors add to its name.
@@ -141,13 +141,13 @@ var beside = map[string]Role{"qweight": Codes, "scales": Scales, "qzeros": ZeroP
 	"input_zero_point": ActivationScale, "pre_quant_scale": ActivationScale, "output_scale": ActivationScale, "output_zero_point": ActivationScale,
 	"k_scale": ActivationScale, "v_scale": ActivationScale}
 
-// loose are names of scales of activations and caches, which belong to no weight.
+// loose are names of scales of activations and caches that may belong to no weight.
 var loose = []string{"k_scale", "v_scale", "q_scale", "kv_scale", "prob_scale", "k_zero_point", "v_zero_point", "input_scale", "output_scale"}
 
 // certain are names that only parts of quantised weights have.
 var certain = []string{"weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_zero_point", "weight_packed", "weight_g_idx", "qweight", "qzeros"}
 
-// findNested gathers the tensors whose names bitsandbytes appends to a weight's whole name.
+// findNested groups the tensors whose names bitsandbytes makes by appending to a weight's whole name.
 func (s *survey) findNested() {
 	s.nested = map[string][]string{}
 	for _, name := range s.order {
@@ -170,7 +170,7 @@ func (s *survey) takeKnown() {
 	s.takeLoose()
 	s.chooseMethod()
 	if len(s.problems) > 0 {
-		return // the config is that of another layout
+		return // the config is for another layout
 	}
 	for _, w := range s.d.Weights {
 		s.check(w)
@@ -181,7 +181,7 @@ func (s *survey) takeKnown() {
 	s.takeUnlisted()
 }
 
-// base finds the name of the weight whose codes a tensor holds, and their layout; 0 for every other tensor.
+// base returns the name of the weight whose codes a tensor holds, and the layout; the layout is 0 for every other tensor.
 func (s *survey) base(name string) (base string, l layout) {
 	t, last := s.tensors[name], last(name)
 	module := strings.TrimSuffix(name, last)
@@ -229,7 +229,7 @@ func (s *survey) has(name string) bool {
 	return ok
 }
 
-// scaleOf names the scales beside a weight's tensor; empty where there are none.
+// scaleOf returns the name of the scales of a weight's tensor; empty if there are none.
 func (s *survey) scaleOf(base string) string {
 	for _, end := range scaleNames {
 		if s.has(base + end) {
@@ -239,7 +239,7 @@ func (s *survey) scaleOf(base string) string {
 	return ""
 }
 
-// take makes a weight of its codes and of all tensors that belong to them.
+// take adds a weight with its codes and all tensors that belong to them.
 func (s *survey) take(codes, base string, l layout) {
 	if other := s.d.named[base]; other != nil {
 		s.failf(codes, "holds codes of %q, and so does tensor %q: two formats in one folder", base, other.Tensors[0].Name)
@@ -264,7 +264,7 @@ func (s *survey) take(codes, base string, l layout) {
 	if last(base) != "weight" {
 		return
 	}
-	// Whatever else lies in the module of a linear layer belongs to it, but for vectors such as its bias.
+	// All other tensors in the module of a linear layer belong to the weight, except vectors such as the bias.
 	for _, name := range s.modules[parent(base)] {
 		if role, ok := beside[last(name)]; ok {
 			s.own(w, name, role)
@@ -295,8 +295,7 @@ func (s *survey) takeLoose() {
 	}
 }
 
-// takeOpaque takes every tensor that is not plainly an unquantised weight or bias. Those of one module are one
-// weight.
+// takeOpaque takes every tensor that shows a sign of quantisation. All such tensors of one module are one weight.
 func (s *survey) takeOpaque() {
 	odd := map[string]bool{}
 	for _, name := range s.order {
@@ -320,7 +319,7 @@ func (s *survey) takeOpaque() {
 	}
 }
 
-// moduleOf is the module of a tensor; of one whose name continues that of a weight, the weight's.
+// moduleOf returns the module of a tensor. A tensor whose name continues a weight's name belongs to the weight's module.
 func moduleOf(name string) string {
 	module, _, _ := strings.Cut(parent(name)+".", ".weight.")
 	return strings.TrimSuffix(module, ".")
@@ -331,8 +330,8 @@ func (s *survey) plain(name string) bool {
 	return isFloat(s.tensors[name].DType) && (last(name) == "weight" || last(name) == "bias")
 }
 
-// checkCertain reports scales and the like of weights that are not stored as codes. Where nothing else speaks
-// of a quantisation they are taken with all of their module.
+// checkCertain records a problem for scales and similar tensors of weights that are not stored as codes. If nothing else
+// indicates a quantisation, it takes these tensors with all others of their module instead.
 func (s *survey) checkCertain() {
 	quantised := s.config != nil || len(s.d.Weights) > 0
 	for _, name := range s.order {
@@ -363,7 +362,7 @@ func (s *survey) checkCertain() {
 	}
 }
 
-// checkBare reports codes without scales: matrices whose type is that of codes, in a quantised checkpoint.
+// checkBare records a problem for codes without scales: matrices of a type of codes in a quantised checkpoint.
 func (s *survey) checkBare() {
 	bare := map[weights.DType]string{} // why a matrix of this type needs scales
 	if s.config != nil {
@@ -397,7 +396,7 @@ func (s *survey) checkBare() {
 	}
 }
 
-// checkIgnored reports quantised weights that the config lists as not quantised.
+// checkIgnored records a problem for quantised weights that the config lists as not quantised.
 func (s *survey) checkIgnored() {
 	if s.config == nil {
 		return
@@ -417,8 +416,8 @@ func (s *survey) checkIgnored() {
 	}
 }
 
-// takeUnlisted takes matrices that are stored unquantised although the config says that they are quantised: it has a list
-// of modules that are not, theirs is not listed, and the same module of another layer is quantised.
+// takeUnlisted takes matrices that are stored unquantised although the config implies that they are quantised. The config lists
+// unquantised modules without theirs, and the same module of another layer is quantised.
 func (s *survey) takeUnlisted() {
 	if s.config == nil || s.config.ignoring == "" || !s.config.targetsAll() {
 		return
@@ -438,8 +437,8 @@ func (s *survey) takeUnlisted() {
 	}
 }
 
-// chooseMethod finds the method that can have written each weight, and reports weights that the config's method
-// does not write, or of which no method writes all.
+// chooseMethod finds the method that can have written each weight. It records a problem if the config's method cannot write a
+// weight, or no single method can write all weights.
 func (s *survey) chooseMethod() {
 	if s.config != nil {
 		for _, w := range s.d.Weights {
@@ -472,7 +471,7 @@ func (s *survey) chooseMethod() {
 	}
 }
 
-// methods lists the methods that can have written a weight, by its tensors.
+// methods returns the methods that can have written a weight with these tensors.
 func (s *survey) methods(w *Quantised) []string {
 	codes := w.Tensors[0]
 	switch w.layout {
@@ -496,7 +495,7 @@ func (s *survey) methods(w *Quantised) []string {
 	return []string{methodCompressed, methodFBGEMM, methodModelOpt, methodFP8}
 }
 
-// part finds the first tensor of a role.
+// part returns the first tensor of a role; false if there is none.
 func (w *Quantised) part(r Role) (Stored, bool) {
 	i := slices.IndexFunc(w.Tensors, func(t Stored) bool { return t.Role == r })
 	if i < 0 {

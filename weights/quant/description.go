@@ -9,13 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Description says how a checkpoint is quantised: which weights are stored as codes, in which format, and
-// which tensors belong to each of them. All methods may be called on a nil Description, which describes a
-// checkpoint without quantised weights.
+// Description describes a checkpoint's quantisation: the weights that are stored as codes, their formats, and the tensors of each
+// weight. All methods may be called on a nil Description, which describes a checkpoint without quantised weights.
 type Description struct {
-	// Method is the quant_method that a config names; empty where none does.
+	// Method is the quant_method of a config; empty if there is none.
 	Method string
-	// Unknown says why the layout of the checkpoint is not known; empty where it is known.
+	// Unknown is the reason why the checkpoint's layout is not known; empty if it is known.
 	Unknown string
 	// Weights are the quantised weights, in the order in which their codes lie in the files.
 	Weights []*Quantised
@@ -28,25 +27,25 @@ type Description struct {
 
 // Quantised is a weight that is stored as codes.
 type Quantised struct {
-	// Name is that of the weight in an unquantised checkpoint, such as "model.layers.0.mlp.up_proj.weight".
+	// Name is the weight's name in an unquantised checkpoint, such as "model.layers.0.mlp.up_proj.weight".
 	Name   string
 	Format Format
-	// Shape is that of the values: outputs × inputs, behind the experts' dimension where there is one. It is
-	// nil where names, types and shapes of the tensors do not tell.
+	// Shape is the shape of the values: outputs × inputs, after the dimension of experts if there is one. It is nil if names,
+	// types and shapes of the tensors do not determine it.
 	Shape []int
 	// Padding is the number of last inputs that may be padding, because packed rows fill whole words.
 	Padding int
-	// Tensors are all that belong to it, the codes first.
+	// Tensors are all tensors of the weight, the codes first.
 	Tensors []Stored
-	// Make returns rows of an expert's matrix from first on, for a weight whose tensors are yet to be written; nil for
-	// all others. It is called with whole blocks of rows, by several goroutines.
+	// Make returns n rows of an expert's matrix from first on, for a weight whose tensors are not written yet. It is nil for all
+	// other weights. Several goroutines call it, with whole blocks of rows.
 	Make func(expert, first, n int) *Matrix
 
 	layout  layout
-	version string // of GPTQ's layout; empty where no config says
+	version string // version of GPTQ's layout; empty if no config gives it
 }
 
-// Scales returns the tensor of the scales, and whether there is one.
+// Scales returns the tensor of the scales; false if there is none.
 func (q *Quantised) Scales() (Stored, bool) {
 	i := slices.IndexFunc(q.Tensors, func(t Stored) bool { return t.Role == Scales })
 	if i < 0 {
@@ -63,7 +62,7 @@ type Stored struct {
 	start int64 // byte in the file at which the tensor begins
 }
 
-// stored finds a tensor in a Description. The weight is nil for one of Others.
+// stored is a tensor's place in a Description. The weight is nil for a tensor of Others.
 type stored struct {
 	weight *Quantised
 	Stored
@@ -82,18 +81,18 @@ const (
 	Shape       Role = "shape"
 	// ActivationScale is a scale of a layer's inputs or outputs, or of a KV cache.
 	ActivationScale Role = "activation scale"
-	// Values are those of a weight that is stored unquantised although the config says that it is quantised.
+	// Values are the values of a weight that is stored unquantised although the config says that it is quantised.
 	Values Role = "values"
 	Other  Role = "other"
 )
 
-// Format is how a weight is quantised.
+// Format is the quantisation format of a weight.
 type Format struct {
 	Method string // quant_method; empty if the tensors determine the format and several methods write it
-	// Codes are "fp8", "int4", "nvfp4" and so on; empty where they are not known. Tensors that belong to no weight
-	// have "activations".
+	// Codes is the type of the codes: "fp8", "int4", "nvfp4" and so on; empty if unknown, and "activations" for tensors that
+	// belong to no weight.
 	Codes string
-	// Per is the part of the weight that shares a scale: "tensor", "channel", "block" or "group"; empty where it is not known.
+	// Per is the part of the weight that shares a scale: "tensor", "channel", "block" or "group"; empty if unknown.
 	Per string
 	// Block is the size of a block, rows × columns, or of a group, 1 × columns.
 	Block [2]int
@@ -129,7 +128,7 @@ func (d *Description) Holds(tensor string) bool {
 	return ok
 }
 
-// Tensor says what a tensor is: its role, and the format of its weight. ok is false for a tensor that does
+// Tensor returns a tensor's role and the format of its weight. ok is false for a tensor that does
 // not belong to the quantisation.
 func (d *Description) Tensor(name string) (f Format, r Role, ok bool) {
 	s, ok := d.find(name)
@@ -154,7 +153,7 @@ func (d *Description) format(s stored) Format {
 	return s.weight.Format
 }
 
-// Weight finds a quantised weight by its name.
+// Weight returns the quantised weight of a name; false if there is none.
 func (d *Description) Weight(name string) (*Quantised, bool) {
 	if d == nil {
 		return nil, false
@@ -163,14 +162,14 @@ func (d *Description) Weight(name string) (*Quantised, bool) {
 	return w, ok
 }
 
-// Of finds the quantised weight that a tensor belongs to.
+// Of returns the quantised weight that a tensor belongs to; false if there is none.
 func (d *Description) Of(tensor string) (*Quantised, bool) {
 	s, ok := d.find(tensor)
 	return s.weight, ok && s.weight != nil
 }
 
-// Formats describes the formats of all quantised weights, each with the number of its weights, the most frequent
-// first: "28 weights in int4, groups of 128 (gptq)".
+// Formats returns a phrase with the formats of all quantised weights, the most frequent first: "28 weights in int4, groups of 128
+// (gptq)".
 func (d *Description) Formats() string {
 	if d == nil {
 		return ""
@@ -200,15 +199,15 @@ type Copied struct {
 	Role    Role   `json:"role"`
 	Tensors int    `json:"tensors"`
 	Bytes   int64  `json:"bytes"`
-	// Names are the tensors' names, with "N" for the numbers in them, and sorted.
+	// Names are the tensors' names, sorted, with "N" in place of numbers.
 	Names []string `json:"names"`
 }
 
-// Copied groups all tensors of the quantisation by format and role.
+// Copied returns all tensors of the quantisation, grouped by format and role.
 func (d *Description) Copied() []Copied { return d.CopiedBut(nil, nil) }
 
-// CopiedBut is Copied without the codes and scales of changed weights, given by their names, and without the zero points and
-// group indices of moved ones.
+// CopiedBut is Copied without the codes and scales of changed weights, and without the zero points and group indices of moved
+// weights. Both maps are by weight name.
 func (d *Description) CopiedBut(changed, moved map[string]bool) []Copied {
 	if d == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package quant knows which tensors of a model belong to one weight.
+// Package quant groups the tensors of a model by the weights that they belong to.
 //
 // A [Weight] is a matrix of numbers as a layer uses it. A plain checkpoint stores it in one tensor. A
 // quantised checkpoint stores it in several: codes, scales, zero points, a group index, not always in
@@ -8,7 +8,7 @@
 // # Quantised checkpoints
 //
 // [Describe] finds the quantised weights of a model: the format of each, and the tensors that belong to it with
-// their roles. It reads configs, headers and the tensors of shapes. [Group] makes one weight of each quantised
+// their roles. It reads configs, headers and the tensors that hold shapes. [Group] makes one weight of each quantised
 // weight: [Weight.ReadRows] dequantises its values to F32.
 //
 // [Quantised.Read] gives the codes, scales and zero points as a [Matrix], whichever way they are stored, and
@@ -25,9 +25,8 @@
 // # Reading
 //
 // [Weight.ReadRows] gives rows as elements of one type, [Weight.DType], in storage order: the last
-// dimension runs along a row (see [weights.Info.Matrix]). Which axis counts outputs is a question for
-// package arch. Rows come from the mapped files when they are asked for, so callers that may meet a
-// failing disk wrap reading in [weights.Guard].
+// dimension runs along a row (see [weights.Info.Matrix]). Package arch says which axis counts outputs. Rows come from the mapped
+// files when they are asked for, so callers that may meet a failing disk wrap reading in [weights.Guard].
 //
 // # Writing
 //
@@ -49,7 +48,7 @@
 //		}
 //	}
 //
-// Where w has one part, the calls come in the order of its bytes and can go straight into the file. A
-// weight of several parts is met once for each; its rows are then computed once, the parts kept until
-// their files are written. Bytes for which there is no call stay those of the source.
+// If w has one part, the calls come in the order of its bytes and can be written to the file at once. The loop meets a weight of
+// several parts once for each part: compute its rows once, and keep the parts until their files are written. Bytes without a call
+// stay as they are in the source.
 package quant

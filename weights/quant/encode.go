@@ -8,20 +8,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// chunkBytes is about how many bytes of codes Encode makes at a time. Where the tensor's rows are the matrix's columns, they
-// are more, because each takes a few bytes of every row of the matrix.
+// chunkBytes is the approximate number of bytes of codes that Encode makes at a time. Chunks are larger if the tensor's rows are
+// the matrix's columns, because each chunk then takes a few bytes of every row of the matrix.
 const (
 	chunkBytes       = 1 << 18
 	columnChunkBytes = 1 << 19
-	mostChunks       = 8 // that are packed or wait to be stored
+	mostChunks       = 8 // chunks that are being packed or wait to be stored
 )
 
-// Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
-// bytes from byte at on of Tensors[part], which is read-only and may be used again after the call. All processors pack,
-// and store is called on this goroutine. Calls are in order within a part. They cover all parts but those of the roles
-// ActivationScale and Other. A matrix as [Quantised.Read] gave it makes the bytes that were read. Scales must be values
-// that their type holds exactly (see [Book.RoundScale]), and those that all experts share must be the same for each.
-// Encode stops at store's first error.
+// Encode writes the matrix of an expert as bytes of the weight's tensors, in the weight's layout. It calls store with b, the
+// bytes of Tensors[part] from byte at on. b is read-only and is reused after the call. Encode packs on all processors and calls
+// store on the caller's goroutine, in order within a part. The calls cover all parts except those of the roles ActivationScale
+// and Other. An unchanged matrix of [Quantised.Read] gives the bytes that were read. The type of the scales must hold each scale
+// exactly (see [Book.RoundScale]), and scales that all experts share must be equal for each expert. Encode stops at store's first
+// error.
 //
 // The tensors need no data: a weight that was described from names, types and shapes alone can be encoded.
 func (w *Quantised) Encode(m *Matrix, expert int, store func(part int, at int64, b []byte) error) error {
@@ -54,14 +54,15 @@ func (w *Quantised) RowUnit() int {
 	return st.block[0]
 }
 
-// RowSizes returns the bytes of an output in the tensor of codes, and of a row of scales, where RowUnit is not 0.
+// RowSizes returns the bytes of an output in the tensor of codes, and the bytes of a row of scales. It needs a RowUnit that is not 0.
 func (w *Quantised) RowSizes() (codes, scales int) {
 	st, _ := w.storage()
 	return st.rowBytes(), st.columns * st.book.ScaleType.Bits() / 8
 }
 
-// EncodeRows encodes a matrix that Rows returned, with new codes and scales. first is its first row, a multiple of RowUnit. The
-// bytes of the codes' tensor go to codes, those of the scales' tensor to scales. A nil slice is not written.
+// EncodeRows encodes a matrix that Rows returned, with new codes and scales. first is its first row, a multiple of RowUnit.
+// EncodeRows writes the bytes of the codes' tensor to codes, and the bytes of the scales' tensor to scales. A nil slice is not
+// written.
 func (w *Quantised) EncodeRows(m *Matrix, expert, first int, codes, scales []byte) error {
 	st, err := w.storage()
 	if err != nil {
@@ -70,7 +71,7 @@ func (w *Quantised) EncodeRows(m *Matrix, expert, first int, codes, scales []byt
 	e := &encoder{w: w, st: st, m: m, expert: expert}
 	switch {
 	case len(codes) == 0:
-	case st.codes == inBytes && &codes[0] == &m.Codes[0]: // they are in place
+	case st.codes == inBytes && &codes[0] == &m.Codes[0]: // the codes are in place already
 	case st.codes == inBytes:
 		copy(codes, m.Codes)
 	case !e.packRows(codes, (expert*st.n+first)*st.rowBytes(), m.Codes):
@@ -133,13 +134,13 @@ func (e *encoder) codes() error {
 	case inAWQ:
 		rows, step = st.k, ceil(columnChunkBytes, size*awqInputs)*awqInputs
 	}
-	if st.codes == inBytes { // as they are
+	if st.codes == inBytes { // stored unchanged
 		return e.store(0, int64(e.expert*rows*size), e.m.Codes)
 	}
 	chunks := ceil(rows, step)
 	buffers := make([][]byte, min(parallel.Workers(0)+1, chunks, mostChunks))
 	of := func(i int) []byte { return buffers[i%len(buffers)][:min(step, rows-i*step)*size] }
-	var started []chan error // of chunks that are being packed, in order
+	var started []chan error // one for each chunk that is being packed, in order
 	start := func(i int) {
 		done := make(chan error, 1)
 		started = append(started, done)
@@ -154,7 +155,7 @@ func (e *encoder) codes() error {
 		start(i)
 	}
 	var first error
-	for i := 0; len(started) > 0; i++ { // with an error, until nothing is being packed
+	for i := 0; len(started) > 0; i++ { // also after an error, until no chunk is being packed
 		err := <-started[0]
 		if started = started[1:]; first != nil {
 			continue
@@ -190,7 +191,7 @@ func (e *encoder) badCode() error {
 	return fmt.Errorf("weight %q: there is no %s code %d", e.w.Name, e.st.book.Codes, slices.Max(e.m.Codes))
 }
 
-// packRows packs rows of codes, and reports whether all have as many bits as they should. Bits that hold no code are those of the
+// packRows packs rows of codes, and reports whether all codes fit into their bits. Bits without a code are copied from the
 // source, from byte at on.
 func (e *encoder) packRows(b []byte, at int, codes []byte) bool {
 	st, size := e.st, e.st.rowBytes()
@@ -299,7 +300,7 @@ func (e *encoder) packZeros(b []byte) {
 	}
 }
 
-// groups stores the group index. Where inputs lie in the order of their groups, the source may say so in two ways.
+// groups stores the group index. A source whose inputs lie in the order of their groups may store that order in two ways.
 func (e *encoder) groups() error {
 	st := e.st
 	if st.group < 0 || e.expert > 0 {

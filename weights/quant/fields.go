@@ -18,7 +18,7 @@ const mostDepth = 32
 type reader struct {
 	config *config
 	values map[string]any
-	path   string // of the object within the config
+	path   string // the object's path in the config
 	err    error
 }
 
@@ -36,7 +36,7 @@ func (r *reader) fail(field string, v any, want string) {
 	r.keep(fmt.Errorf("%s is %s, not %s", r.config.at(strings.Trim(r.path+"."+field, ".")), js, want))
 }
 
-// text reads a string; empty where there is none.
+// text reads a string; empty if the field is absent.
 func (r *reader) text(field string) string {
 	v := r.values[field]
 	s, ok := v.(string)
@@ -46,7 +46,7 @@ func (r *reader) text(field string) string {
 	return s
 }
 
-// number reads a whole number in a range; 0 where there is none.
+// number reads a whole number from least to most; 0 if the field is absent.
 func (r *reader) number(field string, least, most int64) int {
 	v := r.values[field]
 	if v == nil {
@@ -66,7 +66,7 @@ func whole(v any) (int64, bool) {
 	return n, err == nil
 }
 
-// pair reads two whole numbers above 0; zeros where there are none.
+// pair reads two whole numbers above 0; zeros if the field is absent.
 func (r *reader) pair(field string) (p [2]int) {
 	v := r.values[field]
 	if v == nil {
@@ -105,7 +105,7 @@ func (r *reader) strings(field string) (list []string) {
 	return list
 }
 
-// object reads an object; nil where there is none.
+// object reads an object; nil if the field is absent.
 func (r *reader) object(field string) map[string]any {
 	v := r.values[field]
 	o, ok := v.(map[string]any)
@@ -166,7 +166,7 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			key := t.(string) // the decoder allows nothing else here
+			key := t.(string) // the decoder allows only strings here
 			if _, twice := object[key]; twice {
 				return nil, fmt.Errorf("key %q appears twice", key)
 			}

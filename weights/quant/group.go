@@ -6,8 +6,7 @@ import (
 
 // Set is all weights of a model.
 type Set struct {
-	// All lists them in the order in which their first parts, Parts[0], lie in the files, those of an adapter
-	// beside the model last.
+	// All lists the weights in the file order of their first parts, Parts[0]; the adapter's weights come last.
 	All     []*Weight
 	tensors [][]Place // by shard
 	named   map[string]*Weight
@@ -19,14 +18,14 @@ type Place struct {
 	Part   int
 }
 
-// Tensor is the tensor in this place. It panics for a place outside its weight.
+// Tensor returns the tensor in this place. It panics for a place outside its weight.
 func (p Place) Tensor() weights.Tensor {
 	return p.Weight.Parts[p.Part].Tensor
 }
 
-// Group finds the weights of a model and of an adapter beside it. Every tensor belongs to exactly one
-// of them. It looks at headers only. The tensors of a quantised weight of d are one weight if its values can be read
-// (see [Quantised.CanRead]), and otherwise one weight each. d may be nil. A nil model has no weights.
+// Group returns the weights of a model and of its adapter. Every tensor belongs to exactly one weight. Group reads headers only.
+// The tensors of a quantised weight of d are one weight if its values can be read (see [Quantised.CanRead]), and otherwise one
+// weight each. d may be nil. A nil model has no weights.
 func Group(m *weights.Model, d *Description) *Set {
 	s := &Set{named: map[string]*Weight{}}
 	if m == nil {
@@ -59,7 +58,7 @@ func (s *Set) add(w *Weight) {
 	}
 }
 
-// logicalParts are the places of the tensors of all quantised weights that can be read.
+// logicalParts returns the places of the tensors of all quantised weights that can be read, by tensor name.
 func logicalParts(d *Description) map[string]Place {
 	places := map[string]Place{}
 	if d == nil {
@@ -77,11 +76,11 @@ func logicalParts(d *Description) map[string]Place {
 	return places
 }
 
-// Tensors lists what the tensors of a file belong to, in the order of its data. shard is the file's
+// Tensors returns the place of every tensor of a file in its weight, in the order of the file's data. shard is the file's
 // place in [weights.Model.Files].
 func (s *Set) Tensors(shard int) []Place { return s.tensors[shard] }
 
-// Weight finds a weight by its name, first among the model's and then among the adapter's.
+// Weight returns the weight of a name, first of the model and then of the adapter; false if there is none.
 func (s *Set) Weight(name string) (*Weight, bool) {
 	w, ok := s.named[name]
 	return w, ok

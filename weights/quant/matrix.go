@@ -15,44 +15,44 @@ import (
 // in float32, where the scale includes the global scale (see [Matrix.Scale]).
 type Matrix struct {
 	Book Book
-	// N and K count outputs and inputs, as the weight's Shape does.
+	// N and K are the numbers of outputs and inputs, as in the weight's Shape.
 	N, K int
 	// Codes are [N,K], one in a byte. Floating-point codes are the bits as stored. Integers are unsigned: a signed
 	// integer is stored here with half the range added.
 	Codes []byte
-	// Scales are [⌈N/Block[0]⌉, ⌈K/Block[1]⌉], or with Group one for each of N rows and each group.
+	// Scales are [⌈N/Block[0]⌉, ⌈K/Block[1]⌉]; with Group, [N, groups].
 	Scales []float32
 	// Zeros are the codes that represent 0, in the places of Scales; nil if Book.Zero is the zero point everywhere.
 	Zeros []uint8
-	// Block is the size, rows × columns, for which a scale counts.
+	// Block is the size, rows × columns, of the block that shares a scale.
 	Block [2]int
 	// Group is the group of each of K inputs (GPTQ's g_idx); nil: input k belongs to group k / Block[1].
 	Group []int32
-	// Global is the stored global scale of NVFP4; 1 where there is none. It divides the scales if Divide is set, and
+	// Global is the stored global scale of NVFP4; 1 if there is none. It divides the scales if Divide is set, and
 	// multiplies them otherwise.
 	Global float32
 	Divide bool
 
-	skip int // rows of the first block of scales that lie before row 0
+	skip int // number of rows of the first block of scales that lie before row 0
 }
 
 // Book maps the codes of a matrix to values.
 type Book struct {
-	// Codes names them as [Format.Codes] does.
+	// Codes is the type of the codes, as in [Format.Codes].
 	Codes string
 	// Values has the value of each code without scale and zero point. It is shared and read-only.
 	Values []float32
-	// Zero is the integer code that represents 0 where a matrix has no zero points. It is 0 for other codes.
+	// Zero is the integer code that represents 0 in a matrix without zero points. It is 0 for other codes.
 	Zero uint8
 	// ScaleType is the type in which scales are stored. U8 is given as F8_E8M0.
 	ScaleType weights.DType
 }
 
-// RoundScale returns the positive value nearest to s that the type of the scales can hold, ties to even. s must be a
-// positive number. It panics if the type has no format; those of stored scales have one.
+// RoundScale returns the positive value nearest to s that the type of the scales can hold, ties to even. s must be positive. It
+// panics if ScaleType has no format; the types of stored scales all have one.
 func (b *Book) RoundScale(s float32) float32 {
 	if b.ScaleType == weights.F8E8M0 {
-		_, e := math.Frexp(float64(s) * (4. / 3)) // a power of two is nearest up to 1.5 times itself
+		_, e := math.Frexp(float64(s) * (4. / 3)) // a power of two is the nearest one up to 1.5 times its value
 		return float32(math.Ldexp(1, min(max(e-1, -127), 127)))
 	}
 	f, ok := b.ScaleType.Format()
@@ -63,7 +63,7 @@ func (b *Book) RoundScale(s float32) float32 {
 	return f.Value(max(v, 1))
 }
 
-// Columns is the number of scales in a row of Scales.
+// Columns returns the number of scales in a row of Scales.
 func (m *Matrix) Columns() int { return len(m.Scales) / ceil(m.N+m.skip, m.Block[0]) }
 
 // Place returns the index in Scales and Zeros for row n and column k.
@@ -94,7 +94,7 @@ func (m *Matrix) effective(s float32) float32 {
 	return s * m.Global
 }
 
-// ZeroPoint is the code that represents 0 in row n and column k. It is 0 for codes that are not integers.
+// ZeroPoint returns the code that represents 0 in row n and column k. It is 0 for codes that are not integers.
 func (m *Matrix) ZeroPoint(n, k int) uint8 {
 	if m.Zeros == nil {
 		return m.Book.Zero
@@ -102,7 +102,7 @@ func (m *Matrix) ZeroPoint(n, k int) uint8 {
 	return m.Zeros[m.Place(n, k)]
 }
 
-// Value is the number in row n and column k.
+// Value returns the number in row n and column k.
 func (m *Matrix) Value(n, k int) float32 {
 	v := m.Book.Values[m.Codes[n*m.K+k]]
 	return float32(v-float32(m.ZeroPoint(n, k))) * m.Scale(n, k)
@@ -131,7 +131,7 @@ func (m *Matrix) Row(dst []float32, n int) {
 	}
 }
 
-// dequantise writes (value − zero) · scale of each code. Long runs of codes look products up.
+// dequantise writes (value − zero) · scale for each code. For long runs of codes it uses a table of products.
 func dequantise(dst []float32, codes []byte, values []float32, zero, scale float32) {
 	dst = dst[:len(codes)]
 	switch {
@@ -158,7 +158,7 @@ func dequantise(dst []float32, codes []byte, values []float32, zero, scale float
 	}
 }
 
-// groupedRow writes a row whose columns name their groups.
+// groupedRow writes a row of a matrix with a group index.
 func (m *Matrix) groupedRow(dst []float32, codes []byte, scales []float32, zeros []uint8) {
 	effective, offsets := make([]float32, len(scales)), make([]float32, len(scales))
 	for g, s := range scales {

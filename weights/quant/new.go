@@ -1,6 +1,6 @@
 package quant
 
-// New returns a matrix of n rows with the blocks and codes of the weight, for values that are yet to be chosen. Codes, scales,
+// New returns a matrix of n rows with the blocks and codes of the weight, for values that are chosen later. Codes, scales,
 // zero points and groups are 0, and the global scale is 1. The weight's tensors need no data.
 func (w *Quantised) New(n int) (*Matrix, error) {
 	st, err := w.storage()

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Operand returns the type of the elements that the GPU's tensor cores read. FP8 codes, and INT8 codes with a tensor of
-// their own, are multiplied as stored, and scales are applied to the products. Kernels dequantise all other codes to BF16.
+// Operand returns the type of the elements that the GPU's tensor cores read. Kernels multiply FP8 codes, and INT8 codes in a
+// tensor of their own, as stored, and apply scales to the products. Kernels dequantise all other codes to BF16.
 func (w *Quantised) Operand() weights.DType {
 	switch d := w.Tensors[0].DType; d {
 	case weights.F8E4M3, weights.F8E5M2, weights.I8:
@@ -22,8 +22,8 @@ func (w *Quantised) Operand() weights.DType {
 }
 
 // Operand returns n rows from first on as the tensor cores read them: elements of type d, which [Quantised.Operand] gives.
-// Elements of BF16 are the rounded products of codes and BF16 scales, without the global scale, which kernels multiply the
-// products by. If the inputs name their groups, kernels order the inputs by group; see [Matrix.InputsByGroup].
+// Elements of BF16 are the rounded products of codes and BF16 scales. They do not include the global scale, which kernels apply
+// to the results. With a group index, kernels order the inputs by group; see [Matrix.InputsByGroup].
 func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
 	f, _ := d.Format()
 	data := make([]byte, n*m.K*f.Bits/8)
@@ -31,7 +31,7 @@ func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
 	return data
 }
 
-// PutOperand is Operand that writes to data.
+// PutOperand writes the result of Operand to data.
 func (m *Matrix) PutOperand(data []byte, d weights.DType, first, n int) {
 	order := m.InputsByGroup()
 	f, _ := d.Format()
@@ -99,7 +99,7 @@ func (m *Matrix) Packed(first, n int) []byte {
 }
 
 // PackedRows returns the codes of n rows from first on, counted through all experts, two in a byte with the first in the
-// lower half. It returns nil for codes that are not of four bits, or that kernels do not dequantise.
+// lower half. It returns nil if the codes do not have four bits or kernels do not dequantise them.
 // [Quantised.CanRead] must return nil.
 func (w *Quantised) PackedRows(first, n int) (data []byte, err error) {
 	st, err := w.storage()
@@ -125,7 +125,7 @@ func (w *Quantised) SameBytes(other *Quantised) bool {
 	})
 }
 
-// InputsByGroup lists the inputs group by group, as kernels order them; nil if they are in that order.
+// InputsByGroup returns the inputs in the order in which kernels read them, group by group; nil if the matrix has this order.
 func (m *Matrix) InputsByGroup() []int {
 	if slices.IsSorted(m.Group) {
 		return nil

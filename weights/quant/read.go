@@ -9,10 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Read returns the matrix of an expert; expert is 0 for a weight that has no experts. It reads codes and everything that
-// belongs to them, wherever the tensors lie, on all processors. The error names the file, the tensor and the byte of a scale that is not a
-// positive number, of a zero point or group out of range, and of a shape that differs. Callers that may meet a failing
-// disk wrap it in [weights.Guard].
+// Read returns the matrix of an expert; expert is 0 for a weight without experts. It reads codes, scales, zero points and groups
+// on all processors, also from several shards. A scale that is not positive, a zero point or group out of range, and a shape that
+// differs are errors, which name the file, the tensor and the byte. To survive a failing disk, call Read under [weights.Guard].
 func (w *Quantised) Read(expert int) (*Matrix, error) {
 	m := &Matrix{}
 	if err := w.ReadInto(m, expert); err != nil {
@@ -21,8 +20,8 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 	return m, nil
 }
 
-// ReadInto is [Quantised.Read] into the memory of m: an empty matrix, or one that was read before, of any weight. Allocating
-// fresh memory takes about as long as reading.
+// ReadInto is [Quantised.Read] into the memory of m: an empty matrix, or an earlier result for any weight. Reuse saves time,
+// because allocating memory takes about as long as reading.
 func (w *Quantised) ReadInto(m *Matrix, expert int) error {
 	st, err := w.readable()
 	if err != nil {
@@ -40,7 +39,7 @@ func (w *Quantised) ReadInto(m *Matrix, expert int) error {
 	if err := w.checkValues(st, m, expert); err != nil {
 		return err
 	}
-	const unit = 128 // outputs, of which neighbours share lines of a cache
+	const unit = 128 // outputs of a goroutine; neighbouring outputs share cache lines
 	rows := ceil(chunkBytes, unit*st.k) * unit
 	return parallel.Run(context.Background(), ceil(st.n, rows), 0, func(_ context.Context, i int) error {
 		first, n := i*rows, min(rows, st.n-i*rows)
@@ -51,7 +50,7 @@ func (w *Quantised) ReadInto(m *Matrix, expert int) error {
 	})
 }
 
-// sized is a slice of n elements, in the memory of old if that is large enough.
+// sized returns a slice of n elements, in the memory of old if old is large enough.
 func sized[T any](old []T, n int) []T {
 	if cap(old) < n {
 		return make([]T, n)
@@ -59,7 +58,7 @@ func sized[T any](old []T, n int) []T {
 	return old[:n]
 }
 
-// readable is storage, for tensors that have data, or a weight that makes its matrices.
+// readable returns the weight's storage. It is an error if the tensors have no data and the weight has no Make.
 func (w *Quantised) readable() (*storage, error) {
 	st, err := w.storage()
 	if err != nil || w.Make != nil {
@@ -86,8 +85,8 @@ func (w *Quantised) Check() error {
 }
 
 // Rows returns n rows of an expert's matrix from first on, for a weight that can be read (see [Quantised.CanRead]). Codes of
-// other rows are not read. Codes that are stored as they are lie in the mapped file: they are read-only, and read under
-// [weights.Guard]. It checks no values; see [Quantised.Check].
+// other rows are not read. If codes are stored unpacked, Codes is the mapped file itself: read-only, and to be read under
+// [weights.Guard]. Rows checks no values; see [Quantised.Check].
 func (w *Quantised) Rows(expert, first, n int) *Matrix {
 	st, err := w.readable()
 	if err != nil {
@@ -96,7 +95,7 @@ func (w *Quantised) Rows(expert, first, n int) *Matrix {
 	return w.window(st, expert, first, n)
 }
 
-// window is Rows where the storage is known. It checks nothing; inputs whose group is out of range belong to group 0.
+// window is Rows for a known storage. It checks nothing; inputs whose group is out of range belong to group 0.
 func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
 	if w.Make != nil {
 		from, to := first/st.block[0]*st.block[0], min(ceil(first+n, st.block[0])*st.block[0], st.n)
@@ -141,7 +140,7 @@ func (w *Quantised) readCodes(st *storage, dst []byte, expert, first, n int) {
 	}
 }
 
-// readScales reads rows [from, to) of scales, and everything else that belongs to them, into m.
+// readScales reads rows [from, to) of scales into m, with their zero points, groups and global scale.
 func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
 	t := w.Tensors[st.scales.part]
 	size, rows := t.DType.Bits()/8, to-from
@@ -175,7 +174,7 @@ func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
 	}
 }
 
-// at is an expert's first element in a tensor with size elements for each.
+// at returns an expert's first element in a tensor with size elements per expert.
 func (st *storage) at(f field, expert, size int) int {
 	if f.shared {
 		return 0
@@ -216,7 +215,7 @@ func (w *Quantised) readZeros(st *storage, zeros []uint8, expert, from, to int) 
 	}
 }
 
-// zeroAt is where a zero point lies: from byte at on, it is code i of a stream in words that lie stride words apart.
+// zeroAt returns the place of a zero point: code i of a stream that begins at byte at, in words that are stride words apart.
 func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
 	switch st.zeros.packing {
 	case inOffset:
@@ -230,8 +229,8 @@ func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
 	return 4 * g * (st.n * st.bits / 32), row, 1
 }
 
-// readGroups reads the group index. It returns nil where inputs lie in the order of their groups. compressed-tensors
-// says so by −1, too.
+// readGroups reads the group index. It returns nil if inputs lie in the order of their groups, which compressed-tensors may also
+// store as −1.
 func (w *Quantised) readGroups(st *storage) []int32 {
 	weights.Need(w.Tensors[st.group].Data)
 	groups, ordered, none := make([]int32, st.k), true, w.layout == packedLayout
@@ -248,7 +247,7 @@ func (w *Quantised) readGroups(st *storage) []int32 {
 	return groups
 }
 
-// integer reads element i of a tensor of I32 or I64.
+// integer returns element i of a tensor of I32 or I64.
 func (t Stored) integer(i int) int64 {
 	if t.DType == weights.I64 {
 		return int64(little.Uint64(t.Data[8*i:]))
@@ -256,7 +255,7 @@ func (t Stored) integer(i int) int64 {
 	return int64(int32(little.Uint32(t.Data[4*i:])))
 }
 
-// fail makes an error about a byte of a part.
+// fail returns an error about an element of a part, with its byte in the file.
 func (w *Quantised) fail(part, at int, format string, args ...any) error {
 	t := w.Tensors[part]
 	return &weights.FormatError{File: t.File, Tensor: t.Name, Offset: t.start + int64(at), Msg: fmt.Sprintf(format, args...)}
@@ -266,7 +265,7 @@ func (w *Quantised) fail(part, at int, format string, args ...any) error {
 func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
 	least := uint32(1)
 	if w.Format.Codes == "nvfp4" {
-		least = 0 // its smallest scales round to 0
+		least = 0 // ModelOpt rounds its smallest scales to 0
 	}
 	if i := notPositive(m.Scales, least); i >= 0 {
 		at := st.at(st.scales, expert, len(m.Scales)) + i
@@ -291,7 +290,7 @@ func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
 	return nil
 }
 
-// notPositive finds the first scale that is infinite, NaN, negative, or whose bits are below least; −1 if there is none.
+// notPositive returns the index of the first scale that is infinite, NaN, negative, or has bits below least; −1 if there is none.
 func notPositive(scales []float32, least uint32) int {
 	for i, s := range scales {
 		if math.Float32bits(s)-least > 0x7F7FFFFF-least {
@@ -301,9 +300,9 @@ func notPositive(scales []float32, least uint32) int {
 	return -1
 }
 
-// checkZeros checks that zero points are codes. Signed ones of 8 bits may lie beyond the range of fewer bits. GPTQ's first
-// version stores one less: if all bits are set, some runtimes add 1 to get a number that is no code, some get 0, and some
-// carry into the next zero point.
+// checkZeros checks that zero points are codes. Signed zero points of 8 bits may be out of range for codes of fewer bits. GPTQ's
+// first version stores the zero point less 1. If all bits are set, runtimes disagree: some add 1 and get a number that is no
+// code, some get 0, and some carry into the next zero point.
 func (w *Quantised) checkZeros(st *storage, zeros []uint8, expert int) error {
 	for i, z := range zeros {
 		if int(z) < len(st.book.Values) && z >= st.less {

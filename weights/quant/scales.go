@@ -33,7 +33,7 @@ func decodeFloats(dst []float32, data []byte, d weights.DType) {
 	f.Decode(dst, data)
 }
 
-// half is the value of an F16.
+// half returns the value of an F16.
 func half(h uint16) float32 {
 	v := uint32(h&0x7FFF) << 13
 	if h&0x7C00 == 0x7C00 {
@@ -44,7 +44,7 @@ func half(h uint16) float32 {
 	return math.Float32frombits(v + 112<<23 | uint32(h&0x8000)<<16)
 }
 
-// encodeFloats writes values as elements of a type of scales. It returns the place of a value that the type does not hold
+// encodeFloats writes values as elements of a type of scales. It returns the index of a value that the type does not hold
 // exactly; −1 if there is none.
 func encodeFloats(dst []byte, values []float32, d weights.DType) (bad int) {
 	bad = -1
@@ -91,10 +91,10 @@ func encodeFloats(dst []byte, values []float32, d weights.DType) (bad int) {
 	return bad
 }
 
-// powerBits is the F8_E8M0 of a value that F8_E8M0 holds exactly; any other value becomes another one.
+// powerBits returns the F8_E8M0 bits of a value that F8_E8M0 holds exactly. For any other value the bits mean another value.
 func powerBits(v float32) byte { return byte(math.Float32bits(v) >> 23) }
 
-// halfBits is the F16 of a value that F16 holds exactly; any other value becomes another one.
+// halfBits returns the F16 bits of a value that F16 holds exactly. For any other value the bits mean another value.
 func halfBits(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign := uint16(b >> 16 & 0x8000)
@@ -107,7 +107,7 @@ func halfBits(v float32) uint16 {
 	return sign | uint16(math.Abs(float64(v))*0x1p24)
 }
 
-// fineBits is the F8_E4M3 of a value that F8_E4M3 holds exactly; any other value becomes another one.
+// fineBits returns the F8_E4M3 bits of a value that F8_E4M3 holds exactly. For any other value the bits mean another value.
 func fineBits(v float32) byte {
 	b := math.Float32bits(v)
 	sign := byte(b >> 24 & 0x80)

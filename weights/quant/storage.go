@@ -10,14 +10,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// storage says how the parts of a weight hold its matrices.
+// storage describes how the tensors of a weight hold its matrices.
 type storage struct {
 	book          Book
 	experts, n, k int
 	codes         packing
 	bits          int // of a code
 	block         [2]int
-	columns       int // scales in a row of scales
+	columns       int // number of scales in a row of scales
 
 	scales field
 	zeros  field
@@ -28,7 +28,7 @@ type storage struct {
 	less   uint8 // GPTQ's first version stores zero points less 1
 }
 
-// packing is how a tensor packs codes or zero points.
+// packing is the way in which a tensor packs codes or zero points.
 type packing int
 
 const (
@@ -49,7 +49,7 @@ type field struct {
 
 func (st *storage) scaleRows() int { return ceil(st.n, st.block[0]) }
 
-// rowBytes is the length of a row of the tensor of codes: of the codes of an output, or of some codes of all outputs.
+// rowBytes returns the bytes of a row of the tensor of codes. A row holds all codes of one output, or some codes of all outputs.
 func (st *storage) rowBytes() int {
 	switch st.codes {
 	case alongRow:
@@ -62,13 +62,13 @@ func (st *storage) rowBytes() int {
 	return st.k
 }
 
-// CanRead returns nil where [Quantised.Read] knows how the weight is stored, and otherwise why it does not.
+// CanRead returns nil if [Quantised.Read] supports the weight's storage, and otherwise an error with the reason.
 func (w *Quantised) CanRead() error {
 	_, err := w.storage()
 	return err
 }
 
-// Experts is the number of matrices: the product of all dimensions of Shape but the last two.
+// Experts returns the number of matrices: the product of all dimensions of Shape except the last two.
 func (w *Quantised) Experts() int {
 	n := 1
 	for _, d := range w.Shape[:max(0, len(w.Shape)-2)] {
@@ -77,15 +77,15 @@ func (w *Quantised) Experts() int {
 	return n
 }
 
-// index finds the first part of a role; −1 if there is none.
+// index returns the index of the first part of a role; −1 if there is none.
 func (w *Quantised) index(r Role) int {
 	return slices.IndexFunc(w.Tensors, func(t Stored) bool { return t.Role == r })
 }
 
-// addConfig is the remedy where the tensors alone do not determine the format.
+// addConfig is the advice if the tensors alone do not determine the format.
 const addConfig = "put config.json with its quantization_config beside the weights"
 
-// storage finds how a weight is stored.
+// storage returns a description of how the weight is stored.
 func (w *Quantised) storage() (*storage, error) {
 	unread := errors.New("values of this layout cannot be read")
 	_, n, k, ok := matrix(w.Shape)
@@ -122,7 +122,7 @@ func (w *Quantised) layOut(st *storage) error {
 	return w.checkSizes(st)
 }
 
-// layOutCodes finds how codes and zero points are packed, and what they stand for.
+// layOutCodes determines the packing of codes and zero points, and their values.
 func (w *Quantised) layOutCodes(st *storage) error {
 	codes := w.Tensors[0]
 	switch kind := w.Format.Codes; {
@@ -148,7 +148,7 @@ func (w *Quantised) layOutCodes(st *storage) error {
 	return nil
 }
 
-// layOutGPTQ finds how GPTQ and AWQ pack codes and zero points. Both store one row for each group.
+// layOutGPTQ determines the packing of codes and zero points of GPTQ and AWQ. Both store one row for each group.
 func (w *Quantised) layOutGPTQ(st *storage) error {
 	if w.layout != gptqLayout {
 		return nil
@@ -171,7 +171,7 @@ func (w *Quantised) layOutGPTQ(st *storage) error {
 	return nil
 }
 
-// layOutScales finds the block for which a scale counts.
+// layOutScales determines the block that shares a scale.
 func (w *Quantised) layOutScales(st *storage) error {
 	scales := w.Tensors[st.scales.part]
 	switch tail := scales.Shape; w.Format.Per {
@@ -221,7 +221,7 @@ func (w *Quantised) checkSizes(st *storage) error {
 	return nil
 }
 
-// count is how many elements a tensor has with size elements for each expert.
+// count returns the number of elements of a tensor with size elements per expert.
 func (st *storage) count(f field, size int) int {
 	if f.shared {
 		return size
@@ -229,10 +229,10 @@ func (st *storage) count(f field, size int) int {
 	return size * st.experts
 }
 
-// codeBits is the size of the tensor of codes in bits.
+// codeBits returns the size of the tensor of codes in bits.
 func (st *storage) codeBits() int { return 8 * st.experts * st.codeRows() * st.rowBytes() }
 
-// codeRows is how many rows the tensor of an expert's codes has.
+// codeRows returns the number of rows of an expert's codes in the tensor.
 func (st *storage) codeRows() int {
 	switch st.codes {
 	case alongColumn:
@@ -243,7 +243,7 @@ func (st *storage) codeRows() int {
 	return st.n
 }
 
-// zeroBits is the size of the tensor of zero points in bits.
+// zeroBits returns the size of the tensor of zero points in bits.
 func (st *storage) zeroBits() int {
 	switch bits := st.scaleRows() * st.bits; st.zeros.packing {
 	case alongRow, inAWQ:

@@ -12,7 +12,7 @@ import (
 // Plain reports whether the weight is stored unquantised, in one tensor, although the config says that it is quantised.
 func (w *Quantised) Plain() bool { return len(w.Tensors) == 1 && w.Tensors[0].Role == Values }
 
-// HasActivationScale reports whether the weight's inputs have a scale that is stored.
+// HasActivationScale reports whether the checkpoint stores a scale for the weight's inputs.
 func (w *Quantised) HasActivationScale() bool { return w.index(ActivationScale) >= 0 }
 
 // Readable reports whether a tensor belongs to a weight whose values can be read.
@@ -21,7 +21,7 @@ func (d *Description) Readable(tensor string) bool {
 	return ok && w.CanRead() == nil
 }
 
-// WeightOf finds the quantised weight that a tensor belongs to.
+// WeightOf returns the quantised weight that a tensor belongs to; false if there is none.
 func (d *Description) WeightOf(tensor string) (*Quantised, bool) {
 	s, ok := d.find(tensor)
 	return s.weight, ok && s.weight != nil
@@ -38,7 +38,7 @@ func (w *Quantised) Load(expert int) (m *Matrix, err error) {
 
 func (w *Quantised) fileNames() string { return strings.Join(w.Files(), " or ") }
 
-// Files are the files with the weight's tensors.
+// Files returns the paths of the files with the weight's tensors.
 func (w *Quantised) Files() (names []string) {
 	for _, t := range w.Tensors {
 		if !slices.Contains(names, t.File) {
@@ -48,8 +48,8 @@ func (w *Quantised) Files() (names []string) {
 	return names
 }
 
-// Values computes all values of the weight in float32, expert by expert, row by row. workers is the number of goroutines;
-// 0: all processors. The error is that of [Quantised.Read], or ctx's.
+// Values returns all values of the weight in float32, expert by expert, row by row. workers is the number of goroutines;
+// 0: all processors. The errors are those of [Quantised.Read] and ctx's.
 func (w *Quantised) Values(ctx context.Context, workers int) ([]float32, error) {
 	var all []float32
 	for expert := range w.Experts() {
@@ -61,7 +61,7 @@ func (w *Quantised) Values(ctx context.Context, workers int) ([]float32, error) 
 			all = make([]float32, w.Experts()*m.N*m.K)
 		}
 		values := all[expert*m.N*m.K:]
-		const run = 16 // rows of a goroutine
+		const run = 16 // rows per goroutine
 		err = parallel.Run(ctx, ceil(m.N, run), workers, func(_ context.Context, i int) error {
 			for n := i * run; n < min(m.N, (i+1)*run); n++ {
 				m.Row(values[n*m.K:(n+1)*m.K], n)

@@ -9,27 +9,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Weight is one matrix of numbers, however many tensors it is stored in. It is read-only, and its
-// methods may be called from several goroutines, until its model is closed.
+// Weight is one matrix of numbers, stored in one tensor or several. It is read-only. Several goroutines may call its methods
+// until its model is closed.
 type Weight struct {
 	// Name is the weight's name in plans, layouts and reports: the tensor's name if it has one part, and its name in an unquantised
 	// checkpoint if it is quantised.
 	Name string
-	// DType is the type of its values; F32 where it is quantised.
+	// DType is the type of the weight's values; F32 for a quantised weight.
 	DType weights.DType
-	// Shape is that of its values.
+	// Shape is the shape of the weight's values.
 	Shape []int
-	// Rows and Cols are Shape as a matrix in storage order, as [weights.Info.Matrix] gives it. Values
-	// whose rows would not end on a whole byte are a single row.
+	// Rows and Cols are Shape as a matrix in storage order, as [weights.Info.Matrix] gives it. Values whose rows do not fill
+	// whole bytes are a single row.
 	Rows, Cols int
-	// Unit is how many rows StoreRows takes at a time: a multiple of it, or all that are left. 1 for a
-	// plain weight.
+	// Unit is the number of rows that StoreRows takes at a time: every call has a multiple of Unit rows, or all remaining ones.
+	// It is 1 for an unquantised weight.
 	Unit int
-	// Adapter is true for a weight of the adapter beside the model.
+	// Adapter is true for a weight of the adapter in the model's folder.
 	Adapter bool
-	// Parts are the tensors that it is stored in: of a quantised weight the codes, then the others.
+	// Parts are the tensors that store the weight; for a quantised weight, the codes come first.
 	Parts []Part
-	// Quantised says how the weight is stored as codes; nil where its values are stored.
+	// Quantised describes the codes of a quantised weight; nil for any other weight.
 	Quantised *Quantised
 }
 
@@ -40,7 +40,7 @@ type Part struct {
 	Shard int
 }
 
-// plain is the weight that a tensor is on its own.
+// plain returns the weight of an unquantised tensor.
 func plain(t weights.Tensor, shard int) *Weight {
 	w := &Weight{Name: t.Name, DType: t.DType, Shape: t.Shape, Unit: 1, Parts: []Part{{t, shard}}}
 	if w.Rows, w.Cols = t.Matrix(); w.Cols*t.DType.Bits()%8 != 0 {
@@ -49,7 +49,7 @@ func plain(t weights.Tensor, shard int) *Weight {
 	return w
 }
 
-// logical is a quantised weight that can be read.
+// logical returns the weight of a quantised weight that can be read.
 func logical(q *Quantised) *Weight {
 	w := &Weight{Name: q.Name, DType: weights.F32, Shape: q.Shape, Unit: 1, Quantised: q}
 	w.Rows, w.Cols = weights.Info{Shape: q.Shape}.Matrix()
@@ -80,19 +80,19 @@ func (w *Quantised) readRows(buf []byte, first, n int) []byte {
 	return buf
 }
 
-// Info describes the weight as a tensor of its values, for packages that look at names, types and
-// shapes only: its Begin is 0, and its End the number of bytes of its values.
+// Info returns a header entry for the weight's values, for packages that use only names, types and shapes. Begin is 0, and End is
+// the number of bytes of the values.
 func (w *Weight) Info() weights.Info {
 	return weights.Info{Name: w.Name, DType: w.DType, Shape: w.Shape, End: int64(w.Rows) * int64(w.RowBytes())}
 }
 
-// RowBytes is the length of one row of values in bytes.
+// RowBytes returns the length of one row of values in bytes.
 func (w *Weight) RowBytes() int { return w.Cols * w.DType.Bits() / 8 }
 
-// ReadRows returns the n rows from first on, as little-endian elements of DType. Where the values lie
-// in the file as they are, the result is the mapped file itself, which is read-only and must not be given as buf later. Otherwise
-// it is buf, or new memory where buf is too small; buf may be nil. Many rows at a time are faster than one where codes must be
-// unpacked. It does not check scales, zero points and groups: see [Quantised.Check].
+// ReadRows returns the n rows from first on, as little-endian elements of DType. If the weight is not quantised, the result is
+// the mapped file itself: it is read-only and must not be passed as buf later. Otherwise the result is buf, or new memory if buf
+// is too small; buf may be nil. For packed codes, many rows at a time are faster than one. ReadRows does not check scales, zero
+// points and groups: see [Quantised.Check].
 func (w *Weight) ReadRows(buf []byte, first, n int) []byte {
 	size := w.RowBytes()
 	if w.Quantised != nil {
@@ -101,10 +101,9 @@ func (w *Weight) ReadRows(buf []byte, first, n int) []byte {
 	return weights.Need(w.Parts[0].Data[first*size : (first+n)*size : (first+n)*size])
 }
 
-// StoreRows turns values, whole rows from first on as ReadRows gives them, into bytes of the parts:
-// store is called with b, the bytes from byte at on of Parts[part]. first is a multiple of Unit. Rows
-// stored in order make calls that are in order for every part. It stops at store's first error. A quantised weight is
-// stored by [Quantised.Encode] instead.
+// StoreRows converts values, whole rows from first on in the form of ReadRows, into bytes of the parts. It calls store with b,
+// the bytes of Parts[part] from byte at on. first is a multiple of Unit. Rows stored in order give calls in order for every part.
+// StoreRows stops at store's first error. For a quantised weight it returns an error; use [Quantised.Encode] instead.
 func (w *Weight) StoreRows(first int, values []byte, store func(part int, at int64, b []byte) error) error {
 	if w.Quantised != nil {
 		return fmt.Errorf("weight %q is quantised: its values are stored as codes", w.Name)

@@ -11,10 +11,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// field is the config field that describes the quantisation.
+// field is config.json's field with the description of the quantisation.
 const field = "quantization_config"
 
-// Config returns a config.json with the format's quantization_config at its end; the other fields stay as they are. ignore names
+// Config returns a config.json with the format's quantization_config at its end; the other fields stay as they are. ignore lists
 // the modules that are not quantised. A config that describes a quantisation already is an error.
 func (f Format) Config(config []byte, ignore []string) ([]byte, error) {
 	fields, err := objectOf(config)
@@ -57,7 +57,7 @@ type File struct {
 	Text []byte
 }
 
-// Files returns the further files that describe the quantisation.
+// Files returns the files beside config.json that describe the quantisation.
 func (f Format) Files(ignore []string) ([]File, error) {
 	if f.layout.beside == "" {
 		return nil, nil
@@ -83,7 +83,7 @@ func objectOf(js []byte) (fields []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{name: t.(string)} // the decoder allows nothing else here
+		m := member{name: t.(string)} // the decoder allows only strings here
 		if err := d.Decode(&m.value); err != nil {
 			return nil, err
 		}
@@ -100,20 +100,20 @@ func objectOf(js []byte) (fields []member, err error) {
 
 type object = map[string]any
 
-// quantized describes the values of a tensor in compressed-tensors' words.
+// quantized returns compressed-tensors' description of a tensor's values.
 func quantized(bits int, kind, strategy string) object {
 	return object{"num_bits": bits, "type": kind, "strategy": strategy, "symmetric": true, "dynamic": false, "group_size": nil,
 		"block_structure": nil, "actorder": nil, "observer": "minmax", "observer_kwargs": object{}}
 }
 
-// onTheFly describes activations that are quantised dynamically.
+// onTheFly returns compressed-tensors' description of activations that are quantised dynamically.
 func onTheFly(bits int, kind, strategy string) object {
 	o := quantized(bits, kind, strategy)
 	o["dynamic"], o["observer"] = true, nil
 	return o
 }
 
-// compressed returns the config of compressed-tensors for FP8 and integers.
+// compressed returns a function that makes the config of compressed-tensors for FP8 and integers.
 func compressed(format string) func(Format, []string) object {
 	return func(f Format, ignore []string) object {
 		bits, kind := 8, "int"
@@ -127,7 +127,7 @@ func compressed(format string) func(Format, []string) object {
 		values["symmetric"] = !f.Zeros
 		var inputs any
 		switch {
-		case bits < 8: // activations stay as they are
+		case bits < 8: // activations are not quantised
 			values["group_size"] = f.Block[1]
 		case f.Per == "block":
 			values["block_structure"] = f.Block[:]
@@ -159,7 +159,7 @@ func compressedConfig(format string, values object, inputs any, ignore []string)
 			"input_activations": inputs, "output_activations": nil}}}
 }
 
-// list makes a nil slice an empty JSON array instead of null.
+// list returns a copy of names that is never nil, so that JSON has an empty array instead of null.
 func list(names []string) []string { return append([]string{}, names...) }
 
 func deepSeekConfig(f Format, ignore []string) object {
@@ -208,8 +208,8 @@ func gptqConfig(version string) func(Format, []string) object {
 	}
 }
 
-// gptqText is quantize_config.json. GPTQ has no list of modules: it quantises the linear layers within blocks. A pattern with
-// "-:" leaves out others.
+// gptqText returns a function that makes quantize_config.json. GPTQ has no list of modules: it quantises the linear layers within
+// blocks. Patterns with "-:" exclude other modules.
 func gptqText(version string) func(Format, []string) object {
 	return func(f Format, ignore []string) object {
 		o := object{"bits": 4, "group_size": f.Block[1], "desc_act": f.Ordered, "sym": !f.Zeros, "lm_head": false, "checkpoint_format": version,

@@ -1,6 +1,6 @@
-// Package quantise lays out new quantised checkpoints.
+// Package quantise defines the layouts of new quantised checkpoints.
 //
-// A [Format] says which tensors a linear layer of N outputs and K inputs becomes, and which configs a folder of such
-// tensors needs so that runtimes load it. [TargetsOf] says which layers of a model are quantised: those within its blocks,
-// except routers. Package quant reads and writes the values.
+// A [Format] gives the tensors of a linear layer with N outputs and K inputs, and the configs that runtimes need to load them.
+// [TargetsOf] returns the layers of a model that are quantised: the linear layers within its blocks, except routers. Package
+// quant reads and writes the values.
 package quantise

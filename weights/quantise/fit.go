@@ -10,10 +10,10 @@ import (
 // groupSizes are the group sizes that Fit tries if none was given. The format's own size comes first.
 var groupSizes = []int{128, 64, 32, 16}
 
-// Fit leaves out the weights that a format cannot hold: groups do not divide their inputs, or words their outputs. These weights
-// stay unquantised, and Left names them. If no group size was given, Fit chooses the largest of those that hold most weights.
-// tensors are those that TargetsOf got. It is an error if no weight fits. It is also an error if one weight does not fit a
-// format that models are not converted to.
+// Fit removes the weights that a format cannot hold, because groups do not divide their inputs or words their outputs. These
+// weights stay unquantised, and Left names them. If no group size was given, Fit chooses the size that fits most weights; of
+// several, the largest. tensors are the tensors that TargetsOf got. It is an error if no weight fits. For a format that models
+// are not converted to, one weight that does not fit is an error.
 func (t *Targets) Fit(f Format, tensors []weights.Info) (Format, error) {
 	best := t.left(f, tensors)
 	if f.free && !f.sized && f.Converts {
@@ -28,7 +28,7 @@ func (t *Targets) Fit(f Format, tensors []weights.Info) (Format, error) {
 		return f, t.unfit(f, best[0], tensors)
 	}
 	for _, name := range best {
-		module, _ := moduleOf(name) // TargetsOf has taken it
+		module, _ := moduleOf(name) // TargetsOf has checked the name
 		delete(t.Weights, name)
 		t.Ignore = append(t.Ignore, module[:len(module)-1])
 	}
@@ -37,7 +37,7 @@ func (t *Targets) Fit(f Format, tensors []weights.Info) (Format, error) {
 	return f, nil
 }
 
-// left returns the weights that a format cannot hold.
+// left returns the names of the weights that a format cannot hold.
 func (t *Targets) left(f Format, tensors []weights.Info) (names []string) {
 	for _, info := range tensors {
 		if !t.Weights[info.Name] {

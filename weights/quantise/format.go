@@ -11,14 +11,14 @@ import (
 // Format is a layout of quantised checkpoints.
 type Format struct {
 	Name string // "int4"
-	Doc  string // the method that writes it, and its types: a phrase
+	Doc  string // a phrase: the method that writes the format, and its types
 	// Codes are "fp8", "int8", "int4", "mxfp4" or "nvfp4", as in quant.Format.
 	Codes string
 	// Per is the part of the weight that shares a scale: "tensor", "channel", "block" or "group".
 	Per string
 	// Block is the size of a block, rows × columns, or of a group, 1 × columns.
 	Block [2]int
-	// Zeros: every group has a zero point of its own. Integers without are symmetric.
+	// Zeros: every group has its own zero point. Integers without zero points are symmetric.
 	Zeros bool
 	// Ordered: a group index says which group an input belongs to. Otherwise neighbours form a group.
 	Ordered bool
@@ -27,7 +27,7 @@ type Format struct {
 
 	layout *layout
 	free   bool // the group size can be chosen
-	sized  bool // it was
+	sized  bool // a group size was chosen
 }
 
 // formats lists all formats, in the order in which help texts name them.
@@ -50,10 +50,10 @@ var formats = []Format{
 	{Name: "modelopt-nvfp4", Doc: "ModelOpt: FP4 E2M1, groups of 16 with E4M3 scales, a global scale, and one for the inputs", Codes: "nvfp4", Per: "group", Block: [2]int{1, 16}, layout: modelOptFour},
 }
 
-// Formats lists all formats.
+// Formats returns all formats.
 func Formats() []Format { return append([]Format{}, formats...) }
 
-// Names lists the formats' names.
+// Names returns the names of all formats.
 func Names() []string {
 	var names []string
 	for _, f := range formats {
@@ -62,7 +62,7 @@ func Names() []string {
 	return names
 }
 
-// TargetNames lists the names of the formats that models can be converted to.
+// TargetNames returns the names of the formats that models can be converted to.
 func TargetNames() []string {
 	var names []string
 	for _, f := range formats {
@@ -73,10 +73,10 @@ func TargetNames() []string {
 	return names
 }
 
-// Parse reads a format's name, "int4", or "int4=64" for groups of another size.
+// Parse returns the format of a name such as "int4", or "int4=64" for groups of another size.
 func Parse(s string) (Format, error) { return parse(s, Names()) }
 
-// ParseTarget is Parse for a format that models are converted to.
+// ParseTarget is Parse for formats that models can be converted to; others are an error.
 func ParseTarget(s string) (Format, error) {
 	f, err := parse(s, TargetNames())
 	if err == nil && !f.Converts {
@@ -89,7 +89,7 @@ func notConverted(name string) error {
 	return fmt.Errorf("models are not converted to the format %s: choose one of %s", name, strings.Join(TargetNames(), ", "))
 }
 
-// parse is Parse; its error lists the names.
+// parse is Parse; its errors list the given names.
 func parse(s string, names []string) (Format, error) {
 	name, size, sized := strings.Cut(s, "=")
 	for _, f := range formats {
@@ -111,7 +111,7 @@ func parse(s string, names []string) (Format, error) {
 	return Format{}, fmt.Errorf("there is no format %q%s; there are %s", s, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
-// String is the name that Parse reads.
+// String returns the name that Parse reads.
 func (f Format) String() string {
 	if f.sized {
 		return fmt.Sprintf("%s=%d", f.Name, f.Block[1])
@@ -119,7 +119,7 @@ func (f Format) String() string {
 	return f.Name
 }
 
-// Blocks returns how many scales a matrix of n outputs and k inputs has, along both dimensions.
+// Blocks returns the number of scales along outputs (rows) and inputs (cols) of a matrix of n outputs and k inputs.
 func (f Format) Blocks(n, k int) (rows, cols int) {
 	switch f.Per {
 	case "tensor":

@@ -6,22 +6,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// layout is what the formats of one method share.
+// layout has the names, shapes and configs that the formats of one method share.
 type layout struct {
-	// outWords is how many outputs share a 32-bit word; 0: none do.
+	// outWords is the number of outputs that share a 32-bit word; 0: outputs do not share words.
 	outWords int
-	// tensors are those of a linear layer, the codes first. Names stand behind that of the module; float is the model's type.
+	// tensors returns the tensors of a linear layer, the codes first. Names follow the module's name; float is the model's type.
 	tensors func(f Format, n, k int, float weights.DType) []weights.Info
-	// config is the quantization_config; ignore names the modules that are not quantised.
+	// config returns the quantization_config; ignore lists the modules that are not quantised.
 	config func(f Format, ignore []string) map[string]any
-	// beside is a second file with the same facts; empty where no tool writes one.
+	// beside is the name of a second file with the same description; empty if no tool writes one.
 	beside     string
 	besideText func(f Format, ignore []string) map[string]any
 }
 
-// Tensors lists the tensors of a linear layer's weight, name, with n outputs and k inputs, the codes first. Types of scales follow
-// float, the model's own type, where the layout has none of its own. It returns an error if the layout cannot hold a matrix
-// of this shape.
+// Tensors returns the tensors of a linear layer's weight, name, with n outputs and k inputs, the codes first. Scales have the
+// type float, the model's own, unless the layout prescribes another. It returns an error if the layout cannot hold a matrix of
+// this shape.
 func (f Format) Tensors(name string, n, k int, float weights.DType) ([]weights.Info, error) {
 	module, err := moduleOf(name)
 	if err != nil {

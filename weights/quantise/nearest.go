@@ -8,8 +8,8 @@ import (
 )
 
 // Nearest fills a matrix of the format with the codes nearest to given values. Every scale comes from the largest magnitude, or
-// the range, of its values, as most tools choose it. row writes the values of an output to dst; it is called for all outputs in
-// order, and twice where one scale counts for the whole tensor. A group index is kept as it is.
+// the range, of its values, as in most tools. row writes the values of output n to dst. Nearest calls row for all outputs in
+// order, and twice if the whole tensor shares one scale. A group index is not changed.
 func (f Format) Nearest(m *quant.Matrix, row func(dst []float32, n int)) {
 	if f.whole() {
 		f.setWhole(m, largestOf(m.N, m.K, row))
@@ -17,12 +17,12 @@ func (f Format) Nearest(m *quant.Matrix, row func(dst []float32, n int)) {
 	f.nearest(m, row)
 }
 
-// whole reports whether one scale counts for a whole tensor.
+// whole reports whether a whole tensor shares one scale.
 func (f Format) whole() bool { return f.Per == "tensor" || f.Codes == "nvfp4" }
 
 // largestOf returns the largest magnitude of n rows of k values.
 func largestOf(n, k int, row func(dst []float32, n int)) float32 {
-	values, bits := make([]float32, k), uint32(0) // bits of magnitudes are ordered as magnitudes are
+	values, bits := make([]float32, k), uint32(0) // the bits of magnitudes have the same order as the magnitudes
 	for i := range n {
 		row(values, i)
 		for _, v := range values {
@@ -41,7 +41,7 @@ func (f Format) setWhole(m *quant.Matrix, largest float32) {
 	}
 }
 
-// nearest is Nearest for a matrix whose scale of the whole tensor, if there is one, is set.
+// nearest is Nearest for a matrix whose scale of the whole tensor, if any, is already set.
 func (f Format) nearest(m *quant.Matrix, row func(dst []float32, n int)) {
 	rows := min(m.N, m.Block[0])
 	if f.Per == "tensor" {
@@ -67,7 +67,7 @@ func (f Format) nearest(m *quant.Matrix, row func(dst []float32, n int)) {
 	}
 }
 
-// Largest magnitudes that codes without scale stand for.
+// Largest magnitudes of codes without scale.
 const (
 	floatMost = 448 // FP8 E4M3
 	fourMost  = 6   // FP4 E2M1
@@ -78,7 +78,7 @@ const (
 	levels = 15
 )
 
-// scaleFor returns the scale by which the code of a given value stands for largest; 1 where all values are 0.
+// scaleFor returns the scale at which the code of value most represents largest; 1 if all values are 0.
 func scaleFor(largest, most float32) float32 {
 	if largest == 0 {
 		return 1
@@ -86,7 +86,7 @@ func scaleFor(largest, most float32) float32 {
 	return max(largest/most, math.SmallestNonzeroFloat32)
 }
 
-// globalScale lets the largest group scale be the largest E4M3 value.
+// globalScale returns the global scale at which the largest group scale is the largest E4M3 value.
 func globalScale(largest float32, divide bool) float32 {
 	s := scaleFor(largest, floatMost*fourMost)
 	if divide {
@@ -123,7 +123,7 @@ func widen(m *quant.Matrix, ranges []valueRange, values []float32) {
 	}
 }
 
-// setScales sets the scales from a place on, and zero points where there are any.
+// setScales sets the scales from index at on, and their zero points if the format has any.
 func (f Format) setScales(m *quant.Matrix, at int, ranges []valueRange) {
 	most, global := f.most(), float32(1)
 	switch {
@@ -152,13 +152,13 @@ func (f Format) setScales(m *quant.Matrix, at int, ranges []valueRange) {
 	}
 	for g, r := range ranges {
 		m.Zeros[at+g] = m.Book.Zero
-		if f.Zeros { // GPTQ of version 1 has no zero point 0
+		if f.Zeros { // GPTQ version 1 cannot store the zero point 0
 			m.Zeros[at+g] = byte(min(max(round(-r.lowest/scales[g]), 1), levels))
 		}
 	}
 }
 
-// most is the code value for which a scale makes the largest magnitude, or the range of values where there are zero points.
+// most returns the code value that represents the largest magnitude, or with zero points the range of values.
 func (f Format) most() float32 {
 	switch {
 	case f.Codes == "mxfp4" || f.Codes == "nvfp4":
@@ -182,7 +182,7 @@ var byteScales = func() (values [256]float32) {
 	return values
 }()
 
-// powerFor returns the power of two by which FP4's largest exponent is that of largest.
+// powerFor returns the power of two that scales FP4's largest exponent to the exponent of largest.
 func powerFor(largest float32) float32 {
 	if largest == 0 {
 		return 1
@@ -224,7 +224,7 @@ func (f Format) setCodes(m *quant.Matrix, n int, values, inverses []float32) {
 	}
 }
 
-// setIntegers sets the integer codes of a row, whose scales and zero points lie from a place on.
+// setIntegers sets the integer codes of a row. The row's scales and zero points begin at index at.
 func (f Format) setIntegers(m *quant.Matrix, at int, codes []byte, values, inverses []float32) {
 	most, zeros := int32(levels), make([]int32, len(inverses))
 	if f.Codes == "int8" {
@@ -252,19 +252,19 @@ func (f Format) setIntegers(m *quant.Matrix, at int, codes []byte, values, inver
 	}
 }
 
-// round rounds to a whole number, ties to even. |v| is below 2^22.
+// round returns v rounded to a whole number, ties to even. |v| must be below 2^22.
 func round(v float32) int32 {
 	const middle = 3 << 22
 	return int32(math.Float32bits(v+middle)) - int32(math.Float32bits(middle))
 }
 
-// intCode is the integer code nearest to v.
+// intCode returns the integer code nearest to v.
 func intCode(v, inverse float32, zero, most int32) byte {
 	q := float32(v * inverse)
 	return byte(min(max(round(min(max(q, -512), 512))+zero, 0), most))
 }
 
-// floatCode is the E4M3 code nearest to v, ties to even. Values beyond the largest become the largest.
+// floatCode returns the E4M3 code nearest to v, ties to even. Magnitudes above the largest code's become the largest.
 func floatCode(v float32) byte {
 	b := math.Float32bits(v)
 	sign, magnitude := byte(b>>24&0x80), b&math.MaxInt32
@@ -278,7 +278,7 @@ func floatCode(v float32) byte {
 	return sign | byte(magnitude>>20-(127-7)<<3)
 }
 
-// fourCode is the E2M1 code nearest to v, ties to even. Values beyond the largest become the largest.
+// fourCode returns the E2M1 code nearest to v, ties to even. Magnitudes above the largest code's become the largest.
 func fourCode(v float32) byte {
 	b := math.Float32bits(v)
 	magnitude := min(b&math.MaxInt32, 0x40C00000) // 6

@@ -14,18 +14,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Target is a model as a format stores it, before its codes are chosen. Its files have the source's names, and headers of their
-// own. Tensors that stay are the source's; those of quantised weights have no data. It is valid until the source is closed.
+// Target is a model in a quantised format before its codes are chosen. Its files have the source's names and new headers.
+// Unquantised tensors are the source's; tensors of quantised weights have no data. It is valid until the source is closed.
 type Target struct {
 	*weights.Model
 	Format      Format
 	Description *quant.Description
-	Left        []string // weights of linear layers that the format cannot hold; they stay unquantised
+	Left        []string // linear layers' weights that the format cannot hold and that stay unquantised
 }
 
 // NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
-// the source's values. A nil family is the catalogue's for the config. A model that is quantised already, has no config.json or
-// no family, or has weights that the format cannot hold is an error. leave is as in [TargetsOf].
+// the source's values. With a nil family, the catalogue's family for the config is used. It is an error if the model is quantised
+// already, has no config.json or no family, or has weights that the format cannot hold. leave is as in [TargetsOf].
 func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name string) bool) (*Target, error) {
 	d, err := quant.Describe(m)
 	switch {
@@ -70,7 +70,7 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name 
 	return t, t.setMakers(m)
 }
 
-// setMakers gives every quantised weight the function that makes its matrices.
+// setMakers sets Make of every quantised weight.
 func (t *Target) setMakers(m *weights.Model) (err error) {
 	fused := map[string][]weights.Tensor{}
 	for _, w := range t.Description.Weights {
@@ -98,8 +98,8 @@ func (t *Target) setMakers(m *weights.Model) (err error) {
 	return nil
 }
 
-// fusedWith returns the same text for layers that runtimes multiply by as one matrix, such as the query, key and value
-// projections of a block. Runtimes give such a matrix one global scale.
+// fusedWith returns the same text for all layers that runtimes fuse to one matrix, such as the query, key and value projections
+// of a block. Runtimes give the fused matrix one global scale.
 func fusedWith(weight string) string {
 	module := strings.TrimSuffix(weight, ".weight")
 	i := strings.LastIndexByte(module, '.') + 1
@@ -152,14 +152,14 @@ func (t *Target) arrange(m *weights.Model, config []byte, targets *Targets) erro
 	return nil
 }
 
-// align orders tensors so that each begins at a multiple of its elements' size. Tensors of whole 8 bytes stay together with their
-// weight's; the others come last.
+// align orders tensors so that each begins at a multiple of its elements' size. Tensors whose size is a multiple of 8 bytes stay
+// next to the other tensors of their weight; all others come last.
 func align(infos []weights.Info) {
 	last := func(i weights.Info) int {
 		if i.Len()*i.DType.Bits()/8%8 == 0 {
 			return 0
 		}
-		return 65 - i.DType.Bits() // of the wide ones first
+		return 65 - i.DType.Bits() // wide elements first
 	}
 	slices.SortStableFunc(infos, func(a, b weights.Info) int { return cmp.Compare(last(a), last(b)) })
 }
@@ -170,7 +170,7 @@ func (f Format) maker(w *quant.Quantised, source weights.Tensor, largest func() 
 		return nil, err
 	}
 	return func(_, first, n int) *quant.Matrix {
-		m, _ := w.New(n) // its error has been looked at
+		m, _ := w.New(n) // the error was checked before
 		if f.whole() {
 			f.setWhole(m, largest())
 		}
@@ -190,10 +190,10 @@ func (f Format) maker(w *quant.Quantised, source weights.Tensor, largest func() 
 	}, nil
 }
 
-// blockValues is about how many values a goroutine quantises at a time.
+// blockValues is the approximate number of values that a goroutine quantises at a time.
 const blockValues = 1 << 20
 
-// Check returns an error that names a value of a quantised weight that no code can represent: NaN or infinity. It reads all
+// Check returns an error if a value of a quantised weight is NaN or infinite, because no code represents these. It reads all
 // values.
 func (t *Target) Check(ctx context.Context, source *weights.Model, workers int) error {
 	return parallel.Run(ctx, len(t.Description.Weights), workers, func(ctx context.Context, i int) error {

@@ -11,18 +11,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Targets are the weights of a model that a format quantises, and the modules that it leaves as they are.
+// Targets are the weights of a model that a format quantises, and the modules that stay unquantised.
 type Targets struct {
-	Weights map[string]bool // by name
+	Weights map[string]bool // the quantised weights, by name
 	// Ignore names the linear modules that stay: heads, routers, and modules that are not part of the model's family.
 	Ignore []string
 	// Left are the weights that a format cannot hold; see [Targets.Fit].
 	Left []string
 }
 
-// TargetsOf finds the linear layers within a model's blocks, except routers. tensors are those of an unquantised checkpoint with the
-// given layout. leave names weights that stay, too; nil: none. A layer that formats cannot hold, because it stores inputs × outputs,
-// is an error, and so is a layer that stays while others that runtimes fuse with it do not.
+// TargetsOf returns the linear layers within a model's blocks, except routers. tensors are the tensors of an unquantised
+// checkpoint with the given layout. leave names further weights that stay unquantised; nil: none. A layer that stores inputs ×
+// outputs is an error, because no format supports it. It is also an error if only some of the layers that runtimes fuse stay
+// unquantised.
 func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave func(name string) bool) (*Targets, error) {
 	if l == nil || f == nil {
 		return nil, errors.New("which weights to quantise depends on a layout and its family: give both")
@@ -47,7 +48,7 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave fun
 			t.Weights[info.Name] = true
 		}
 	}
-	// A head that shares the embedding's tensor is a module all the same.
+	// A head that shares the embedding's tensor is a module, too.
 	for _, listed := range f.Tensors() {
 		name := strings.TrimPrefix(strings.TrimPrefix(listed.Name, "{root}"), "{prefix}")
 		if module, err := moduleOf(name); err == nil && listed.Role == arch.Linear && strings.Contains(" "+listed.When+" ", " tied ") {
@@ -69,7 +70,7 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave fun
 	return t, nil
 }
 
-// checkFused returns an error if a module stays, and a weight that runtimes fuse with it does not.
+// checkFused returns an error if a module stays unquantised while a weight that runtimes fuse with it is quantised.
 func (t *Targets) checkFused() error {
 	stays := map[string]string{}
 	for _, module := range t.Ignore {
