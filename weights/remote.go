@@ -12,21 +12,21 @@ import (
 	"unsafe"
 )
 
-// The data of a file in an object store has addresses from the start, and memory only while it is in use. Need reads the
-// blocks that are missing. A block may be dropped once every Guard has ended that began before the block was last needed,
-// because no other code may read mapped memory. So callers need not say when they are done.
+// A file in an object store has addresses for all its data, and memory only for the blocks in use. Need reads missing blocks.
+// Mapped memory is only read within a Guard. So a block can be dropped once all Guards have ended that began before its last
+// Need. Callers need not report when they are done.
 
 const (
-	blockBytes   = 256 << 10 // are read and dropped as a whole
-	requestBytes = 4 << 20   // most bytes of one request
-	mostRequests = 8         // at a time
+	blockBytes   = 256 << 10 // size of a block: the unit of reading and dropping
+	requestBytes = 4 << 20   // largest request
+	mostRequests = 8         // concurrent requests
 )
 
-// Tests make these smaller.
+// Tests use smaller values.
 var (
-	aheadBytes = 24 << 20        // read ahead of a caller that reads in order; at least requestBytes
-	spareBytes = int64(40 << 20) // kept beside the largest tensor
-	dropAtOnce = false           // keep nothing that no guard holds: reading beyond a guard is a fault then
+	aheadBytes = 24 << 20        // bytes that are read ahead of a sequential reader; at least requestBytes
+	spareBytes = int64(40 << 20) // bytes that are kept in addition to the size of the largest tensor
+	dropAtOnce = false           // for tests: drop every block that no guard holds, so that reading outside a guard is a fault
 )
 
 // remote is the memory of a file in a store.
@@ -35,7 +35,7 @@ type remote struct {
 	end    context.CancelFunc
 	memory []byte
 	read   func(ctx context.Context, p []byte, at int64) error
-	blocks map[int]*block // those that have memory, or are being read
+	blocks map[int]*block // blocks that have memory or are being read
 	big    int64          // bytes of the largest tensor
 	next   int            // the block after the last one that was needed
 	busy   sync.WaitGroup
@@ -45,27 +45,27 @@ type remote struct {
 type block struct {
 	of     *remote
 	number int
-	stamp  uint64        // when it was last needed
-	ready  chan struct{} // closed once it is read, or could not be
+	stamp  uint64        // the pager's clock at the last Need
+	ready  chan struct{} // closed once reading has succeeded or failed
 	err    error
-	place  *list.Element // in the pager's list, once it is read
+	place  *list.Element // place in the pager's list; nil until the block is read
 }
 
 // pager holds the blocks of all files.
 type pager struct {
 	mu     sync.Mutex
-	files  []*remote // by address
+	files  []*remote // sorted by address
 	clock  uint64    // counts calls of Need
 	guards map[*guard]struct{}
-	read   list.List     // blocks that are read, the one that was needed last at the end
+	read   list.List     // blocks in memory; the most recently needed one is last
 	held   int64         // bytes of all blocks
-	room   chan struct{} // for requests
+	room   chan struct{} // limits concurrent requests
 }
 
-// guard is one that runs.
+// guard is a running Guard.
 type guard struct {
 	began uint64
-	spans []span // what it keeps in memory of what was needed since; nil: everything
+	spans []span // data needed since the guard's start that stay in memory; nil: all of them
 }
 
 // span is a range of addresses.
@@ -107,14 +107,14 @@ func newRemote(ctx context.Context, size int64, read func(ctx context.Context, p
 	return r, nil
 }
 
-// find is a binary search for the file whose memory begins at an address.
+// find searches for the file whose memory begins at an address.
 func (p *pager) find(address uintptr) (int, bool) {
 	return slices.BinarySearchFunc(p.files, address, func(r *remote, address uintptr) int { return cmp.Compare(r.from(), address) })
 }
 
 func (r *remote) from() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(r.memory))) }
 
-// close ends all reading, and gives the addresses back.
+// close ends all reading and releases the addresses.
 func (r *remote) close() error {
 	r.end()
 	r.busy.Wait()
@@ -130,15 +130,15 @@ func (r *remote) close() error {
 	return unmap(r.memory)
 }
 
-// span is the memory of the blocks [first, end).
+// span returns the memory of the blocks [first, end).
 func (r *remote) span(first, end int) []byte {
 	return r.memory[first*blockBytes : min(end*blockBytes, len(r.memory))]
 }
 
 func (b *block) memory() []byte { return b.of.span(b.number, b.number+1) }
 
-// Need returns b once its bytes are in memory. b is a piece of a tensor's Data. Of files on a disk Need does nothing. The data of
-// a model in an object store may only be read after Need, and within the same [Guard], which returns the error of reading.
+// Need returns b once its bytes are in memory. b is a part of a tensor's Data. For files on a disk Need does nothing. Data of a
+// model in an object store may only be read after Need and within the same [Guard], which returns errors of reading.
 func Need(b []byte) []byte {
 	if remotes.Load() == 0 || len(b) == 0 {
 		return b
@@ -152,7 +152,7 @@ func Need(b []byte) []byte {
 	return b
 }
 
-// needFailed is a panic of Need, of which Guard makes an error.
+// needFailed is the panic of Need that Guard converts to an error.
 type needFailed struct{ err error }
 
 // request starts reading the blocks of n bytes that are missing, and some that follow if the caller reads in order. It returns
@@ -165,7 +165,7 @@ func (p *pager) request(address uintptr, n int) (wait []*block) {
 		at--
 	}
 	if at < 0 || address-p.files[at].from() >= uintptr(len(p.files[at].memory)) {
-		return nil // memory of another kind
+		return nil // not a file in a store
 	}
 	r := p.files[at]
 	start := int(address - r.from())
@@ -198,8 +198,8 @@ func (p *pager) request(address uintptr, n int) (wait []*block) {
 	return wait
 }
 
-// ahead returns the last block to read ahead of a caller that needs the block last. It returns last while there are enough, so
-// that requests are large.
+// ahead returns the last block to read for a caller that needs block last. It returns last while enough of the following blocks
+// are read, so that requests are large.
 func (r *remote) ahead(last int) int {
 	end := min(last+aheadBytes/blockBytes, (len(r.memory)-1)/blockBytes)
 	if near := min(last+(aheadBytes-requestBytes)/blockBytes, end); r.blocks[near] != nil {
@@ -208,7 +208,7 @@ func (r *remote) ahead(last int) int {
 	return end
 }
 
-// start reads blocks that follow each other.
+// start begins to read consecutive blocks.
 func (p *pager) start(r *remote, blocks []*block) {
 	first := blocks[0].number
 	span := r.span(first, first+len(blocks))
@@ -249,7 +249,7 @@ func (p *pager) fill(r *remote, span []byte, at int64) error {
 	return readOnly(span)
 }
 
-// shrink drops blocks that nobody can be reading until the others fit into memory.
+// shrink drops blocks that no guard holds, until the other blocks fit into memory.
 func (p *pager) shrink() {
 	most := spareBytes
 	for _, r := range p.files {
@@ -283,7 +283,7 @@ func (p *pager) guarded(b *block) bool {
 	return false
 }
 
-// enter notes that a guard begins, which keeps the spans in memory; nil: everything. The result notes its end.
+// enter registers a guard that keeps spans in memory; nil: everything. leave ends the guard.
 func (p *pager) enter(spans []span) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

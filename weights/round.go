@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Zeroable is how many low bits [Format.Round] may zero so that values are left: the mantissa, and
-// one bit less in I8, where seven leave nothing but −128 and 0.
+// Zeroable returns the largest useful number of low bits for [Format.Round]: all mantissa bits, but 6 for I8, because 7 would
+// leave only −128 and 0.
 func (f Format) Zeroable() int {
 	if f.IsFloat() {
 		return f.MantBits
@@ -14,9 +14,8 @@ func (f Format) Zeroable() int {
 	return f.MantBits - 1
 }
 
-// Round zeroes the given number of low bits of b, 0 to MantBits of them: to the nearest value with
-// those bits zero, ties to even, or truncated towards zero. A value that would round to infinity is
-// rounded down. NaN and infinity stay.
+// Round returns b with its low bits zeroed; bits is 0 to MantBits. It rounds to the nearest such value, ties to even, or with
+// truncate towards zero. A value that would round to infinity is rounded down. NaN and infinity do not change.
 func (f Format) Round(b uint32, bits int, truncate bool) uint32 {
 	if !f.IsFloat() {
 		return roundInt8(b, bits, truncate)
@@ -30,8 +29,8 @@ func (f Format) Round(b uint32, bits int, truncate bool) uint32 {
 	if truncate {
 		return sign | down
 	}
-	// Adding just under half a unit, and the unit's own bit, rounds ties to even. A carry runs
-	// into the exponent, where the next binade begins.
+	// Adding just under half a unit plus the unit's own bit rounds ties to even. A carry into the exponent gives the start of the
+	// next binade.
 	up := (mag + unit/2 - 1 + mag>>bits&1) &^ (unit - 1)
 	if bits == 0 || up > f.MaxFinite {
 		up = down
@@ -54,8 +53,8 @@ func roundInt8(b uint32, bits int, truncate bool) uint32 {
 	return uint32(uint8(int8(up)))
 }
 
-// Encode rounds values as [Format.FromValue] does, into the first elements of data. It is several
-// times faster: it rounds normal values on the bits of float32.
+// Encode rounds values as [Format.FromValue] does and writes them to the first elements of data. It is several times faster,
+// because it rounds normal values on the bits of float32.
 func (f Format) Encode(data []byte, values []float32) {
 	switch {
 	case !f.IsFloat():
@@ -67,12 +66,12 @@ func (f Format) Encode(data []byte, values []float32) {
 	}
 	var (
 		shift    = 23 - f.MantBits
-		half     = uint32(1)<<shift>>1 - 1 // just under half of the last place kept
+		half     = uint32(1)<<shift>>1 - 1 // just under half of the last kept place
 		odd      = uint32(1)
 		rebias   = uint32(127-f.Bias) << f.MantBits
 		smallest = uint32(128-f.Bias) << 23 // the smallest normal magnitude
 	)
-	if f.Bias == 127 { // subnormals of float32's exponents are spaced as float32's own
+	if f.Bias == 127 { // with float32's bias, subnormals are spaced like float32's
 		smallest = 0
 	}
 	if shift == 0 {
@@ -90,7 +89,7 @@ func (f Format) Encode(data []byte, values []float32) {
 	}
 }
 
-// encodeBF16 is Encode with BF16's numbers written out. Values that overflow, and those that are not finite, are rare.
+// encodeBF16 is Encode specialised for BF16. Values that overflow or are not finite are rare.
 func (f Format) encodeBF16(data []byte, values []float32) {
 	data = data[:2*len(values)]
 	for i, v := range values {
@@ -103,7 +102,7 @@ func (f Format) encodeBF16(data []byte, values []float32) {
 	}
 }
 
-// encodeInt8 adds a number whose last place is 1, so that the sum is rounded to a whole number.
+// encodeInt8 is Encode for I8. It adds a number whose last place is 1, so the sum is rounded to a whole number.
 func (f Format) encodeInt8(data []byte, values []float32) {
 	const ones = 3 << 22
 	for i, v := range values {

@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// Sampled tells the system which parts of data, which lies in a mapped file, are read until end is called. The system then reads
-// these parts in advance, and nothing else: an ordinary mapping reads megabytes around each place. What was read may leave the
-// process's memory afterwards. This is advice: other data, and other systems, ignore it.
+// Sampled advises the system that only parts of data, a piece of a mapped file, are read until end is called. The system then
+// reads these parts in advance, without the megabytes around each of them that an ordinary mapping reads. After end, the parts
+// may leave the process's memory. The advice has no effect on other memory and on systems without it.
 //
-// Calls for overlapping data at the same time weaken each other's advice, and change nothing else.
+// Concurrent calls for overlapping data weaken each other's advice, and are otherwise harmless.
 func Sampled(data []byte, parts ...[]byte) (end func()) {
 	if !adviseMapped(data, readsLittle) {
 		return func() {}
@@ -24,13 +24,13 @@ func Sampled(data []byte, parts ...[]byte) (end func()) {
 	}
 }
 
-// Prefetch tells the system that data, which lies in a mapped file, is needed soon.
+// Prefetch advises the system that data, a piece of a mapped file, is needed soon.
 func Prefetch(data []byte) { adviseMapped(data, readsSoon) }
 
-// Forget takes data, which lies in a mapped file, out of the process's memory. It is read again when it is needed.
+// Forget removes data, a piece of a mapped file, from the process's memory. The system reads the data again when needed.
 func Forget(data []byte) { adviseMapped(data, readNoMore) }
 
-// advice about memory of a mapped file.
+// advice is a hint to the system about memory of a mapped file.
 type advice int
 
 const (
@@ -48,8 +48,8 @@ var mappings struct {
 
 func addressOf(data []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(data))) }
 
-// adviseMapped passes advice about data that lies in a mapped file, and returns false for other data. The mapping cannot end meanwhile:
-// its addresses may then be those of other memory, which [readNoMore] would clear.
+// adviseMapped passes advice about data in a mapped file, and returns false for other data. It holds the lock, so that the
+// mapping cannot end meanwhile: the addresses could then belong to other memory, which [readNoMore] would clear.
 func adviseMapped(data []byte, a advice) bool {
 	if len(data) == 0 {
 		return false

@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Stamp identifies the state of a file, without reading its data. On Linux that includes changes after which the time of the last
-// write was set back.
+// Stamp identifies the state of a file without reading its data. On Linux it also detects changes after which the time of the
+// last write was set back.
 type Stamp struct {
 	Bytes    int64 `json:"bytes"`
 	Modified int64 `json:"modified"`          // time of the last write, in ns since 1970
 	Changed  int64 `json:"changed,omitempty"` // time of the last change of the data or the inode, in ns since 1970; 0 outside Linux
 }
 
-// StampOf returns the stamp of a file on this machine; the zero value where info is nil.
+// StampOf returns the stamp of a file on this machine; the zero value if info is nil.
 func StampOf(info fs.FileInfo) Stamp {
 	if info == nil {
 		return Stamp{}
@@ -32,8 +32,8 @@ func stampOfObject(o Object) Stamp {
 // Stamp returns the stamp that the file had when it was opened.
 func (f *File) Stamp() Stamp { return f.stamp }
 
-// Unchanged returns an error if the file at the path has another size or another time of the last write than when it was opened.
-// An object of a store cannot change unseen: every read asks for the version that was opened.
+// Unchanged returns an error if the file's size or time of last write differs from when it was opened. For an object of a store
+// it returns nil, because every read asks for the version that was opened.
 func (f *File) Unchanged() error {
 	if f.remote != nil {
 		return nil

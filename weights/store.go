@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Store is the folder of an object store in which a model lies. Its methods may be called from several goroutines.
+// Store is a folder of an object store that holds a model. Its methods may be called from several goroutines.
 type Store interface {
-	// URL is the folder's, without a slash at its end.
+	// URL returns the folder's URL without a slash at its end.
 	URL() string
 	// List returns the objects below the folder, sorted by path.
 	List(ctx context.Context) ([]Object, error)
-	// ReadAt fills p from byte at of an object on. Another version than that of List is an error.
+	// ReadAt fills p with an object's bytes from byte at on. It is an error if the object's version is no longer o.Version.
 	ReadAt(ctx context.Context, o Object, p []byte, at int64) error
 }
 
@@ -31,7 +31,7 @@ type Object struct {
 	Version string // changes with the contents
 }
 
-// Output is a file that is being written. It is whole and durable after Close; Abort gives it up.
+// Output is a file that is being written. After Close it is complete and durable. Abort removes it.
 type Output interface {
 	io.Writer
 	Close() error
@@ -82,7 +82,7 @@ func OpenStore(ctx context.Context, s Store, file string) (*Model, error) {
 	return m, nil
 }
 
-// stored is the [place] of a model in a [Store].
+// stored is a [place] in a [Store].
 type stored struct {
 	ctx     context.Context
 	store   Store
@@ -143,7 +143,7 @@ func (s *stored) reader(name string) (io.ReadCloser, error) {
 	return io.NopCloser(bufio.NewReaderSize(&objectReader{s, o, 0}, int(min(max(o.Size, 16), requestBytes)))), nil
 }
 
-// objectReader reads an object from its start, each time as much as it is asked for.
+// objectReader reads an object from its start. Each Read sends one request.
 type objectReader struct {
 	*stored
 	of Object
@@ -167,7 +167,7 @@ func (s *stored) size(name string) (int64, error) {
 	return o.Size, err
 }
 
-// open opens some shards at a time, because each costs a request.
+// open opens several shards at a time, because each needs a request.
 func (s *stored) open(names []string) ([]*File, error) {
 	files := make([]*File, len(names))
 	g, _ := errgroup.WithContext(s.ctx)
@@ -217,7 +217,8 @@ func OpenObject(ctx context.Context, s Store, o Object) (*File, error) {
 	return f, nil
 }
 
-// IsURL reports whether a path names a place in an object store, such as s3://bucket/folder. Addresses of web pages do not.
+// IsURL reports whether a path is the URL of an object store, such as s3://bucket/folder. It returns false for addresses of web
+// pages.
 func IsURL(name string) bool {
 	scheme, _, ok := strings.Cut(name, "://")
 	return ok && scheme != "http" && scheme != "https" && scheme != "" && !strings.ContainsAny(scheme, `/\.( `)

@@ -15,7 +15,7 @@ type Info struct {
 	Begin, End int64
 }
 
-// Len is the number of elements; 1 for a scalar, 0 where a dimension is 0.
+// Len returns the number of elements; 1 for a scalar, 0 if a dimension is 0.
 func (t Info) Len() int {
 	n := 1
 	for _, d := range t.Shape {
@@ -24,12 +24,12 @@ func (t Info) Len() int {
 	return n
 }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (t Info) Size() int64 { return t.End - t.Begin }
 
-// Matrix returns the tensor's shape as a matrix in storage order: the last dimension is cols, all
-// before it are rows; a vector is one column, so that its elements are its rows. An empty tensor
-// is 0 by 0: its other dimensions may be of any size.
+// Matrix returns the tensor's shape as a matrix in storage order: cols is the last dimension, and rows the product of all others.
+// A vector is one column, so its elements are rows. An empty tensor is 0 by 0, because its other dimensions may be arbitrarily
+// large.
 func (t Info) Matrix() (rows, cols int) {
 	switch {
 	case t.Len() == 0:
@@ -56,8 +56,8 @@ type Tensor struct {
 	File string
 }
 
-// byteLen is the number of bytes that shape and dtype need. It fails where that overflows, and
-// where sub-byte elements do not fill whole bytes.
+// byteLen returns the number of bytes that shape and dtype need. It is an error if the number overflows, or if sub-byte elements
+// do not fill whole bytes.
 func byteLen(d DType, shape []int) (int64, error) {
 	if slices.Contains(shape, 0) {
 		return 0, nil
@@ -77,7 +77,7 @@ func byteLen(d DType, shape []int) (int64, error) {
 
 // Outline returns the part of a tensor's name that all layers share: every number becomes "N".
 func Outline(name string) string {
-	var out []byte // nil: the same as name up to here
+	var out []byte // nil while nothing has changed
 	for from := 0; from <= len(name); {
 		to := from
 		digits := true
@@ -87,7 +87,7 @@ func Outline(name string) string {
 		if digits = digits && to > from; digits && out == nil {
 			out = append(make([]byte, 0, len(name)), name[:from]...)
 		}
-		end := min(to+1, len(name)) // with the dot
+		end := min(to+1, len(name)) // including the dot
 		switch {
 		case digits:
 			out = append(append(out, 'N'), name[to:end]...)

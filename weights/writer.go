@@ -17,8 +17,8 @@ type Writer struct {
 	f       *os.File
 	want    int64
 	written int64
-	direct  bool // blocks are gathered here and written by another goroutine
-	blocks       // only while direct
+	direct  bool // another goroutine writes whole blocks past the page cache
+	blocks       // used only while direct
 }
 
 const (
@@ -40,9 +40,9 @@ type blocks struct {
 	failed chan error  // the first error of a write
 }
 
-// Create starts a new file with the given head ([EncodeHeader]'s, or another [File.Head] taken
-// over as it is) whose data section is dataLen bytes long. It is an error if the file exists, if head is not the head of a
-// safetensors file, or if the disk has no room, where the file system can tell.
+// Create starts a new file with the given head and a data section of dataLen bytes. head comes from [EncodeHeader] or another
+// file's [File.Head]. It is an error if the file exists, or if head is not the head of a safetensors file. A disk without room
+// for the file is one too, if the file system can reserve space.
 func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	if len(head) < 8 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
 		return nil, FileErrorf(path, "cannot be written: its header is not a safetensors header")
@@ -70,7 +70,7 @@ func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	return w, nil
 }
 
-// alignedBuffer is an empty buffer whose memory begins at a multiple of directAlign.
+// alignedBuffer returns an empty buffer whose memory begins at a multiple of directAlign.
 func alignedBuffer(size int) []byte {
 	b := make([]byte, size+directAlign)
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (directAlign - 1)
@@ -139,7 +139,7 @@ func (w *Writer) writeBlocks(b []byte, at int64) error {
 	return err
 }
 
-// finish waits for all writes, and writes the rest of the gathered data.
+// finish waits for all writes, then writes the rest of the gathered data.
 func (w *Writer) finish() error {
 	for range directBuffers - 1 {
 		<-w.free
@@ -160,7 +160,7 @@ func (w *Writer) finish() error {
 	return err
 }
 
-// Close makes the file durable (fsync). Data that is missing or too much is an error.
+// Close makes the file durable (fsync). It is an error if more or less than the announced data was written.
 func (w *Writer) Close() error {
 	if w.written != w.want {
 		w.f.Close()
@@ -180,10 +180,10 @@ func (w *Writer) Close() error {
 	return w.f.Close()
 }
 
-// Stat describes the file. It works until Close or Abort.
+// Stat returns the file's size and times. It works until Close or Abort.
 func (w *Writer) Stat() (fs.FileInfo, error) { return w.f.Stat() }
 
-// Abort gives up and removes the file.
+// Abort closes and removes the file.
 func (w *Writer) Abort() {
 	w.f.Close()
 	os.Remove(w.f.Name())

@@ -96,7 +96,7 @@ type edit struct {
 	typ       string // of the expression; empty: a statement
 }
 
-// place returns the smallest expression or statement that can be exchanged for a mutant; false where there is none.
+// place returns the smallest expression or statement that can be exchanged for a mutant; false if there is none.
 func (s *switchable) place(at int, m *mutant, number int) (e edit, ok bool) {
 	file := s.set.File(s.trees[at].Pos())
 	var above []ast.Node

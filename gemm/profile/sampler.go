@@ -143,7 +143,7 @@ func sample(ctx context.Context, clock power.Clock, until time.Duration, all ...
 	}
 }
 
-// due returns the probe that is overdue for longest; nil where none is.
+// due returns the probe that is overdue for longest; nil if there is none.
 func (r *recording) due(now time.Duration) *probe {
 	var first *probe
 	for i := range r.probes {

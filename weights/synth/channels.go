@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// How much the channels of trained matrices differ, roughly: the standard deviation of the
-// logarithm of their scale, and inputs that stand out from all others.
+// Typical variation of the channels of trained matrices: the standard deviation of the logarithm of their scales, and outlier
+// inputs.
 const (
 	outputSpread = 0.3
 	inputSpread  = 0.15
@@ -15,11 +15,11 @@ const (
 	outlierMin, outlierMax = 4, 12
 )
 
-// outputScales draws one factor for each of n output channels, log-normal around 1.
+// outputScales returns one random factor for each of n output channels, log-normal around 1.
 func outputScales(n int, rng *rand.PCG) []float32 { return logNormal(n, outputSpread, rng) }
 
-// inputScales draws one factor for each of n input channels: log-normal around 1, and for the
-// outliers 4 to 12 times that.
+// inputScales returns one random factor for each of n input channels: log-normal around 1. The factors of outliers are 4 to 12
+// times larger.
 func inputScales(n int, rng *rand.PCG) []float32 {
 	s := logNormal(n, inputSpread, rng)
 	r := rand.New(rng)

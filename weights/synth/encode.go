@@ -13,7 +13,7 @@ import (
 // encoder writes the values, rounded to nearest, as elements of one type into dst.
 type encoder func(dst []byte, values []float32)
 
-// encoders has an entry for every type that can be generated.
+// encoders has the encoder of every type that can be generated.
 var encoders = func() map[weights.DType]encoder {
 	all := map[weights.DType]encoder{weights.BF16: encodeBF16, weights.F16: encodeF16, weights.F32: encodeF32}
 	for _, f := range weights.Formats() {
@@ -24,7 +24,7 @@ var encoders = func() map[weights.DType]encoder {
 	return all
 }()
 
-// bf16 rounds to nearest, ties to even, in integers; v is finite and far from overflow.
+// bf16 returns v rounded to nearest, ties to even, by integer arithmetic. v must be finite and far from overflow.
 func bf16(v float32) uint16 {
 	b := math.Float32bits(v)
 	return uint16((b + 0x7FFF + b>>16&1) >> 16)
@@ -53,8 +53,8 @@ func encodeF32(dst []byte, values []float32) {
 	}
 }
 
-// encodeByte rounds to BF16 first and looks the result up in one table. The second rounding does not
-// matter to random numbers.
+// encodeByte returns the encoder of an 8-bit type. It rounds to BF16 and looks the code up in a table. Rounding twice does no
+// harm to random numbers.
 func encodeByte(to weights.Format) encoder {
 	table := sync.OnceValue(func() *[1 << 16]byte {
 		t := new([1 << 16]byte)

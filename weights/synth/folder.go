@@ -16,33 +16,32 @@ import (
 type Options struct {
 	// Seed chooses the numbers. Default 0.
 	Seed uint64
-	// ShardBytes is the most data a file holds, in bytes. Default 2e9.
+	// ShardBytes is the largest size of a file's data in bytes. Default 2e9.
 	ShardBytes int64
-	// DType is the type of all floating-point tensors; of an 8-bit type (F8_E4M3, F8_E5M2, I8) only
-	// matrices are, as in quantised checkpoints. Default: the config's.
+	// DType is the type of all floating-point tensors. Only matrices get an 8-bit type (F8_E4M3, F8_E5M2, I8), as in quantised
+	// checkpoints. Default: the config's type.
 	DType weights.DType
-	// Format is the layout of a quantised checkpoint, whose codes are those nearest to the weights that the same Seed gives without
-	// it. The linear layers within blocks are quantised, except routers. Default: no weight is quantised.
+	// Format is the layout of a quantised checkpoint. Its codes are the nearest ones to the weights that the same Seed gives
+	// without Format. The linear layers within blocks are quantised, except routers. Default: no weight is quantised.
 	Format quantise.Format
-	// Sparse leaves holes in the files, which take no room on the disk: one row in 128 of a matrix has values, and all others
-	// are zero. Tensors that are no matrices, and scales, have all values. Formats are those of FP8 in blocks.
+	// Sparse leaves holes in the files, which take no disk space: one row in 128 of a matrix has values, and all other rows are
+	// zero. Scales and tensors that are not matrices have all values. Format must be empty or FP8 in blocks.
 	Sparse bool
-	// Filled are the numbers, from 1, of the files of a sparse model that have all values. Default: none.
+	// Filled are the numbers, from 1, of a sparse model's files without holes. Default: none.
 	Filled []int
-	// Family says which tensors there are. Default: the catalogue's for the config.
+	// Family gives the model's tensors. Default: the catalogue's family for the config.
 	Family *arch.Family
 	// Workers is the number of goroutines that generate. Default GOMAXPROCS.
 	Workers int
-	// Progress, if set, is called after each block with the bytes of tensor data written so far and
-	// in all, from one goroutine at a time.
+	// Progress, if set, is called after each block with the bytes of tensor data written so far and in total, from one goroutine
+	// at a time.
 	Progress func(done, total int64)
 }
 
-// Folder writes a Hugging Face folder with random weights for the architecture that config, a
-// config.json, describes. dir must not exist. The files are written under a temporary name beside
-// dir and made durable before they get dir's, so that dir appears whole or not at all. After an
-// error, or once ctx is done, nothing is left; a process that is killed leaves .NAME.partial-PID,
-// which the next call for dir removes.
+// Folder writes a Hugging Face folder with random weights for the architecture of config, a config.json. dir must not exist.
+// Folder writes the files to a temporary folder beside dir and makes them durable before it renames the folder. So dir appears
+// whole or not at all. After an error, or once ctx is done, nothing is left. A killed process leaves .NAME.partial-PID, which the
+// next call for dir removes.
 //
 // The same config, Seed, ShardBytes, DType and Format give the same bytes at any number of workers.
 func Folder(ctx context.Context, config []byte, dir string, o Options) error {
@@ -126,7 +125,7 @@ func (m *model) writeShard(ctx context.Context, path string, s shard, o Options,
 	return w.Close()
 }
 
-// blocks cuts a shard's tensors into runs of rows, in the order of the file.
+// blocks yields runs of rows of a shard's tensors, in the order of the file.
 func (m *model) blocks(s shard, seed uint64) iter.Seq[*block] {
 	return func(yield func(*block) bool) {
 		for _, info := range s.tensors {

@@ -10,15 +10,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// model is everything that is decided before the first byte is written.
+// model is the plan of a folder: its tensors, shards and configs.
 type model struct {
 	config []byte
 	shards []shard
 	kinds  map[string]kind
 
-	format quantise.Format         // its name is empty where no weight is quantised
-	values map[string]weights.Info // of quantised weights: their names, types and shapes without quantisation
-	files  []quantise.File         // beside config.json
+	format quantise.Format         // its name is empty if no weight is quantised
+	values map[string]weights.Info // quantised weights by name, with the types and shapes of their values
+	files  []quantise.File         // further configs beside config.json
 }
 
 func newModel(config []byte, o Options) (*model, error) {
@@ -97,7 +97,7 @@ func (m *model) quantise(l *arch.Layout, family *arch.Family, tensors []weights.
 	return all, err
 }
 
-// kindOf derives a tensor's kind from its claim.
+// kindOf returns a tensor's kind, which follows from its claim.
 func kindOf(c *arch.Claim, t weights.Info) kind {
 	switch {
 	case c.NormKind == arch.RMSNorm1p:
@@ -116,8 +116,8 @@ func kindOf(c *arch.Claim, t weights.Info) kind {
 	return linear
 }
 
-// withDType returns config with its element type replaced by d. It stays as it is where d is none
-// or an 8-bit type, which only matrices get.
+// withDType returns config with its element type replaced by d. It returns config unchanged if d is 0, or an 8-bit type, which
+// only matrices get.
 func withDType(config []byte, d weights.DType) ([]byte, error) {
 	if d == 0 {
 		return config, nil

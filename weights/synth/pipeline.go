@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// blockBytes is how much is generated and written at a time, unless one row is longer.
+// blockBytes is the number of bytes that are generated and written at a time, unless one row is longer.
 const blockBytes = 4 << 20
 
 // block is a run of whole rows of one tensor.
@@ -24,12 +24,12 @@ func pipeline(ctx context.Context, workers int, blocks iter.Seq[*block], write f
 	inFlight := 3 * workers
 	todo := make(chan *block, inFlight)
 	order := make(chan *block, inFlight)
-	buffers := make(chan []byte, inFlight) // bounds what the other channels hold
+	buffers := make(chan []byte, inFlight) // bounds the number of blocks in the other channels
 	for range inFlight {
 		buffers <- nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { // deals out the blocks as buffers come free
+	g.Go(func() error { // assigns blocks to buffers as they become free
 		defer close(order)
 		defer close(todo)
 		for b := range blocks {
@@ -66,7 +66,7 @@ func pipeline(ctx context.Context, workers int, blocks iter.Seq[*block], write f
 	return g.Wait()
 }
 
-// fillAll is one worker.
+// fillAll fills blocks until the channel closes. It is one worker.
 func fillAll(todo <-chan *block) {
 	var values []float32
 	for b := range todo {
@@ -76,7 +76,7 @@ func fillAll(todo <-chan *block) {
 	}
 }
 
-// bytes is the length of the block's data.
+// bytes returns the length of the block's data.
 func (b *block) bytes() int { return b.rows * b.tensor.rowBytes() }
 
 // resize returns a slice of length n, in s's memory where it is large enough.

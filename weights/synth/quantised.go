@@ -15,11 +15,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// mostCodes bounds the codes that are in memory at a time, in bytes. A larger weight is alone.
+// mostCodes bounds the codes in memory, in bytes. A larger weight is processed alone.
 const mostCodes = 512 << 20
 
-// fillQuantised writes the tensors of a quantised model. The files get their headers first; what package quant then finds in them
-// says where codes and scales belong.
+// fillQuantised writes the tensors of a quantised model. It writes the headers first and opens the files with package quant,
+// which gives the places of codes and scales.
 func (m *model) fillQuantised(ctx context.Context, tmp string, o Options, progress func(n int)) (err error) {
 	files := map[string]*weights.Filling{}
 	defer func() {
@@ -81,7 +81,7 @@ type filler struct {
 	progress func(n int)
 }
 
-// job is some rows of a tensor, or a quantised weight.
+// job is the work on some rows of a tensor, or on a quantised weight.
 type job struct {
 	memory int64
 	run    func() error
@@ -95,7 +95,7 @@ func (f *filler) store(file string, b []byte, at int64) error {
 	return err
 }
 
-// jobs lists the work in the order of the files.
+// jobs returns the work in the order of the files.
 func (f *filler) jobs(m *weights.Model) (jobs []job, err error) {
 	for i, s := range f.shards {
 		path := m.Shards[i].Path
@@ -157,7 +157,7 @@ func (f *filler) quantise(w *quant.Quantised, info weights.Info) error {
 	return nil
 }
 
-// groups puts inputs into groups: neighbours, or in formats that order inputs by their activations, in random order.
+// groups sets the group index. Neighbouring inputs form a group; in formats that order inputs by activation, groups are random.
 func (f *filler) groups(m *quant.Matrix, name string) {
 	order := make([]int32, m.K)
 	for k := range order {
@@ -175,7 +175,7 @@ func (f *filler) groups(m *quant.Matrix, name string) {
 	}
 }
 
-// activationScale is a scale of activations up to about 8.
+// activationScale returns the bytes of a scale for activations up to about 8.
 func (f *filler) activationScale(info weights.Info) []byte {
 	values := logNormal(info.Len(), outputSpread, newStream(key(f.seed, info.Name, "values"), 0))
 	for i := range values {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// key names the streams of one part of one tensor: its channels' factors, or its values.
+// key returns the seed of the random streams for a part of a tensor: its channels' factors, or its values.
 func key(seed uint64, tensor, part string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(tensor))
@@ -16,14 +16,14 @@ func key(seed uint64, tensor, part string) uint64 {
 	return mix(seed) ^ mix(h.Sum64())
 }
 
-// newStream is the generator of one row under a key. What it yields depends on these two alone, so
-// rows can be drawn in any order by any worker.
+// newStream returns the random generator of one row under a key. Its numbers depend only on key and row, so any worker can draw
+// any row.
 func newStream(key uint64, row int) *rand.PCG {
 	return rand.NewPCG(key, mix(key+uint64(row)))
 }
 
-// mix spreads every bit of x over the whole word (the finalizer of SplitMix64), so that seeds and
-// rows that follow one another start unrelated streams.
+// mix spreads every bit of x over the whole word (the finalizer of SplitMix64), so that consecutive seeds and rows start
+// unrelated streams.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
@@ -31,8 +31,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// normals holds the normal distribution's quantiles at the middles of 65536 equal shares: a
-// uniform 16-bit index draws a normal deviate, of at most 4.3 in magnitude.
+// normals holds the normal distribution's quantiles at the middles of 65536 equal shares. A uniform 16-bit index draws a normal
+// deviate with a magnitude of at most 4.3.
 type normals [1 << 16]float32
 
 var quantiles = sync.OnceValue(func() *normals {

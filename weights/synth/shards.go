@@ -15,7 +15,7 @@ type shard struct {
 	tensors []weights.Info // placed, in the order of their data
 }
 
-// size is the length of the data section in bytes.
+// size returns the length of the data section in bytes.
 func (s shard) size() int64 {
 	if len(s.tensors) == 0 {
 		return 0
@@ -23,8 +23,7 @@ func (s shard) size() int64 {
 	return s.tensors[len(s.tensors)-1].End
 }
 
-// split deals tensors, in their order, into files of at most limit bytes of data each; a tensor
-// beyond the limit has a file to itself.
+// split assigns tensors, in order, to files of at most limit bytes of data each. A larger tensor has a file to itself.
 func split(tensors []weights.Info, limit int64) ([]shard, error) {
 	_, placed, err := weights.EncodeHeader(tensors, nil)
 	if err != nil {
@@ -43,7 +42,7 @@ func split(tensors []weights.Info, limit int64) ([]shard, error) {
 	}
 	shards := make([]shard, len(groups))
 	for i, group := range groups {
-		// Wide elements first, as upstream writers do: then all are aligned.
+		// Wide elements come first, as in upstream writers, so that all tensors are aligned.
 		slices.SortStableFunc(group, func(a, b weights.Info) int { return cmp.Compare(b.DType.Bits(), a.DType.Bits()) })
 		s := &shards[i]
 		s.file = "model.safetensors"

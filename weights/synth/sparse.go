@@ -11,15 +11,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// sparseRows is the distance of the rows that have values in a sparse matrix. A block of 128×128 has one of them, so its scale
-// belongs to values.
+// sparseRows is the distance between rows with values in a sparse matrix. Every block of 128×128 has one row with values, so
+// every scale applies to some values.
 const sparseRows = 128
 
-// sparseCode is the standard deviation of the FP8 codes of a sparse model. Their largest magnitudes are those of the type, as under
-// scales from the largest value of a block.
+// sparseCode is the standard deviation of a sparse model's FP8 codes. It is so large that the largest codes reach the type's
+// largest magnitude, as with scales from a block's largest value.
 const sparseCode = 80
 
-// checkSparse returns an error for options that sparse models do not have.
+// checkSparse returns an error for options that sparse models do not support.
 func (m *model) checkSparse(o Options) error {
 	if !o.Sparse {
 		if len(o.Filled) > 0 {
@@ -38,7 +38,7 @@ func (m *model) checkSparse(o Options) error {
 	return nil
 }
 
-// writeSparse writes the files with holes. FP8 codes are drawn, not chosen for values that are known.
+// writeSparse writes the files with holes. FP8 codes are random; they are not rounded from weights.
 func (m *model) writeSparse(ctx context.Context, tmp string, o Options, progress func(n int)) error {
 	step := make([]int, len(m.shards))
 	for i := range step {
@@ -67,7 +67,7 @@ func (m *model) writeSparse(ctx context.Context, tmp string, o Options, progress
 	})
 }
 
-// writeRows writes every step-th row of a tensor; all rows of a tensor that is no matrix, or holds scales.
+// writeRows writes every step-th row of a matrix, and all rows of scales and of tensors that are not matrices.
 func (m *model) writeRows(ctx context.Context, f *weights.Filling, info weights.Info, step int, seed uint64) error {
 	kind, known := m.kinds[info.Name]
 	if !known {
@@ -80,7 +80,7 @@ func (m *model) writeRows(ctx context.Context, f *weights.Filling, info weights.
 			t.rowScale[r] *= sparseCode
 		}
 	}
-	n := 1 // rows that are written together
+	n := 1 // rows in one write
 	if step == 1 {
 		n = max(1, blockBytes/max(1, t.rowBytes()))
 	}
@@ -98,7 +98,7 @@ func (m *model) writeRows(ctx context.Context, f *weights.Filling, info weights.
 	return nil
 }
 
-// blockScales are F32 scales of FP8 codes.
+// blockScales returns the bytes of random F32 scales for FP8 codes.
 func (m *model) blockScales(info weights.Info, seed uint64) []byte {
 	values := logNormal(info.Len(), outputSpread, newStream(key(seed, info.Name, "values"), 0))
 	inputs := info.Shape[len(info.Shape)-1] * m.format.Block[1]

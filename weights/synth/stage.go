@@ -30,7 +30,7 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 			os.RemoveAll(tmp)
 		}
 		held.Close()
-		err = errors.Join(err, removeLeft(prefix(dir))) // of processes that were killed meanwhile
+		err = errors.Join(err, removeLeft(prefix(dir))) // temporary folders of processes that were killed meanwhile
 	}()
 	if err := fill(tmp); err != nil {
 		return err
@@ -38,7 +38,7 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 	if err := atomicfile.SyncFolder(tmp); err != nil {
 		return err
 	}
-	// Checked again: not every system's rename refuses an empty folder that was made meanwhile.
+	// A second check, because some systems' rename replaces an empty folder that was made meanwhile.
 	if err := mustNotExist(dir); err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 	return atomicfile.SyncFolder(parent)
 }
 
-// prefix is what the names of dir's temporary folders begin with.
+// prefix returns the beginning of the names of dir's temporary folders.
 func prefix(dir string) string {
 	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".partial-")
 }
 
-// temporary makes a locked folder beside dir, once it has removed those of processes that were killed: nobody holds their locks.
+// temporary makes a locked folder beside dir. It first removes the folders of killed processes, whose locks are free.
 func temporary(dir string) (tmp string, held *os.File, err error) {
 	for pid := os.Getpid(); ; pid++ {
 		if err := removeLeft(prefix(dir)); err != nil {
@@ -61,18 +61,18 @@ func temporary(dir string) (tmp string, held *os.File, err error) {
 		}
 		tmp = prefix(dir) + strconv.Itoa(pid)
 		err := os.Mkdir(tmp, 0o777)
-		if errors.Is(err, fs.ErrExist) { // of a process with the same number, on another machine or in another container
+		if errors.Is(err, fs.ErrExist) { // a process on another machine or in another container has the same number
 			continue
 		}
 		if err != nil {
 			return "", nil, err
 		}
 		held, err := lock.Folder(tmp)
-		if _, there := os.Lstat(tmp); (err == nil || lock.None(err)) && there == nil { // without locks nobody removes it
+		if _, there := os.Lstat(tmp); (err == nil || lock.None(err)) && there == nil { // without locks no other process removes the folder
 			return tmp, held, nil
 		}
 		held.Close()
-		// Another process may have taken the folder for a leftover before it was locked.
+		// Before the lock, another process may have removed the folder as a leftover.
 		if err != nil && !errors.Is(err, lock.ErrHeld) && !errors.Is(err, fs.ErrNotExist) {
 			return "", nil, errors.Join(err, os.RemoveAll(tmp))
 		}
@@ -93,7 +93,7 @@ func removeLeft(prefix string) error {
 		left := prefix + number
 		held, err := lock.Folder(left)
 		if err != nil || held == nil {
-			continue // a process is writing it or has just renamed it, or the system has no such locks
+			continue // in use, just renamed, or the system has no such locks
 		}
 		err = os.RemoveAll(left)
 		held.Close()

@@ -6,13 +6,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// kind says what a tensor is, and so how its values are distributed.
+// kind is the kind of a tensor. It determines the distribution of the values.
 type kind int
 
 const (
 	linear    kind = iota // outputs × inputs
 	conv1D                // inputs × outputs, as GPT-2 stores them
-	kernel                // outputs × inputs × places, of a convolution
+	kernel                // outputs × inputs × positions, of a convolution
 	embedding             // tokens × channels
 	norm
 	norm1p // multiplies by 1 + weight
@@ -21,31 +21,31 @@ const (
 
 func (k kind) isMatrix() bool { return k == linear || k == conv1D || k == kernel || k == embedding }
 
-// Values of tensors that are no linear layer's weights.
+// Distributions of tensors other than the weights of linear layers.
 const (
 	embeddingStd     = 0.02
 	biasStd          = 0.02
-	normStd          = 0.15 // around 1, or 0 where 1 is added
+	normStd          = 0.15 // around 1, or around 0 for norms that add 1
 	normMin, normMax = 0.5, 1.5
 )
 
-// Standard deviations of an 8-bit matrix before its channels are spread: such checkpoints keep their
-// scale in another tensor, which is not written here.
+// Standard deviations of an 8-bit matrix before the channels' factors. Real checkpoints store the scale in another tensor, which
+// is not written here.
 const (
 	floatByteStd = 1
 	int8Std      = 24
 )
 
-// tensor generates one tensor's elements, any row at any time.
+// tensor generates the elements of one tensor, row by row in any order.
 type tensor struct {
 	info weights.Info
 	kind kind
-	// rows and cols of the matrix in storage order. Norms and biases are one row here, and an output
-	// of a kernel is.
+	// rows and cols are the dimensions of the matrix in storage order. Norms and biases are one row. Each output of a convolution
+	// is a row.
 	rows, cols int
-	key        uint64 // of the rows' streams
+	key        uint64 // seed of the rows' random streams
 	encode     encoder
-	// Factors of a matrix's channels; the standard deviation is in those of the rows.
+	// rowScale and colScale are the factors of a matrix's channels; rowScale includes the standard deviation.
 	rowScale, colScale []float32
 }
 
@@ -72,7 +72,7 @@ func newTensor(info weights.Info, k kind, seed uint64) *tensor {
 	return t
 }
 
-// std is the standard deviation of a matrix whose channels are all alike.
+// std returns the standard deviation of a matrix before the channels' factors.
 func (t *tensor) std() float64 {
 	if f, _ := t.info.DType.Format(); f.Bits == 8 {
 		if f.IsFloat() {
@@ -101,7 +101,7 @@ func (t *tensor) fill(dst []byte, first, n int, values []float32) {
 
 func (t *tensor) rowBytes() int { return t.cols * t.info.DType.Bits() / 8 }
 
-// draw sets values to one row's.
+// draw sets values to the values of one row.
 func (t *tensor) draw(values []float32, row int) {
 	quantiles().draw(values, newStream(t.key, row))
 	switch t.kind {

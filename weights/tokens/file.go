@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// File is a token file, decoded.
+// File is a decoded token file.
 type File struct {
 	Path  string
 	Parts []Part // in the order of the file
@@ -19,10 +19,10 @@ type File struct {
 type Part struct {
 	Name      string
 	N, T      int
-	Sequences [][]int32 // N of length T
+	Sequences [][]int32 // N sequences of T tokens
 }
 
-// Path is where a model folder, also one of an object store, has its tokens.
+// Path returns the path of the token file in a model folder, on a disk or in an object store.
 func Path(dir string) string {
 	const name = "tokens.safetensors"
 	if weights.IsURL(dir) {
@@ -48,7 +48,7 @@ func Open(path string) (*File, error) {
 	return Read(file)
 }
 
-// Read is [Open] for a file that is open, such as one of an object store. The result does not need it afterwards.
+// Read is [Open] for an open file, such as one in an object store. The result does not use file after Read returns.
 func Read(file *weights.File) (*File, error) {
 	if file == nil {
 		return nil, errors.New("no file of tokens was given: open one with Open")

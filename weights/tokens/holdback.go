@@ -3,13 +3,13 @@ package tokens
 import "fmt"
 
 const (
-	heldShare    = 4 // one in so many calibration sequences is held back
+	heldShare    = 4 // one in 4 calibration sequences is held back
 	fewestToHold = 4 // sequences
 )
 
-// HoldBack splits calibration tokens in two. Values are fitted to the tokens of fit; those of held measure the loss of the fitted
-// values on other tokens. The last quarter is held back and not every fourth sequence, because neighbouring sequences may come
-// from one text. Fewer than four sequences are an error.
+// HoldBack splits calibration tokens in two. Values are fitted to fit; held measures the loss of the fitted values on other
+// tokens. HoldBack holds back the last quarter of the sequences. It does not take every fourth one, because neighbouring
+// sequences may come from one text. Fewer than four sequences are an error.
 func (s Set) HoldBack() (fit, held Set, err error) {
 	if s.N < fewestToHold {
 		return fit, held, fmt.Errorf("%s: part %s: %d sequence%s of %d tokens: too few for a search; give at least %d sequences, and some 32 000 tokens for a budget of 0.1 %%",

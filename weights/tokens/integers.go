@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// integers decode little-endian data into dst, and return the place of the first value that is
-// negative or above the largest int32; -1 where there is none.
+// integers has the decoder of each integer type, from little-endian data to dst. A decoder returns the index of the first value
+// that is negative or above the largest int32; -1 if there is none.
 var integers = map[weights.DType]func(dst []int32, data []byte) int{
 	weights.U8:  decoder(1, func(b []byte) uint64 { return uint64(b[0]) }),
 	weights.I8:  decoder(1, func(b []byte) uint64 { return uint64(int8(b[0])) }),
@@ -20,7 +20,7 @@ var integers = map[weights.DType]func(dst []int32, data []byte) int{
 	weights.I64: decoder(8, binary.LittleEndian.Uint64),
 }
 
-// decoder reads elements of so many bytes. As unsigned numbers, negative ones are too large as well.
+// decoder returns a decoder of elements of size bytes. Read as unsigned numbers, negative values are too large, too.
 func decoder(size int, element func([]byte) uint64) func([]int32, []byte) int {
 	return func(dst []int32, data []byte) int {
 		for i := range dst {

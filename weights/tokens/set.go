@@ -6,21 +6,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// What the tokens of a [Set] are for.
+// Purposes of a [Set].
 const (
-	Calibration = "calibration" // a transform may be chosen by them
-	Evaluation  = "evaluation"  // they only evaluate a finished transform
+	Calibration = "calibration" // may be used to choose a transform
+	Evaluation  = "evaluation"  // may only be used to evaluate a finished transform
 )
 
-// Set is the tokens of one part of a file, and where they come from.
+// Set is the tokens of one part of a file, with their origin.
 type Set struct {
 	Part
 	Purpose string // Calibration or Evaluation
 	File    string // path of the file
-	Split   string // says how the file is divided
+	Split   string // a sentence on how the file is divided
 }
 
-// Set takes the tokens for a purpose. It fails where the file has none, and where Split does.
+// Set returns the tokens for a purpose. It is an error if the file has none, or if Split returns an error.
 func (f *File) Set(purpose string) (Set, error) {
 	calibration, evaluation, how, err := f.Split()
 	if err != nil {
@@ -36,10 +36,10 @@ func (f *File) Set(purpose string) (Set, error) {
 	return s, nil
 }
 
-// Predicted is the number of tokens whose loss is known: all but the first of each sequence.
+// Predicted returns the number of tokens with a loss: all tokens except the first of each sequence.
 func (s Set) Predicted() int { return s.N * (s.T - 1) }
 
-// Error puts the origin of the tokens before an error of a model that runs over them; nil stays nil.
+// Error adds the origin of the tokens to err, an error of a model that runs over them; nil stays nil.
 func (s Set) Error(err error) error {
 	if err == nil {
 		return nil

@@ -14,11 +14,11 @@ var (
 	evaluationWords  = []string{"eval", "test", "valid", "judge", "held"}
 )
 
-// purpose is the use of a part.
+// purpose is the purpose of a part.
 type purpose int
 
 const (
-	unnamed     purpose = iota // its name says nothing, or both
+	unnamed     purpose = iota // the name gives no purpose, or both
 	calibrating                // to choose a transform
 	evaluating                 // to measure the result
 )
@@ -35,12 +35,12 @@ func (p Part) purpose() purpose {
 	return unnamed
 }
 
-// Split returns the tokens for calibration, on which a transform is chosen, and those for evaluation,
-// on which its loss is measured. how is a sentence that says which they are.
+// Split returns the tokens for calibration, which choose a transform, and the tokens for evaluation, which measure its loss. how
+// is a sentence that names both.
 //
-// The tensors' names decide. Where the names give one purpose only, the part for the other is empty. A
-// single tensor whose name gives none is cut: the first half of its sequences, or of its only sequence,
-// is for calibration. Several tensors whose names leave the purposes open are an error.
+// The tensors' names decide. If the names give one purpose only, the part for the other is empty. A single tensor whose name
+// gives no purpose is cut: the first half of its sequences, or of its only sequence, is for calibration. Several tensors whose
+// names leave the purposes open are an error.
 func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 	parts := map[purpose][]Part{}
 	for _, p := range f.Parts {
@@ -67,7 +67,7 @@ func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 	return calibration, evaluation, strings.Join(said, "; "), nil
 }
 
-// cut gives the first half to calibration and the second to evaluation.
+// cut returns the first half of p for calibration and the second half for evaluation.
 func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error) {
 	if p.N > 1 {
 		calibration, evaluation = p.sequences(0, p.N/2), p.sequences(p.N/2, p.N)
@@ -84,7 +84,7 @@ func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error)
 	return calibration, evaluation, how, nil
 }
 
-// sequences are those from one to before another.
+// sequences returns the part with the sequences [from, to).
 func (p Part) sequences(from, to int) Part {
 	return Part{p.Name, to - from, p.T, p.Sequences[from:to:to]}
 }

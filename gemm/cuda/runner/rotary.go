@@ -10,7 +10,7 @@ import (
 // rotary is rotary positions on the card.
 type rotary struct {
 	*decoder.Rotary
-	short, long cuda.Address // tables of cosines and sines; long is 0 where there is none
+	short, long cuda.Address // tables of cosines and sines; long is 0 if there is none
 }
 
 // turns is shared by all attentions of a model. It holds tables of cosines and sines by frequencies, for the positions of
