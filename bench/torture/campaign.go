@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -118,11 +119,25 @@ func (c *campaign) run(ctx context.Context, length time.Duration) (*record, erro
 // afterEnd loses the power once the program has ended. With this seed all is lost that was not synced.
 var afterEnd = fault{Kind: kindPower, After: true, Seed: 0}
 
-// choose returns the scenario and the faults of the trial of a number: first each scenario with afterEnd; then the seed and the number choose
-// the scenario, these and its name the faults.
+// found are scenarios and faults under which an earlier version of lowtoggle failed.
+var found = []struct {
+	scenario string
+	faults   []fault
+}{
+	// The name of a record was written and not durable. The next call took the record as written, and the power went.
+	{"part", []fault{{Kind: kindError, N: 8, Op: new(opFsyncDir), Errno: syscall.EIO, Lasting: true}, afterEnd}},
+}
+
+// choose returns the scenario and the faults of the trial of a number. First comes each scenario with afterEnd, then what was found.
+// After these the seed and the number choose the scenario, and with its name they choose the faults.
 func (c *campaign) choose(number int) (scenario, []fault) {
 	if number < len(c.scenarios) {
 		return c.scenarios[number], []fault{afterEnd}
+	}
+	if i := number - len(c.scenarios); i < len(found) {
+		if at := slices.IndexFunc(c.scenarios, func(s scenario) bool { return s.name == found[i].scenario }); at >= 0 {
+			return c.scenarios[at], found[i].faults
+		}
 	}
 	s := drawScenario(rand.New(rand.NewPCG(c.seed, uint64(number))), c.scenarios)
 	hash := fnv.New64a()

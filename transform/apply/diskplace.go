@@ -152,10 +152,10 @@ func (d diskPlace) work(number int) (work, error) {
 	return &diskWork{d, own, held}, nil
 }
 
-// flush waits until the folders that lead to a part's shards and records are on the disk. Each call does this: another may have made them
-// and been killed.
+// flush waits until a part's folders, and the names of all shards and records in them, are on the disk. Each call does this: an
+// earlier call may have been killed, or have failed, after it had written a name and before the name was durable.
 func (d diskPlace) flush(part string) error {
-	for _, dir := range []string{part, d.dir, filepath.Dir(d.dir)} {
+	for _, dir := range []string{d.at(resultName), d.at(recordsName), part, d.dir, filepath.Dir(d.dir)} {
 		if err := atomicfile.SyncFolder(dir); err != nil {
 			return err
 		}
