@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 )
 
 // stores are the object stores of scripts, by their folder.
@@ -20,21 +20,21 @@ var stores sync.Map
 // store BUCKET... starts an object store in memory, which the commands that follow find.
 func scriptStore(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "BUCKET ...")
-	store := fakes3.New(args...)
+	store := fakestore.New(args...)
 	server := httptest.NewServer(store)
 	ts.Defer(server.Close)
-	for name, value := range fakes3.Environment(server.URL) {
+	for name, value := range fakestore.Environment(server.URL) {
 		ts.Setenv(name, value)
 	}
 	stores.Store(ts.Getenv("WORK"), store)
 }
 
-func storeOf(ts *testscript.TestScript) *fakes3.Server {
+func storeOf(ts *testscript.TestScript) *fakestore.Server {
 	store, ok := stores.Load(ts.Getenv("WORK"))
 	if !ok {
 		ts.Fatalf("there is no store")
 	}
-	return store.(*fakes3.Server)
+	return store.(*fakestore.Server)
 }
 
 // put FOLDER BUCKET/PREFIX stores a folder's files.

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -26,14 +26,14 @@ import (
 // stored is a model in a store, a plan for it, and the files of a single run on a disk.
 type stored struct {
 	partly
-	store *fakes3.Server
+	store *fakestore.Server
 }
 
 // named gives conversions of copies of a model the same model card.
 var named = transform.FolderOptions{BaseModel: "base"}
 
 // inStore puts a small model into a store that handler serves.
-func inStore(t *testing.T, o synth.Options, handler func(*fakes3.Server) http.Handler) stored {
+func inStore(t *testing.T, o synth.Options, handler func(*fakestore.Server) http.Handler) stored {
 	t.Helper()
 	dir := folder(t, config(t, "llama-tiny", `{"num_hidden_layers": 1}`), o)
 	ok(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("# A model\n"), 0o666))
@@ -43,11 +43,11 @@ func inStore(t *testing.T, o synth.Options, handler func(*fakes3.Server) http.Ha
 	out := filepath.Join(t.TempDir(), "whole")
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Folder: named})
 	ok(t, err)
-	store := fakes3.New("models")
+	store := fakestore.New("models")
 	for name, data := range files(t, dir) {
 		store.Put("models", "source/"+name, []byte(data))
 	}
-	fakes3.Start(t, handler(store))
+	fakestore.Start(t, handler(store))
 	return stored{partly{nil, p, files(t, out)}, store}
 }
 
@@ -82,9 +82,9 @@ func (x *stored) same(t *testing.T) {
 func TestStoreParts(t *testing.T) {
 	for _, of := range []int{1, 3, 7} {
 		t.Run(fmt.Sprint(of), func(t *testing.T) {
-			var faulty *fakes3.Faulty
-			x := inStore(t, synth.Options{ShardBytes: 30_000}, func(s *fakes3.Server) http.Handler {
-				faulty = fakes3.NewFaulty(s, uint64(of), 0.05)
+			var faulty *fakestore.Faulty
+			x := inStore(t, synth.Options{ShardBytes: 30_000}, func(s *fakestore.Server) http.Handler {
+				faulty = fakestore.NewFaulty(s, uint64(of), 0.05)
 				return faulty
 			})
 			m, err := x.source(t, t.Context())
@@ -152,7 +152,7 @@ func (i *interrupter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // shard again and ends with the bytes of a single run.
 func TestStoreInterrupted(t *testing.T) {
 	var at *interrupter
-	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakes3.Server) http.Handler {
+	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakestore.Server) http.Handler {
 		at = &interrupter{Handler: s}
 		return at
 	})
@@ -210,7 +210,7 @@ func TestStoreInterrupted(t *testing.T) {
 
 // TestStoreKinds: a single file, and the ways between a disk and a store, give the bytes of a run on a disk.
 func TestStoreKinds(t *testing.T) {
-	x := inStore(t, synth.Options{}, func(s *fakes3.Server) http.Handler { return s })
+	x := inStore(t, synth.Options{}, func(s *fakestore.Server) http.Handler { return s })
 	m, err := x.source(t, t.Context())
 	ok(t, err)
 	defer m.Close()
@@ -282,7 +282,7 @@ func (m *meanwhile) Create(ctx context.Context, name string, n int64) weights.Ou
 // TestStoreTwoStarters: of two conversions with different plans that begin at a time, one goes on and can be resumed with its own
 // plan. The other one is refused.
 func TestStoreTwoStarters(t *testing.T) {
-	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakes3.Server) http.Handler { return s })
+	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakestore.Server) http.Handler { return s })
 	m, err := x.source(t, t.Context())
 	ok(t, err)
 	defer m.Close()

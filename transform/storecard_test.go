@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
@@ -35,7 +35,7 @@ func TestStoreCard(t *testing.T) {
 	}
 	for name, o := range map[string]synth.Options{"one file": {}, "shards": {ShardBytes: 30_000}} {
 		t.Run(name, func(t *testing.T) {
-			x := inStore(t, o, func(s *fakes3.Server) http.Handler { return s })
+			x := inStore(t, o, func(s *fakestore.Server) http.Handler { return s })
 			m, err := x.source(t, t.Context())
 			ok(t, err)
 			defer m.Close()

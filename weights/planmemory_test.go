@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -53,7 +53,7 @@ func TestPlanMemory(t *testing.T) {
 "num_attention_heads":4,"num_key_value_heads":4,"vocab_size":512,"rms_norm_eps":1e-5,"tie_word_embeddings":false,"torch_dtype":"bfloat16",
 "max_position_embeddings":64,"rope_theta":10000.0,"hidden_act":"silu"}`)
 	ok(synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1}))
-	store := fakes3.New("models")
+	store := fakestore.New("models")
 	entries, err := os.ReadDir(dir)
 	ok(err)
 	var all int64
@@ -63,7 +63,7 @@ func TestPlanMemory(t *testing.T) {
 		store.Put("models", "source/"+e.Name(), data)
 		all += int64(len(data))
 	}
-	fakes3.Start(t, store)
+	fakestore.Start(t, store)
 	f, err := bucket.Open("s3://models/source")
 	ok(err)
 	for _, passes := range []string{"scale,reorder,signs,grid=4", "shift=4/epilogue,round=2"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -20,7 +20,7 @@ import (
 // inStore is a copy of a model in an object store.
 func inStore(t *testing.T, m *weights.Model) *weights.Model {
 	t.Helper()
-	store := fakes3.New("models")
+	store := fakestore.New("models")
 	entries, err := os.ReadDir(m.Dir)
 	testmodel.OK(t, err)
 	for _, e := range entries {
@@ -31,7 +31,7 @@ func inStore(t *testing.T, m *weights.Model) *weights.Model {
 		testmodel.OK(t, err)
 		store.Put("models", "m/"+e.Name(), data)
 	}
-	fakes3.Start(t, store)
+	fakestore.Start(t, store)
 	folder, err := bucket.Open("s3://models/m")
 	testmodel.OK(t, err)
 	far, err := weights.OpenStore(t.Context(), folder, "")

@@ -47,7 +47,7 @@ var readers = map[string]string{
 	"gemm/sweep.ServeWatchdog":          "– lines from the process that started it",
 	"gemm/sweep.bootID":                 "– of the operating system",
 	"gemm/sweep.startWatchdog":          "– lines from the process that it started",
-	"internal/fakes3.ServeHTTP":         "– a server for tests",
+	"internal/fakestore.ServeHTTP":      "– a server for tests",
 	"internal/lock.try":                 "– the holder's number, shown in an error",
 	"internal/recordfile.Read":          "– this project's own records",
 	"internal/strictjson.missing":       "cost.FuzzCalibration",

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/bucket"
 )
@@ -55,11 +55,11 @@ func upload(f *bucket.Folder, name string, data []byte) error {
 
 // TestFaults: whatever happens to requests, what is read is what was written.
 func TestFaults(t *testing.T) {
-	for fault := fakes3.Cut; fault <= fakes3.Changed; fault++ {
+	for fault := fakestore.Cut; fault <= fakestore.Changed; fault++ {
 		t.Run(fault.String(), func(t *testing.T) {
-			store := fakes3.New("models")
-			faulty := fakes3.NewFaulty(store, 1, 0.3, fault)
-			fakes3.Start(t, faulty)
+			store := fakestore.New("models")
+			faulty := fakestore.NewFaulty(store, 1, 0.3, fault)
+			fakestore.Start(t, faulty)
 			f := open(t, "s3://models/folder")
 			for name, data := range map[string][]byte{"empty": {}, "small": random(1000), "part": random(8 << 20), "parts": random(17<<20 + 5)} {
 				ok(t, upload(f, name, data))
@@ -83,8 +83,8 @@ func TestFaults(t *testing.T) {
 
 // TestList: all objects are listed, also those of a second page, and removed ones are not.
 func TestList(t *testing.T) {
-	store := fakes3.New("models")
-	fakes3.Start(t, store)
+	store := fakestore.New("models")
+	fakestore.Start(t, store)
 	for i := range 1500 {
 		store.Put("models", fmt.Sprintf("folder/%04d", i), nil)
 	}
@@ -103,8 +103,8 @@ func TestList(t *testing.T) {
 
 // TestNoObject: an upload that is given up, or that is too short, leaves no object and no upload.
 func TestNoObject(t *testing.T) {
-	store := fakes3.New("models")
-	fakes3.Start(t, store)
+	store := fakestore.New("models")
+	fakestore.Start(t, store)
 	f := open(t, "s3://models/folder")
 	out := f.Create(t.Context(), "short", 20<<20)
 	_, err := out.Write(random(10 << 20))
@@ -128,8 +128,8 @@ func TestNoObject(t *testing.T) {
 
 // TestChanged: an object that changes between two reads is an error, not a mixture.
 func TestChanged(t *testing.T) {
-	store := fakes3.New("models")
-	fakes3.Start(t, store)
+	store := fakestore.New("models")
+	fakestore.Start(t, store)
 	store.Put("models", "f/x", random(100))
 	f := open(t, "s3://models/f")
 	o, err := f.Stat(t.Context(), "x")
@@ -142,7 +142,7 @@ func TestChanged(t *testing.T) {
 
 // TestRefused: errors of buckets say what to do, and whether the same command may help.
 func TestRefused(t *testing.T) {
-	fakes3.Start(t, fakes3.New("models"))
+	fakestore.Start(t, fakestore.New("models"))
 	ctx := t.Context()
 	for _, c := range []struct {
 		url, want string
@@ -235,10 +235,10 @@ func (s *lateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestLateList(t *testing.T) {
 	bucket.SetStillTime(t, 500*time.Millisecond)
 	for range 4 {
-		store := fakes3.New("models")
+		store := fakestore.New("models")
 		store.Put("models", "folder/x", nil)
 		late := &lateStore{Handler: store, first: make(chan struct{}), late: make(chan struct{})}
-		fakes3.Start(t, late)
+		fakestore.Start(t, late)
 		f := open(t, "s3://models/folder")
 		list, err := f.List(t.Context())
 		ok(t, err)

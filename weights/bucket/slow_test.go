@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lowtoggle/lowtoggle/internal/fakes3"
+	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/bucket"
 )
@@ -68,9 +68,9 @@ func TestSlowLine(t *testing.T) {
 	}{"slow": {50 * time.Second, false}, "still": {70 * time.Second, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := fakes3.New("models")
+				store := fakestore.New("models")
 				store.Put("models", "x", data)
-				for name, value := range fakes3.Environment("http://store.example") {
+				for name, value := range fakestore.Environment("http://store.example") {
 					t.Setenv(name, value)
 				}
 				l := &line{store: store, piece: 100_000, pause: c.pause}

@@ -1,9 +1,9 @@
-// Package fakes3 is an object store in memory that speaks as much of S3's protocol as lowtoggle uses, for tests alone, and a
+// Package fakestore is an object store in memory that speaks as much of S3's protocol as lowtoggle uses, for tests alone, and a
 // handler that makes requests to any store fail.
 //
 // The store checks what a real one checks: ranges, conditions, checksums, the key's name (not the signature), and that an upload's
 // parts are there. An opt-in test runs the same laws against a real store.
-package fakes3
+package fakestore
 
 import (
 	"crypto/md5"
