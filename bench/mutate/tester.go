@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,10 +42,41 @@ func (s suite) String() string {
 	return s.pkg
 }
 
-// baseline is a run of a suite without a mutant.
-type baseline struct {
+// baseline is what a suite does without a mutant: its tests, the fastest first.
+type baseline []usualTest
+
+// usualTest is a test without a mutant, in a process of its own.
+type usualTest struct {
+	name    string
 	took    time.Duration
 	reached map[int]bool // the mutants whose code ran
+}
+
+// quick is the time of tests that run before the slower ones.
+const quick = 300 * time.Millisecond
+
+// reaching are the names of the tests that run a mutant's code, the quick ones and the others, and the time they took without it.
+func (b baseline) reaching(i int) (names [2][]string, took time.Duration) {
+	for _, t := range b {
+		if !t.reached[i] {
+			continue
+		}
+		at := 0
+		if t.took > quick {
+			at = 1
+		}
+		names[at] = append(names[at], t.name)
+		took += t.took
+	}
+	return names, took
+}
+
+// took is the time of all tests.
+func (b baseline) took() (sum time.Duration) {
+	for _, t := range b {
+		sum += t.took
+	}
+	return sum
 }
 
 // newTester compiles nothing yet. The folder must be empty.
@@ -69,7 +102,7 @@ func (t *tester) suites(m mutant) []suite {
 	return list
 }
 
-// try runs tests on the mutant of a place in the list until one fails. A suite that does not run the mutant's code is left out. The outcome
+// try runs tests on the mutant of a place in the list until one fails. Tests that do not run the mutant's code are left out. The outcome
 // is nil if it does not compile.
 func (t *tester) try(ctx context.Context, i int) (*outcome, error) {
 	m := t.list[i]
@@ -82,14 +115,17 @@ func (t *tester) try(ctx context.Context, i int) (*outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		limit := 3*usual.took + time.Minute
 		var failed bool
 		var how string
-		switch {
-		case t.state[i] == mutantAlone:
-			failed, how, err = t.alone(ctx, m, s, limit)
-		case usual.reached[i]:
-			failed, how, err = t.run(ctx, s, strconv.Itoa(i), limit)
+		if t.state[i] == mutantAlone {
+			failed, how, err = t.alone(ctx, m, s, limitOf(usual.took()))
+		} else {
+			names, took := usual.reaching(i)
+			for _, tests := range names {
+				if len(tests) > 0 && !failed && err == nil {
+					failed, how, err = t.run(ctx, s, tests, strconv.Itoa(i), limitOf(took))
+				}
+			}
 		}
 		switch {
 		case err != nil:
@@ -103,32 +139,50 @@ func (t *tester) try(ctx context.Context, i int) (*outcome, error) {
 	return &outcome{mutant: m, Seconds: time.Since(begin).Seconds()}, nil
 }
 
-// baseline runs a suite without a mutant, once.
+// limitOf is how long tests may take that took a time without a mutant.
+func limitOf(took time.Duration) time.Duration { return 3*took + time.Minute }
+
+// baseline runs the tests of a suite without a mutant, once, each in a process of its own.
 func (t *tester) baseline(ctx context.Context, s suite) (baseline, error) {
 	if b, ok := t.usual[s]; ok {
 		return b, nil
 	}
-	b := baseline{reached: map[int]bool{}}
-	reached := filepath.Join(t.folder, fmt.Sprintf("reached%d", len(t.usual)))
-	if _, err := t.program(ctx, s.pkg); err != nil {
-		return b, err
+	program, err := t.program(ctx, s.pkg)
+	if err != nil {
+		return nil, err
 	}
-	begin := time.Now()
-	if failed, how, err := t.run(ctx, s, "reached "+reached, 30*time.Minute); err != nil || failed {
-		return b, errors.Join(err, fmt.Errorf("%s fails without a mutant: %s", s, how))
+	cmd := exec.CommandContext(ctx, program, "-test.list", "^(Test|Fuzz|Example)")
+	cmd.Dir = s.pkg
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the tests of %s: %w", s.pkg, err)
 	}
-	b.took = time.Since(begin)
-	text, err := os.ReadFile(reached)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return b, err
-	}
-	for _, number := range strings.Fields(string(text)) {
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return b, err
+	b := baseline{}
+	for name := range strings.FieldsSeq(string(out)) {
+		test := usualTest{name: name, reached: map[int]bool{}}
+		file := filepath.Join(t.folder, "reached-"+name)
+		begin := time.Now()
+		if failed, how, err := t.run(ctx, s, []string{name}, "reached "+file, 30*time.Minute); err != nil || failed {
+			return nil, errors.Join(err, fmt.Errorf("%s fails without a mutant: %s", s, how))
 		}
-		b.reached[n] = true
+		test.took = time.Since(begin)
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		for _, number := range strings.Fields(string(text)) {
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				return nil, err
+			}
+			test.reached[n] = true
+		}
+		if err := os.RemoveAll(file); err != nil {
+			return nil, err
+		}
+		b = append(b, test)
 	}
+	slices.SortFunc(b, func(a, b usualTest) int { return cmp.Compare(a.took, b.took) })
 	t.usual[s] = b
 	return b, nil
 }
@@ -147,13 +201,13 @@ func (t *tester) program(ctx context.Context, pkg string) (string, error) {
 	return name, nil
 }
 
-// run runs a suite with a mutant, or what else the environment chooses, and says whether a test failed, and which.
-func (t *tester) run(ctx context.Context, s suite, choice string, limit time.Duration) (failed bool, how string, err error) {
+// run runs tests of a suite with a mutant, or what else the environment chooses, and says whether a test failed, and which.
+func (t *tester) run(ctx context.Context, s suite, tests []string, choice string, limit time.Duration) (failed bool, how string, err error) {
 	program, err := t.program(ctx, s.pkg)
 	if err != nil {
 		return false, "", err
 	}
-	args := []string{"-test.failfast", "-test.timeout", limit.Round(time.Second).String()}
+	args := []string{"-test.failfast", "-test.timeout", limit.Round(time.Second).String(), "-test.run", "^(" + strings.Join(tests, "|") + ")$"}
 	if s.short {
 		args = append(args, "-test.short")
 	}
