@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -19,11 +18,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
-
-var update = flag.Bool("update", false, "run bench/dequantise.py and record its digests")
 
 // valuesFile holds the digests that bench/dequantise.py computed of the values of each folder.
 const valuesFile = "testdata/values.json"
@@ -72,7 +70,7 @@ func TestValuesOfAnIndependentReader(t *testing.T) {
 			delete(folders, name)
 		}
 	}
-	if *update {
+	if *goldenfile.Update {
 		record(t, folders, got)
 	}
 	js, err := os.ReadFile(valuesFile)
