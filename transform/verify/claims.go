@@ -296,7 +296,7 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 
 // changed returns the quantised weight that a tensor belongs to, if steps change it; else nil.
 func (c *claims) changed(tensor string) *quant.Quantised {
-	q, ok := c.quantised.Of(tensor)
+	q, ok := c.quantised.WeightOf(tensor)
 	if !ok {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 
 // lookKept compares a linear layer's codes that are the source's with the reference.
 func (c *claims) lookKept(ctx context.Context, t *Tensor) error {
-	q, _ := c.quantised.Of(t.Name)
+	q, _ := c.quantised.WeightOf(t.Name)
 	if q == nil || q.CanRead() != nil || !c.layout.IsLinearWeight(q) {
 		t.Class = Untouched
 		return nil

@@ -30,7 +30,7 @@ func (r *Report) leftAlone(c *claims, q *quant.Description) {
 
 // storedNames lists a tensor and, if it belongs to a quantised weight, the weight and its other tensors.
 func storedNames(q *quant.Description, tensor string) []string {
-	w, ok := q.Of(tensor)
+	w, ok := q.WeightOf(tensor)
 	if !ok {
 		return []string{tensor}
 	}

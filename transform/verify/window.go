@@ -86,7 +86,7 @@ func (c *claims) stored(a, b weights.Tensor) (n int64) {
 		whole(made)
 		return n
 	}
-	q, ok := c.quantised.Of(a.Name)
+	q, ok := c.quantised.WeightOf(a.Name)
 	if !ok {
 		add(a)
 		add(b)

@@ -46,13 +46,7 @@ type Quantised struct {
 }
 
 // Scales returns the tensor of the scales; false if there is none.
-func (q *Quantised) Scales() (Stored, bool) {
-	i := slices.IndexFunc(q.Tensors, func(t Stored) bool { return t.Role == Scales })
-	if i < 0 {
-		return Stored{}, false
-	}
-	return q.Tensors[i], true
-}
+func (q *Quantised) Scales() (Stored, bool) { return q.part(Scales) }
 
 // Stored is a tensor of a quantised checkpoint.
 type Stored struct {
@@ -160,12 +154,6 @@ func (d *Description) Weight(name string) (*Quantised, bool) {
 	}
 	w, ok := d.named[name]
 	return w, ok
-}
-
-// Of returns the quantised weight that a tensor belongs to; false if there is none.
-func (d *Description) Of(tensor string) (*Quantised, bool) {
-	s, ok := d.find(tensor)
-	return s.weight, ok && s.weight != nil
 }
 
 // Formats returns a phrase with the formats of all quantised weights, the most frequent first: "28 weights in int4, groups of 128
