@@ -2,6 +2,7 @@ package synth
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -38,6 +39,13 @@ func TestSplit(t *testing.T) {
 					t.Errorf("tensor %s is in %s and in %s", info.Name, held[info.Name], s.file)
 				}
 				held[info.Name] = s.file
+			}
+		}
+		// The files are as few as the order allows: the first tensor of a file did not fit into the one before.
+		for i := 1; i < len(shards); i++ {
+			first := slices.IndexFunc(tensors, func(x weights.Info) bool { return held[x.Name] == shards[i].file })
+			if x := tensors[first]; shards[i-1].size()+int64(x.Len()*x.DType.Bits()/8) <= limit {
+				t.Errorf("%s begins with tensor %s, for which %s has room", shards[i].file, tensors[first].Name, shards[i-1].file)
 			}
 		}
 		last := ""
