@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -136,7 +137,7 @@ func TestMeterTrace(t *testing.T) {
 			fmt.Fprintf(&b, "  arrangement %d\n", i)
 			return nil
 		}
-		c.options.Clock, c.options.Self = s, 1
+		c.options.Clock, c.options.Self = s, os.Getpid()
 		c.options.Progress = func(e Event) { fmt.Fprintf(&b, "  %s %d of %d\n", e.Stage, e.Done/1e6, e.Total/1e6) }
 		m, err := NewMeter(s, c.options)
 		if err != nil {
