@@ -1,0 +1,213 @@
+//go:build unix
+
+package weights
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// requests notes what a file in a store is asked for, in blocks: "first+count".
+type requests struct {
+	mu   sync.Mutex
+	list []string
+	fail error
+}
+
+func (q *requests) read(_ context.Context, p []byte, at int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, fmt.Sprintf("%d+%d", at/blockBytes, (len(p)+blockBytes-1)/blockBytes))
+	for i := range p {
+		p[i] = byte((at + int64(i)) / blockBytes)
+	}
+	return q.fail
+}
+
+// since returns the requests of blocks since the last call, once all have been answered.
+func (q *requests) since(r *remote) string {
+	r.busy.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	slices.SortFunc(q.list, func(a, b string) int { // by block
+		var i, j int
+		fmt.Sscan(strings.Split(a, "+")[0], &i)
+		fmt.Sscan(strings.Split(b, "+")[0], &j)
+		return i - j
+	})
+	text := strings.Join(q.list, " ")
+	q.list = nil
+	return text
+}
+
+func remoteOf(t *testing.T, q *requests, size int64) *remote {
+	t.Helper()
+	r, err := newRemote(t.Context(), size, q.read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if r.blocks != nil {
+			r.close()
+		}
+	})
+	return r
+}
+
+// TestRequests: a caller that reads in order has large requests ahead of it, and every block is asked for once. A caller that reads here and
+// there gets what it asks for alone.
+func TestRequests(t *testing.T) {
+	const blocks = 200
+	q := &requests{}
+	r := remoteOf(t, q, blocks*blockBytes-100)
+	need := func(first, last int, want string) {
+		t.Helper()
+		b := r.memory[first*blockBytes : min((last+1)*blockBytes, len(r.memory))]
+		if err := Guard("file", func() error {
+			for i, v := range Need(b) {
+				if v != byte(first+i/blockBytes) {
+					return fmt.Errorf("byte %d of blocks %d to %d is %d", i, first, last, v)
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+		if got := q.since(r); got != want {
+			t.Errorf("blocks %d to %d: %s, want %s", first, last, got, want)
+		}
+	}
+	need(150, 150, "150+1") // here and there
+	need(100, 101, "100+2")
+	need(0, 3, "0+4")
+	need(100, 101, "")
+	need(0, 3, "")
+	// In order: requests of 16 blocks, until 96 blocks are read ahead. More are asked for once a whole request fits.
+	need(4, 4, "4+16 20+16 36+16 52+16 68+16 84+16")
+	for n := 5; n < 22; n++ {
+		need(n, n, "")
+	}
+	need(22, 22, "102+16 118+1") // block 102 is 80 ahead, so that a whole request is missing
+	need(23, 40, "119+16 135+2")
+	need(41, 160, "137+13 151+16 167+16 183+16 199+1")
+	need(161, 199, "")
+	need(60, 60, "")
+	if len(r.blocks) != 160 || HeldBytes() != spareBytes-100 { // 40 MiB, with the short last block
+		t.Errorf("%d blocks and %d bytes are in memory", len(r.blocks), HeldBytes())
+	}
+	Need(nil)
+	Need(make([]byte, 10)) // memory of another kind
+	if got := q.since(r); got != "" {
+		t.Errorf("other memory is asked for: %s", got)
+	}
+	if r.close(); HeldBytes() != 0 || len(pages.files) != 0 || pages.read.Len() != 0 {
+		t.Errorf("after closing %d bytes of %d files are held", HeldBytes(), len(pages.files))
+	}
+}
+
+// TestFailedRequests: a request that fails is the error of Guard, and is repeated by the next Need. Of several files each has its own.
+func TestFailedRequests(t *testing.T) {
+	bad, good := &requests{fail: errors.New("no route")}, &requests{}
+	a, b := remoteOf(t, bad, 10*blockBytes), remoteOf(t, good, 3*blockBytes)
+	if err := Guard("file", func() error { Need(b.memory[:1]); Need(b.memory[2*blockBytes:]); return nil }); err != nil || good.since(b) != "0+1 2+1" {
+		t.Error(err)
+	}
+	for _, want := range []string{"0+2", "0+10"} { // the second time the caller seems to read in order
+		err := Guard("file", func() error { Need(a.memory[blockBytes-1 : blockBytes+1]); return nil })
+		if !errors.Is(err, bad.fail) {
+			t.Errorf("error %v", err)
+		}
+		if got := bad.since(a); got != want || len(a.blocks) != 0 || HeldBytes() != 2*blockBytes {
+			t.Errorf("%s; %d blocks are kept, %d bytes held", got, len(a.blocks), HeldBytes())
+		}
+	}
+	a.end() // the context has ended
+	a.read = func(context.Context, []byte, int64) error { t.Error("asked for after the end"); return nil }
+	for range mostRequests {
+		pages.room <- struct{}{} // so that nothing else can be chosen
+	}
+	err := Guard("file", func() error { Need(a.memory[:1]); return nil })
+	for range mostRequests {
+		<-pages.room
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if _, err := newRemote(t.Context(), math.MaxInt64, bad.read); err == nil || !strings.Contains(err.Error(), "larger than this system's addresses") {
+		t.Errorf("a file as large as all addresses: %v", err)
+	}
+}
+
+// TestDropping: blocks are dropped once more than the spare bytes are read, the one that was needed longest ago first, and none that a Guard
+// holds: one with spans holds these alone.
+func TestDropping(t *testing.T) {
+	ahead, spare := aheadBytes, spareBytes
+	aheadBytes, spareBytes = requestBytes, 4*blockBytes
+	defer func() { aheadBytes, spareBytes = ahead, spare }()
+	q := &requests{}
+	r := remoteOf(t, q, 100*blockBytes)
+	at := func(n int) []byte { return r.memory[n*blockBytes : (n+1)*blockBytes] }
+	need := func(numbers ...int) {
+		for _, n := range numbers {
+			Need(at(n))
+			r.busy.Wait()
+		}
+	}
+	kept := func(want ...int) {
+		t.Helper()
+		var have []int
+		for n := range r.blocks {
+			have = append(have, n)
+		}
+		if slices.Sort(have); !slices.Equal(have, want) || HeldBytes() != int64(len(want))*blockBytes {
+			t.Errorf("%v are kept in %d bytes, want %v", have, HeldBytes(), want)
+		}
+	}
+	alone := func(numbers ...int) {
+		for _, n := range numbers {
+			if err := Guard("file", func() error { need(n); return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	alone(90, 80, 70, 60)
+	kept(60, 70, 80, 90)
+	alone(50)
+	kept(50, 60, 70, 80)
+	alone(80, 40)
+	kept(40, 50, 60, 80)
+	if err := Guard("file", func() error { // keeps everything since
+		need(30, 20, 10, 2, 4, 6)
+		kept(2, 4, 6, 10, 20, 30)
+		return GuardOf("file", [][]byte{nil, at(8)[10:20]}, func() error {
+			need(8)
+			return nil
+		})
+	}); err != nil {
+		t.Error(err)
+	}
+	alone(12)
+	kept(4, 6, 8, 12)
+	if err := GuardOf("file", [][]byte{r.memory[14*blockBytes : 15*blockBytes+1]}, func() error {
+		need(14)
+		alone(16, 18, 22, 24)
+		kept(14, 18, 22, 24)
+		need(15, 13)
+		alone(17, 19, 21, 23)
+		kept(14, 15, 21, 23)
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	alone(31, 33, 35)
+	kept(23, 31, 33, 35)
+	r.big = 2 * blockBytes // of the largest tensor
+	alone(37, 39)
+	kept(23, 31, 33, 35, 37, 39)
+}
