@@ -1,6 +1,10 @@
 package cost
 
-import "math"
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
+)
 
 // BelowCap is a product's energy and time while the card's mean power is below its limit, as on a lightly loaded server. Both
 // are relative to random operands under the same condition, and exclude the energy of the pauses.
@@ -30,16 +34,17 @@ func (c *Calibration) burstBy(p *PowerLaw, s *Series, activity float64) (energy,
 		return p.energyAt(s, activity)
 	}
 	w, static, exponent := s.Baseline.Watts, p.Static.Usual, p.ClockExponent.Usual
-	clock = min(c.highestClock()/s.Baseline.Clock, p.Bursts.Usual*math.Pow(activity, -1/exponent))
+	clock = min(c.highestClock()/s.Baseline.Clock, p.Bursts.Usual*elementary.Pow(activity, -1/exponent))
 	time = 1 / clock
-	return (float64(activity*(w-static)*math.Pow(clock, exponent-1)) + float64(static*time)) / w, time, clock
+	return (float64(activity*(w-static)*elementary.Pow(clock, exponent-1)) + float64(static*time)) / w, time, clock
 }
 
 // belowCap predicts by at, which returns energy and time, over random operands, by given facts of power. half is the half width of an
 // interval around a relative energy or time by the errors of the activity alone.
 func (p *PowerLaw) belowCap(at func(*PowerLaw) (energy, time float64), half func(relative float64) float64) *BelowCap {
 	energy, time := at(p)
-	squares, timeSquares := math.Pow(half(energy), 2), math.Pow(half(time), 2)
+	first, firstTime := half(energy), half(time)
+	squares, timeSquares := float64(first*first), float64(firstTime*firstTime)
 	for _, fact := range []func(*PowerLaw) *Likely{
 		func(p *PowerLaw) *Likely { return p.Bursts }, func(p *PowerLaw) *Likely { return &p.Static }, func(p *PowerLaw) *Likely { return &p.ClockExponent },
 	} {

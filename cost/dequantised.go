@@ -2,10 +2,10 @@ package cost
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -48,9 +48,9 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	if err != nil {
 		return r, err
 	}
-	half = math.Hypot((r.Interval[1]-r.Interval[0])/2, shares.Codes*(memory.Interval[1]-memory.Interval[0])/2)
+	half = elementary.Hypot((r.Interval[1]-r.Interval[0])/2, shares.Codes*(memory.Interval[1]-memory.Interval[0])/2)
 	r.Relative -= float64(shares.Codes * (1 - memory.Relative/random.Relative))
-	r.SamplingError = math.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
+	r.SamplingError = elementary.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	r.RelativeTime, r.BelowCap, r.Warnings = 1, nil, nil
 	return r, nil
@@ -68,7 +68,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 	}
 	change, half := 1-e.Relative, (e.Interval[1]-e.Interval[0])/2
 	share := float64(l.Prefill*shares.many(units.product(Product{M: PrefillTokens, Role: role}).Role)) + float64(l.Decode*shares.FewOperands)
-	e.Relative, half = 1-float64(share*change), math.Hypot(share*half, dequantisedError)
+	e.Relative, half = 1-float64(share*change), elementary.Hypot(share*half, dequantisedError)
 	if l.Decode > 0 {
 		random := codes
 		rows := min(codes.Rows, bandRows)
@@ -89,7 +89,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 		}
 		share := l.Decode * shares.Codes
 		e.Relative -= float64(share * (1 - memory.Relative/from.Relative))
-		half = math.Hypot(half, share*(memory.Interval[1]-memory.Interval[0])/2)
+		half = elementary.Hypot(half, share*(memory.Interval[1]-memory.Interval[0])/2)
 	}
 	e.Interval = [2]float64{e.Relative - half, e.Relative + half}
 	return e, nil
@@ -115,7 +115,7 @@ func randomBytes(_ context.Context, row, rows, col, cols int) ([]byte, error) {
 
 // shared scales a prediction down to the share of the energy that depends on the operands. half is half its interval.
 func (r Prediction) shared(share, half float64) Prediction {
-	half = math.Hypot(share*half, dequantisedError)
+	half = elementary.Hypot(share*half, dequantisedError)
 	relative := 1 - float64(share*(1-r.Relative))
 	return Prediction{
 		Relative: relative, Interval: [2]float64{relative - half, relative + half}, RelativeTime: 1 - float64(share*(1-r.RelativeTime)),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -149,7 +150,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 			p.Role, p.Type, placeOf(p.Cold), series.Role))
 	}
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
-	half := float64(math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
+	half := float64(elementary.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // results add the rest
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
@@ -167,7 +168,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 			random, randomTime, _ := answer(by, &reference)
 			return energy / random, time / randomTime
 		}, func(relative float64) float64 {
-			return math.Hypot(m.Quality.HalfWidth(relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
+			return elementary.Hypot(m.Quality.HalfWidth(relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
 		})
 		_, _, clock = answer(c.burstAt, &features)
 		r.BelowCap.Clock = highest(clock)
@@ -250,7 +251,7 @@ func (c *Calibration) measured(p Product) bool {
 // well a card is filled, and in K; then in role; then the one with most points. It is far if results or
 // inputs differ by more than a factor of four.
 func (c *Calibration) nearest(p Product) (best *Series, far bool) {
-	off := func(a, b float64) float64 { return math.Abs(math.Log2(a / b)) }
+	off := func(a, b float64) float64 { return math.Abs(elementary.Log2(a / b)) }
 	results := func(p Product) float64 {
 		if p.Cold { // the weights are read once for all tokens
 			return float64(p.N)
@@ -291,19 +292,19 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 	if err != nil {
 		return Features{}, 0, err
 	}
-	rms := math.Exp2(float64(wScale) / 4)
+	rms := elementary.Exp2(float64(wScale) / 4)
 	key := referenceKey{m.Type, w.f.DType, p.Role, p.K, xScale, wScale, tiles}
 	if s, ok := c.references.Load(key); ok {
 		return s.(Features), rms, nil
 	}
 	const rows = 4096
 	for _, scale := range []int{wScale, xScale} {
-		if rms := math.Exp2(float64(scale) / 4); rms > math.MaxFloat32 {
+		if rms := elementary.Exp2(float64(scale) / 4); rms > math.MaxFloat32 {
 			return Features{}, 0, fmt.Errorf("an operand of root mean square %.3g exceeds the range of %s for the random values that it is compared with: scale it down", rms, w.f.DType)
 		}
 	}
 	random := func(scale int, seed uint64) matrix {
-		return operandMatrix(w.f, rows, p.K, randomOperand(w.f.DType, rows, p.K, math.Exp2(float64(scale)/4), seed))
+		return operandMatrix(w.f, rows, p.K, randomOperand(w.f.DType, rows, p.K, elementary.Exp2(float64(scale)/4), seed))
 	}
 	s, err := c.Facts.take(ctx, p.Role, m.Swapped, tiles, random(wScale, 3), random(xScale, 2))
 	if err != nil {
@@ -339,7 +340,7 @@ func (m *matrix) scale(ctx context.Context) (int, error) {
 	if rms == 0 {
 		rms = RandomSigma(m.f.DType)
 	}
-	return int(math.Round(4 * math.Log2(rms))), nil
+	return int(math.Round(4 * elementary.Log2(rms))), nil
 }
 
 func (m *matrix) sampleRMS(ctx context.Context) (float64, error) {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // Quality holds a model's errors on families of patterns that its fit did not see.
@@ -71,7 +72,7 @@ func (q Quality) HalfWidth(energy float64) float64 {
 	if floor == 0 {
 		floor = earlierFloor
 	}
-	return 1.96 * math.Hypot(floor, q.Growth*saving(energy))
+	return 1.96 * elementary.Hypot(floor, q.Growth*saving(energy))
 }
 
 // saving is the absolute relative change of energy, whether saved or added.
@@ -252,7 +253,7 @@ func (c *Calibration) quality(k kind, prior *Calibration) Quality {
 		card = s.Card
 	}
 	if !several {
-		q.Growth = round5(math.Hypot(q.Growth, cardSpread))
+		q.Growth = round5(elementary.Hypot(q.Growth, cardSpread))
 	}
 	return q
 }

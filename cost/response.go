@@ -3,6 +3,8 @@ package cost
 import (
 	"errors"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // A response is the clock at activities of 0, knot, 2·knot, …
@@ -19,7 +21,7 @@ func (p *PowerLaw) activity(s *Series, o *Observation) float64 {
 	if !s.Cold {
 		clock = 1 / o.Time
 	}
-	return (float64(w*o.Energy) - float64(static*o.Time)) / (w - static) / math.Pow(clock, p.ClockExponent.Usual-1)
+	return (float64(w*o.Energy) - float64(static*o.Time)) / (w - static) / elementary.Pow(clock, p.ClockExponent.Usual-1)
 }
 
 // energyAt returns the relative energy, time and clock at an activity. A card at its power cap changes its clock.
@@ -29,7 +31,7 @@ func (p *PowerLaw) energyAt(s *Series, activity float64) (energy, time, clock fl
 		time = 1 / clock
 	}
 	w, static := s.Baseline.Watts, p.Static.Usual
-	return (float64(activity*(w-static)*math.Pow(clock, p.ClockExponent.Usual-1)) + float64(static*time)) / w, time, clock
+	return (float64(activity*(w-static)*elementary.Pow(clock, p.ClockExponent.Usual-1)) + float64(static*time)) / w, time, clock
 }
 
 // clockAt interpolates the clock over the baseline's linearly between the knots.
@@ -60,7 +62,7 @@ func (p *PowerLaw) respond(s *Series) {
 		var n, x, y, xx, xy float64
 		for _, p := range points {
 			d := (p.a - at) / width
-			w := math.Exp(-d*d/2) + 1e-6/(1+float64(d*d))
+			w := elementary.Exp(-d*d/2) + 1e-6/(1+float64(d*d))
 			n, x, y, xx, xy = n+w, x+float64(w*p.a), y+float64(w*p.clock), xx+float64(w*p.a*p.a), xy+float64(w*p.a*p.clock)
 		}
 		s.Response[i] = y / n

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // Setting is a power limit and a clock limit of a card. A field that is 0 is at the card's default.
@@ -84,7 +86,7 @@ func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 		// With few inputs the multipliers wait for results, so the card reaches the same power at a higher
 		// clock: power grows with use·clock^ClockExponent, speed with use·clock.
 		share := kernels.shareOfProducts(p) / kernels.shareOfProducts(series.Product)
-		w.Clock = min(w.Clock*math.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1)), c.highestClock())
+		w.Clock = min(w.Clock*elementary.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1)), c.highestClock())
 		w.compute = w.Seconds
 		return w, nil
 	}
@@ -239,7 +241,7 @@ func (p physics) at(work []Work, clock float64) (h Outcome) {
 // power at a clock, up to a factor. Below the floor the voltage is constant.
 func (p physics) power(clock float64) float64 {
 	if clock < p.floor {
-		return math.Pow(p.floor, p.exponent-1) * clock
+		return elementary.Pow(p.floor, p.exponent-1) * clock
 	}
-	return math.Pow(clock, p.exponent)
+	return elementary.Pow(clock, p.exponent)
 }

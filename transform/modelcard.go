@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -171,13 +172,13 @@ func selectionText(r plan.Request) string {
 // measuredText says what the result loses on evaluation tokens.
 func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
 	ratio, low, high := loss.PerplexityRatio()
-	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity changes from %.4g to %.4g (%s", loss.Tokens.Predicted(), math.Exp(loss.Before), math.Exp(loss.After), rise(ratio))
+	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity changes from %.4g to %.4g (%s", loss.Tokens.Predicted(), elementary.Exp(loss.Before), elementary.Exp(loss.After), rise(ratio))
 	if !math.IsInf(high, 0) {
 		text += fmt.Sprintf("; 95 %% interval %s to %s", rise(low), rise(high))
 	}
 	text += ")."
 	if p.Request.MaxLoss != nil {
-		text += fmt.Sprintf(" The budget was %s.", rise(math.Exp(*p.Request.MaxLoss)))
+		text += fmt.Sprintf(" The budget was %s.", rise(elementary.Exp(*p.Request.MaxLoss)))
 	}
 	return text + " `lowtoggle verify MODEL OUT --tokens FILE` measures it again."
 }
@@ -200,7 +201,7 @@ func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 				text += fmt.Sprintf(" (95 %% interval %.6f to %.6f)", t.Interval[0], t.Interval[1])
 			}
 			if p.Request.MaxLoss != nil {
-				text += fmt.Sprintf("; the budget was a rise of the perplexity by %.3g %%", 100*math.Expm1(*p.Request.MaxLoss))
+				text += fmt.Sprintf("; the budget was a rise of the perplexity by %.3g %%", 100*elementary.Expm1(*p.Request.MaxLoss))
 			}
 			return text + ". " + measure
 		}
@@ -278,7 +279,7 @@ func requestText(r plan.Request) string {
 		words = append(words, fmt.Sprintf("--min-snr %g", *r.MinSNR))
 	}
 	if r.MaxLoss != nil {
-		words = append(words, fmt.Sprintf("--max-loss %.6g%%", 100*math.Expm1(*r.MaxLoss)))
+		words = append(words, fmt.Sprintf("--max-loss %.6g%%", 100*elementary.Expm1(*r.MaxLoss)))
 	}
 	return strings.Join(append(words, "--workload "+r.Workload.String(), "--role "+r.Role.String()), " ")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/transform/search"
@@ -271,7 +272,7 @@ func (t *Tokens) search(o *Options) (s search.Options, err error) {
 
 // doubt says that the tokens may not be of this model; empty where nothing speaks for it.
 func (t *Tokens) doubt() string {
-	guess, loss := math.Log(float64(t.scorer.Decoder.Vocabulary())), t.reference.Loss()
+	guess, loss := elementary.Log(float64(t.scorer.Decoder.Vocabulary())), t.reference.Loss()
 	if loss <= guess {
 		return ""
 	}

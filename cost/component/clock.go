@@ -1,6 +1,8 @@
 package component
 
-import "math"
+import (
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
+)
 
 // At returns the kernel at another clock, in MHz. The multiprocessors' time is proportional to 1/clock, the memory's
 // time and rests stay the same. The time of a kernel without one follows from the highest measured rates.
@@ -13,14 +15,14 @@ func (m *Model) At(k Kernel, clock float64) Kernel {
 	if k.Seconds > 0 {
 		busy := k.Seconds - k.Idle
 		memory = min(memory, share*busy)
-		chip = math.Pow(math.Pow(busy, corner)-math.Pow(memory, corner), 1/corner)
+		chip = elementary.Pow(elementary.Pow(busy, corner)-elementary.Pow(memory, corner), 1/corner)
 	} else {
 		k.Clock = m.FullClock
 		chip = m.onChip(&k)
 	}
 	chip *= k.Clock / clock
 	k.Clock = clock
-	k.Seconds = k.Idle + math.Pow(math.Pow(chip, corner)+math.Pow(memory, corner), 1/corner)
+	k.Seconds = k.Idle + elementary.Pow(elementary.Pow(chip, corner)+elementary.Pow(memory, corner), 1/corner)
 	return k
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // Model is a card's power by component, and the readings that it was fitted to.
@@ -210,10 +211,10 @@ func (m *Model) split(kernels []Kernel) Split {
 	missed, _ := m.Quality.UnseenErrors()
 	const normal = 1.25 // standard deviation over mean absolute error
 	form := normal * missed * s.Watts
-	s.Error = math.Hypot(m.deviation(total(everyTerm)), form)
+	s.Error = elementary.Hypot(m.deviation(total(everyTerm)), form)
 	for i := range s.Parts {
 		p := &s.Parts[i]
-		p.Error = math.Hypot(p.Error, form*math.Sqrt(p.Watts/s.Watts))
+		p.Error = elementary.Hypot(p.Error, form*math.Sqrt(p.Watts/s.Watts))
 	}
 	return s
 }
@@ -256,5 +257,5 @@ func (m *Model) deviation(of func(variant) float64) float64 {
 		squares += float64(value * value)
 	}
 	mean /= max(1, n)
-	return math.Hypot(math.Sqrt(max(0, squares/max(1, n)-float64(mean*mean))), spread)
+	return elementary.Hypot(math.Sqrt(max(0, squares/max(1, n)-float64(mean*mean))), spread)
 }

@@ -1,9 +1,8 @@
 package component
 
 import (
-	"math"
-
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // Part is a component of the card.
@@ -127,5 +126,5 @@ func (t *term) at(k *Kernel, clock, exponent float64) float64 {
 	case t.extra:
 		exponent++
 	}
-	return t.rate(k) * math.Pow(clock, exponent)
+	return t.rate(k) * elementary.Pow(clock, exponent)
 }

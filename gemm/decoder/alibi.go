@@ -1,8 +1,9 @@
 package decoder
 
 import (
-	"math"
 	"math/bits"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // ALiBi biases scores by the distance of a key from its query (Press et al., ICLR 2022).
@@ -22,7 +23,7 @@ func newALiBi(heads int, coarse bool) *ALiBi {
 		if i >= lower {
 			exponent = 8 * float64(2*(i-lower)+1) / float64(2*lower)
 		}
-		a.Slopes = append(a.Slopes, math.Exp2(-exponent))
+		a.Slopes = append(a.Slopes, elementary.Exp2(-exponent))
 	}
 	return a
 }

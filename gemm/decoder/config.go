@@ -6,6 +6,8 @@ import (
 	"math"
 	"reflect"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // config is a decoded config.json. Package arch reads the sizes; config reads the fields that decide the arithmetic. It
@@ -108,7 +110,7 @@ func (c *config) factor(f factor) float64 {
 		return 1
 	}
 	missing, _ := f.value.(float64)
-	return math.Pow(c.positive(f.name, missing), f.power)
+	return elementary.Pow(c.positive(f.name, missing), f.power)
 }
 
 // length reads a whole number above 0.

@@ -3,6 +3,8 @@ package decoder
 import (
 	"math"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // rope reads rotary positions for layers of a kind.
@@ -54,7 +56,7 @@ func (r rope) rotary(size int) *Rotary {
 	f := make([]float64, n/2)
 	for i := range f {
 		// Rounded where the models' own code rounds.
-		f[i] = float64(float32(1 / math.Pow(r.theta, float64(2*i)/float64(n))))
+		f[i] = float64(float32(1 / elementary.Pow(r.theta, float64(2*i)/float64(n))))
 	}
 	length := 1.0
 	var long []float64
@@ -146,7 +148,7 @@ func (r rope) yarn(f []float64) (length float64) {
 	}
 	factor := r.positive(r.at+"factor", r.limit/original)
 	pair := func(turns float64) float64 {
-		return float64(len(f)) * math.Log(original/(turns*2*math.Pi)) / math.Log(r.theta)
+		return float64(len(f)) * elementary.Log(original/(turns*2*math.Pi)) / elementary.Log(r.theta)
 	}
 	low, high := pair(r.positive(r.at+"beta_fast", 32)), pair(r.positive(r.at+"beta_slow", 1))
 	if get(r.config, r.at+"truncate", true) {
@@ -172,7 +174,7 @@ func growth(factor, share float64) float64 {
 	if factor <= 1 {
 		return 1
 	}
-	return float64(0.1*share*math.Log(factor)) + 1
+	return float64(0.1*share*elementary.Log(factor)) + 1
 }
 
 // whole returns the factor of all channels of queries and keys, rotated or not, that mscale_all_dim asks for.
@@ -193,7 +195,7 @@ func (r rope) longRope(f []float64) (long []float64, length float64) {
 	r.divideEach(long, r.at+"long_factor")
 	length = 1
 	if factor := r.positive(r.at+"factor", r.limit/original); factor > 1 {
-		length = math.Sqrt(1 + math.Log(factor)/math.Log(original))
+		length = math.Sqrt(1 + elementary.Log(factor)/elementary.Log(original))
 	}
 	return long, r.positive(r.at+"attention_factor", length)
 }

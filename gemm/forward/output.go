@@ -2,11 +2,11 @@ package forward
 
 import (
 	"context"
-	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // output is the last norm and the head, with buffers for their results.
@@ -103,5 +103,5 @@ func logSumExp(row []float32) float64 {
 	for _, v := range row {
 		sum += vector.Exp(float64(v) - float64(largest))
 	}
-	return float64(largest) + math.Log(sum)
+	return float64(largest) + elementary.Log(sum)
 }

@@ -1,10 +1,9 @@
 package forward
 
 import (
-	"math"
-
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // turns has cosines and sines for positions from 0.
@@ -15,7 +14,7 @@ func newTurns(f decoder.Frequencies, positions int) turns {
 	for p := range positions {
 		cos, sin := t.cos.Row(p), t.sin.Row(p)
 		for i, f := range f.Radians {
-			s, c := math.Sincos(float64(float32(p) * f))
+			s, c := elementary.Sincos(float64(float32(p) * f))
 			cos[i], sin[i] = float32(c), float32(s)
 		}
 		if f.Length != 1 {

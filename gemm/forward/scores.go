@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
@@ -24,7 +25,7 @@ func (s *Scores) Loss() float64 {
 }
 
 // Perplexity is e to the loss.
-func (s *Scores) Perplexity() float64 { return math.Exp(s.Loss()) }
+func (s *Scores) Perplexity() float64 { return elementary.Exp(s.Loss()) }
 
 // Sequences returns the mean of each sequence, in nats.
 func (s *Scores) Sequences() []float64 {
@@ -52,7 +53,7 @@ type Comparison struct {
 
 // PerplexityRatio is the perplexity after divided by the perplexity before, with the ends of its interval.
 func (c Comparison) PerplexityRatio() (ratio, low, high float64) {
-	return math.Exp(c.Difference), math.Exp(c.Low), math.Exp(c.High)
+	return elementary.Exp(c.Difference), elementary.Exp(c.Low), elementary.Exp(c.High)
 }
 
 // Compare compares the losses of the same tokens with two sets of weights. It fails if the numbers or lengths

@@ -1,10 +1,10 @@
 package predict
 
 import (
-	"math"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // sum returns the prediction of one pass through all layers. All layers share the error of one cost model, so intervals
@@ -21,7 +21,7 @@ func sum(layers []Layer) cost.Prediction {
 		s.Relative += float64(share * l.Relative)
 		s.Interval[0] += float64(share * l.Interval[0])
 		s.Interval[1] += float64(share * l.Interval[1])
-		s.SamplingError = math.Hypot(s.SamplingError, share*l.SamplingError)
+		s.SamplingError = elementary.Hypot(s.SamplingError, share*l.SamplingError)
 		s.RelativeTime += float64(time[i] / total(time) * l.RelativeTime)
 		for _, w := range l.Warnings {
 			if !slices.Contains(s.Warnings, w) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -42,7 +43,7 @@ func (u *use) unscaled() bool { return u.Format.IsFloat() && u.row.Exp == nil &&
 func (u *use) sumEach(ctx context.Context, sum, n []float64) error {
 	return u.each(ctx, func(label int, b uint32, dir int) {
 		if v := math.Abs(float64(u.Format.Value(b))); v > 0 && u.Format.Finite(b) {
-			sum[label] += float64(math.Log2(v) * float64(dir)) // explicit, so that no machine fuses it
+			sum[label] += float64(elementary.Log2(v) * float64(dir)) // explicit, so that no machine fuses it
 			n[label]++
 		}
 	})
@@ -60,7 +61,7 @@ func logsOf(f weights.Format) *[magnitudes16]float64 {
 	}
 	t := new([magnitudes16]float64)
 	for b := range f.MaxFinite {
-		t[b+1] = math.Log2(math.Abs(float64(f.Value(b + 1))))
+		t[b+1] = elementary.Log2(math.Abs(float64(f.Value(b + 1))))
 	}
 	logs.Store(f.DType, t)
 	return t

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
@@ -26,7 +27,7 @@ func runsWithin(ctx context.Context, l *Layer, within func(zeros, lost float64) 
 	lo, hi := -36.0, 5.0 // log2 of the worth over the largest output's mean square
 	for range 12 {
 		mid := (lo + hi) / 2
-		worth := math.Exp2(mid) * slices.Max(rms) * slices.Max(rms)
+		worth := elementary.Exp2(mid) * slices.Max(rms) * slices.Max(rms)
 		zeros, lost, err := tryRuns(ctx, l, worth)
 		if err != nil {
 			return nil, err

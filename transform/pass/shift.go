@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -230,5 +231,5 @@ func powerNear(v float64) float64 {
 	if v == 0 {
 		return 0
 	}
-	return math.Ldexp(1, int(math.Round(math.Log2(v))))
+	return math.Ldexp(1, int(math.Round(elementary.Log2(v))))
 }

@@ -1,6 +1,10 @@
 package search
 
-import "math"
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
+)
 
 // allocator divides one budget among the layers. It knows each layer's share of the energy, the divergence that an error
 // of its output causes, and its rate–distortion curve.
@@ -36,7 +40,7 @@ func (t *allocator) within(most float64) allocation {
 	best := t.at(0)
 	for range 60 {
 		mid := (low + high) / 2
-		if o := t.at(math.Exp2(mid)); o.loss <= most {
+		if o := t.at(elementary.Exp2(mid)); o.loss <= most {
 			best, low = o, mid
 		} else {
 			high = mid

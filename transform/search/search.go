@@ -10,10 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -184,7 +184,7 @@ func (s *search) recorded(name string, make func() (curve, error)) (c curve, err
 
 // refine adds points to the curves, at lambdas on both sides of each chosen point. Every round halves the distance.
 func (s *search) refine(ctx context.Context, round int) error {
-	step := math.Exp2(-float64(round + 1))
+	step := elementary.Exp2(-float64(round + 1))
 	curves := slices.Clone(s.curves)
 	err := s.m.Parallel(ctx, "refine", len(s.layers), len(s.layers), func(ctx context.Context, i int) error {
 		l := s.layers[i]
@@ -192,7 +192,7 @@ func (s *search) refine(ctx context.Context, round int) error {
 		if taken == 0 {
 			return nil
 		}
-		near := []float64{taken * math.Exp2(-step), taken * math.Exp2(step)}
+		near := []float64{taken * elementary.Exp2(-step), taken * elementary.Exp2(step)}
 		name := fmt.Sprintf("layers/%s/%g-%g", l.Weight.Name, near[0], near[1])
 		more, err := s.recorded(name, func() (curve, error) {
 			return guardedCurve(l, func() (curve, error) { return pointsOf(ctx, l, s.lossy, near) })

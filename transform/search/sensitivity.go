@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -46,7 +47,7 @@ func (s *search) probes() allocation {
 	for i, c := range s.curves {
 		best := math.Inf(1)
 		for k, p := range c {
-			if d := math.Abs(math.Log(p.Error / probe)); p.Error > 0 && d < best {
+			if d := math.Abs(elementary.Log(p.Error / probe)); p.Error > 0 && d < best {
 				o.choice[i], best = k, d
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
@@ -97,8 +98,8 @@ func (s *search) aim(most, share float64) float64 {
 	}
 	a, b := trials[i-1], trials[i]
 	from, to := math.Max(spent(&a, most), share/1000), spent(&b, most)
-	way := math.Log(share/from) / math.Log(to/from)
-	return a.Predicted * math.Pow(b.Predicted/a.Predicted, math.Min(math.Max(way, 0.1), 0.9))
+	way := elementary.Log(share/from) / elementary.Log(to/from)
+	return a.Predicted * elementary.Pow(b.Predicted/a.Predicted, math.Min(math.Max(way, 0.1), 0.9))
 }
 
 // trial tries an allocation, or finds the trial in the record.
@@ -167,7 +168,7 @@ func (s *search) keep(t *plan.Trial, o allocation) error {
 // estimateFrontier predicts the energy that other budgets would give.
 func (s *search) estimateFrontier() {
 	for _, share := range []float64{0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05} {
-		o := s.within(s.aim(math.Log1p(share), 1))
+		o := s.within(s.aim(elementary.Log1p(share), 1))
 		s.found.Frontier = append(s.found.Frontier, plan.Saving{MaxLoss: share, Energy: o.energy})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -353,7 +354,7 @@ func gridCodes(m *Codes, s float64) error {
 	each(func(place int, was, _ float64) { sum[place] += float64(was * was); n[place]++ })
 	exp := make([]int, len(sum))
 	for place, v := range sum {
-		exp[place] = int(math.Floor(math.Log2(math.Sqrt(v/n[place])/s) + 0.499)) // nearest; a tie may go to the smaller step
+		exp[place] = int(math.Floor(elementary.Log2(math.Sqrt(v/n[place])/s) + 0.499)) // nearest; a tie may go to the smaller step
 	}
 	var wrong error
 	each(func(place int, was, is float64) {

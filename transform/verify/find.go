@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -61,7 +62,7 @@ func (p *pair) inPlace() bool {
 				return
 			}
 			all++
-			octaves := math.Log2(math.Abs(p.value(p.b, n, k)) / a)
+			octaves := elementary.Log2(math.Abs(p.value(p.b, n, k)) / a)
 			if math.Abs(octaves-math.Round(octaves)) < 0.2 {
 				near++
 			}

@@ -3,6 +3,8 @@ package verify
 import (
 	"fmt"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // placedScales checks that FP8 scales are the source's times powers of two from 1 on, and that the root mean square of the codes
@@ -30,7 +32,7 @@ func placedScales(m *Codes, bits int) error {
 		if !(rms > 0) || !(s > 0) {
 			continue
 		}
-		place := math.Log2(rms / float64(s) / float64(m.Result.Book.Values[1]))
+		place := elementary.Log2(rms / float64(s) / float64(m.Result.Book.Values[1]))
 		tooLarge := place > float64(bits)+slack && m.Result.Book.RoundScale(2*s) == 2*s
 		tooSmall := place < float64(bits)-slack && !own
 		if tooLarge || tooSmall {

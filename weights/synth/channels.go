@@ -1,8 +1,9 @@
 package synth
 
 import (
-	"math"
 	"math/rand/v2"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // Typical variation of the channels of trained matrices: the standard deviation of the logarithm of their scales, and outlier
@@ -34,7 +35,7 @@ func logNormal(n int, spread float64, rng *rand.PCG) []float32 {
 	s := make([]float32, n)
 	quantiles().draw(s, rng)
 	for i, z := range s {
-		s[i] = float32(math.Exp(spread * float64(z)))
+		s[i] = float32(elementary.Exp(spread * float64(z)))
 	}
 	return s
 }

@@ -1,6 +1,10 @@
 package vector
 
-import "math"
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
+)
 
 // SiLU writes x·sigmoid(x) for each x of from, which may be to.
 func SiLU(to, from []float32) {
@@ -55,7 +59,7 @@ func geluTanhGo(x float32) float32 {
 // gelu is x·Φ(x), with Φ the normal distribution.
 func gelu(x float32) float32 {
 	v := float64(x)
-	return float32(v / 2 * math.Erfc(-v/math.Sqrt2))
+	return float32(v / 2 * elementary.Erfc(-v/math.Sqrt2))
 }
 
 // relu is x where it is above 0.
