@@ -2,8 +2,10 @@ package main
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +15,7 @@ import (
 var fused = flag.Bool("fused", false, "compile for arm64 and look for fused sums")
 
 // deciding are the packages whose arithmetic decides the bytes of plans and of converted weights.
-var deciding = []string{"./weights/...", "./cost/...", "./transform/...", "./gemm/forward/...", "./gemm/hessian", "./gemm/divergence",
+var deciding = []string{"./internal/elementary", "./weights/...", "./cost/...", "./transform/...", "./gemm/forward/...", "./gemm/hessian", "./gemm/divergence",
 	"./gemm/evaluate", "./gemm/decoder", "./gemm/predict", "./gemm/operand", "./gemm/sgemm"}
 
 // TestNothingIsFused compiles the packages that decide bytes for arm64, and has the compiler list the sums that it
@@ -48,5 +50,44 @@ func TestNothingIsFused(t *testing.T) {
 	}
 	if !exact.Match(regexp.MustCompile(`(?m)gemm/sgemm/fma\.go:\d+:\d+`).Find(out)) {
 		t.Error("the compiler does not list what it fuses: gemm/sgemm has such sums")
+	}
+}
+
+// sameBits are the names in package math whose results have the same bits on every processor.
+var sameBits = regexp.MustCompile(`^(Abs|Ceil|Copysign|FMA|Float32bits|Float32frombits|Float64bits|Float64frombits|Floor|Frexp|Inf|IsInf|IsNaN|Ldexp|Max|Min|Mod|Modf|NaN|` +
+	`Nextafter32|Nextafter|Round|RoundToEven|Signbit|Sqrt|Trunc|(Max|Min|Smallest).+|Pi|E|Ln2|Ln10|Sqrt2|SqrtPi)$`)
+
+// TestSameBitsEverywhere: packages that decide bytes call package elementary where package math's last bits depend on the processor.
+func TestSameBitsEverywhere(t *testing.T) {
+	calls := regexp.MustCompile(`\bmath\.(\w+)`)
+	for _, pattern := range deciding[1:] {
+		root, deep := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir() && path != root && (!deep || e.Name() == "_gen" || e.Name() == "testdata"):
+				return fs.SkipDir
+			case e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			code, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for i, line := range strings.Split(string(code), "\n") {
+				line, _, _ = strings.Cut(line, "//")
+				for _, name := range calls.FindAllStringSubmatch(line, -1) {
+					// The quantiles are a table, which TestQuantilesAreFrozen holds.
+					if !sameBits.MatchString(name[1]) && (path != "weights/synth/random.go" || name[1] != "Erfinv") {
+						t.Errorf("%s:%d: use internal/elementary in place of math.%s", path, i+1, name[1])
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -2,11 +2,11 @@ package evaluate
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -106,7 +106,7 @@ func (o *OutputSNR) Tokens() int { return o.tokens }
 func (o *OutputSNR) Layers() (all []LayerSNR) {
 	for _, l := range o.layers {
 		p := o.power[l.Tensor]
-		if snr := float64(10 * math.Log10(p[0]/p[1])); snr-snr == 0 {
+		if snr := float64(10 * elementary.Log10(p[0]/p[1])); snr-snr == 0 {
 			all = append(all, LayerSNR{l.Tensor, snr})
 		}
 	}

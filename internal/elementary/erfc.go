@@ -45,7 +45,7 @@ func Erfc(x float64) float64 {
 		return 1 - math.Copysign(1, x)
 	}
 	k := int(float64(a*erfcSteps) + 0.5)
-	y := horner(erfcTable[k][:], a-float64(k)/erfcSteps)
+	y := horner(erfcTable[k][:], a-float64(float64(k)/erfcSteps))
 	if x < 0 {
 		return 2 - y
 	}

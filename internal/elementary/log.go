@@ -20,6 +20,9 @@ func Log2(x float64) float64 {
 	return float64(e) + float64(logNear(m)*(1/math.Ln2))
 }
 
+// Log10 is the decimal logarithm of x.
+func Log10(x float64) float64 { return Log(x) * (1 / math.Ln10) }
+
 // Log1p is the natural logarithm of 1 + x, which is exact to the last digits near x = 0.
 func Log1p(x float64) float64 {
 	switch y := 1 + x; {
@@ -32,10 +35,17 @@ func Log1p(x float64) float64 {
 	}
 }
 
-// Pow is x^y for x ≥ 0, with a relative error below 1e-15·(1 + |y·log2 x|).
+// Pow is x^y for x ≥ 0, with a relative error below 1e-15·(1 + |y·log2 x|). It is exact for y = ±1 and rounded once for y = ½.
 func Pow(x, y float64) float64 {
-	if !(x > 0) || x > math.MaxFloat64 || y-y != 0 || y == 0 {
+	switch {
+	case !(x > 0) || x > math.MaxFloat64 || y-y != 0 || y == 0:
 		return math.Pow(x, y) // 0, 1, NaN or +Inf
+	case y < 0:
+		return 1 / Pow(x, -y)
+	case y == 1:
+		return x
+	case y == 0.5:
+		return math.Sqrt(x)
 	}
 	return Exp2(y * Log2(x))
 }

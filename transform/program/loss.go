@@ -3,6 +3,8 @@ package program
 import (
 	"context"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
 // Loss is the error that a program causes in some rows.
@@ -16,7 +18,7 @@ func (l Loss) Decibels() float64 {
 	if l.Noise == 0 {
 		return math.Inf(1)
 	}
-	return 10 * math.Log10(l.Signal/l.Noise)
+	return 10 * elementary.Log10(l.Signal/l.Noise)
 }
 
 // Plus adds the loss of other rows.

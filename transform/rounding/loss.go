@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
@@ -22,7 +23,7 @@ func (l Loss) Decibels() float64 {
 	if l.Error <= 0 {
 		return math.Inf(1)
 	}
-	return 10 * math.Log10(l.Signal/l.Error)
+	return 10 * elementary.Log10(l.Signal/l.Error)
 }
 
 // Scale is the factor that makes error powers relative, for [Trellis] and [Prune]: an error power of

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/lowtoggle/lowtoggle/internal/elementary"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -285,7 +286,7 @@ func decibels(signal, noise float64) *float64 {
 	if noise == 0 {
 		return nil
 	}
-	db := 10 * math.Log10(signal/noise)
+	db := 10 * elementary.Log10(signal/noise)
 	if math.IsInf(db, 0) || math.IsNaN(db) {
 		return nil
 	}
