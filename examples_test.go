@@ -67,7 +67,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// packageRows are the packages of the table in docs/architecture.md.
+// packageRows returns the packages of the table in docs/architecture.md.
 func packageRows() (folders []string, err error) {
 	data, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

@@ -109,7 +109,7 @@ func runZeroCalls(t *testing.T, table []byte) (failed map[string]string) {
 	return failed
 }
 
-// zeroCallTable is the table of testdata/zerocalls: every exported function and method of the packages for callers.
+// zeroCallTable returns the table of testdata/zerocalls: every exported function and method of the packages for callers.
 func zeroCallTable() (table []byte, names []string, err error) {
 	packages, err := callersPackages()
 	if err != nil {
@@ -151,7 +151,7 @@ func zeroCallTable() (table []byte, names []string, err error) {
 		&imports, &functions, &methods), names, nil
 }
 
-// callersPackages are the packages for callers, of export data that the go command has.
+// callersPackages returns the packages for callers, of export data that the go command has.
 func callersPackages() (packages []*types.Package, err error) {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	for _, c := range callers {
@@ -184,7 +184,7 @@ func callersPackages() (packages []*types.Package, err error) {
 	return packages, nil
 }
 
-// madeTypes are the types that exported functions and methods return: a caller does not make them otherwise.
+// madeTypes returns the types that exported functions and methods return: a caller does not make them otherwise.
 func madeTypes(packages []*types.Package) map[*types.TypeName]bool {
 	made := map[*types.TypeName]bool{}
 	add := func(f *types.Func) {
@@ -215,7 +215,7 @@ func madeTypes(packages []*types.Package) map[*types.TypeName]bool {
 	return made
 }
 
-// methodsOf are the names of a type's own exported methods.
+// methodsOf returns the names of a type's own exported methods.
 func methodsOf(named *types.Named) (names []string) {
 	set := types.NewMethodSet(types.NewPointer(named))
 	for i := range set.Len() {

@@ -30,7 +30,7 @@ func (r burstReading) within() bool {
 	return math.Abs(r.energy-r.predicted.Relative) <= math.Hypot(half, 1.96*r.error)
 }
 
-// burstReadings are all recorded savings in bursts of products of 8192³, of weights that a pattern describes. The cost model is
+// burstReadings returns all recorded savings in bursts of products of 8192³, of weights that a pattern describes. The cost model is
 // fitted to none of them: its clock in bursts comes from the time of random weights, and the rest from readings at the cap.
 func burstReadings(t *testing.T, c *cost.Calibration) (list []burstReading) {
 	t.Helper()

@@ -54,7 +54,7 @@ type cardRow struct {
 	window time.Duration
 }
 
-// runs are the phase's comparisons, back to back and in bursts, with their names on the page.
+// runs returns the phase's comparisons, back to back and in bursts, with their names on the page.
 func (p cardPhase) runs() iter.Seq2[string, *measure.Result] {
 	return func(yield func(string, *measure.Result) bool) {
 		if !yield(p.Name, p.Run) {
@@ -68,7 +68,7 @@ func (p cardPhase) runs() iter.Seq2[string, *measure.Result] {
 	}
 }
 
-// cardPhases are the phases of a record. Prefill is measured at the power cap, back to back, and below it, in bursts, where readings
+// cardPhases returns the phases of a record. Prefill is measured at the power cap, back to back, and below it, in bursts, where readings
 // scatter more. Decode is below the cap without gaps.
 func cardPhases() []cardPhase {
 	const short = 500 * time.Millisecond

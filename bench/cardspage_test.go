@@ -67,7 +67,7 @@ func cardTable(t *testing.T, folder string) (all []cardProduct) {
 
 const tableProduct = "one layer of 8192×8192"
 
-// effects are the random effects of a plan's change of energy, in per cent.
+// effects returns the random effects of a plan's change of energy, in per cent.
 func (p cardProduct) effects() (effects stats.RandomEffects, cards []cardReading) {
 	cards = byCard(p.readings)
 	var members []stats.Estimate
@@ -81,7 +81,7 @@ func (p cardProduct) effects() (effects stats.RandomEffects, cards []cardReading
 func savedShare(c cardReading) float64  { return -c.change.Value }
 func savedJoules(c cardReading) float64 { return -c.change.Value * c.joules }
 
-// shareBetween is the standard deviation between cards of a saving, as a share of the saving, common to some plans.
+// shareBetween returns the standard deviation between cards of a saving, as a share of the saving, common to some plans.
 func shareBetween(plans []cardProduct, saving func(cardReading) float64) (share float64, cards int) {
 	var groups [][]stats.Estimate
 	seen := map[string]bool{}
@@ -96,7 +96,7 @@ func shareBetween(plans []cardProduct, saving func(cardReading) float64) (share 
 	return stats.Between(groups...), len(seen)
 }
 
-// row is a plan's row of a table. With two cards it has no intervals: Student's t with one degree of freedom is too
+// row returns a plan's row of a table. With two cards it has no intervals: Student's t with one degree of freedom is too
 // wide to use. With one card it has the standard error of the run.
 func (p cardProduct) row() string {
 	e, cards := p.effects()

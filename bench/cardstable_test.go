@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
-// inventedCard is a record of a card, with one plan whose energies are given.
+// inventedCard returns a record of a card, with one plan whose energies are given.
 func inventedCard(uuid string, steady, below, decode float64) cardRecord {
 	run := func(ratio float64, rest ...*measure.Result) *measure.Result {
 		half := 0.002 * stats.Student(1, 0.95)

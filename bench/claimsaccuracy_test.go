@@ -60,7 +60,7 @@ func accuracyClaims(e *evidence) []claim {
 	)
 }
 
-// lowestWhole is the lowest SNR of balanced in whole decibels.
+// lowestWhole returns the lowest SNR of balanced in whole decibels.
 func (e *evidence) lowestWhole() string {
 	model := e.llama()
 	text := strings.TrimSuffix(e.lowestSNR(model, e.converted(model, "--recipe", "balanced")), " dB")

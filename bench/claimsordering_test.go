@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// calibration is the built-in one of the H200.
+// calibration returns the built-in one of the H200.
 func (e *evidence) calibration() *cost.Calibration {
 	e.Helper()
 	c, err := cost.FindCalibration("h200")

@@ -55,7 +55,7 @@ func powerClaims(e *evidence) []claim {
 	}
 }
 
-// slowest is the lowest clock during the work of all profiles, in MHz.
+// slowest returns the lowest clock during the work of all profiles, in MHz.
 func slowest(all []*profile.Profile) float64 {
 	least := math.Inf(1)
 	for _, r := range all {

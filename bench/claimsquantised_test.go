@@ -43,7 +43,7 @@ func quantisingClaims(e *evidence) []claim {
 	return list
 }
 
-// recordedWithin is the change of a recorded model's perplexity with its interval, as in "+1.41 % (+1.18 … +1.63)".
+// recordedWithin returns the change of a recorded model's perplexity with its interval, as in "+1.41 % (+1.18 … +1.63)".
 func (e *evidence) recordedWithin(name string) string {
 	a := e.evaluation(name).Against
 	return fmt.Sprintf("%s (%s … %s)", percent(change(a.Ratio), 2), signed(100*math.Expm1(a.Interval[0]), 2), signed(100*math.Expm1(a.Interval[1]), 2))

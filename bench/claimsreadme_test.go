@@ -42,7 +42,7 @@ func readmeClaims(e *evidence) []claim {
 	}
 }
 
-// goVersion is the version that go.mod asks for.
+// goVersion returns the version that go.mod asks for.
 func (e *evidence) goVersion() string {
 	e.Helper()
 	text, err := os.ReadFile("../go.mod")

@@ -32,7 +32,7 @@ var settings = []setting{
 	{"`--passes sparsify=2:4`", []string{"--passes", "sparsify=2:4"}, "sparsify-2-4", "", "", "", ""},
 }
 
-// row is the claim about a setting's row.
+// row returns the claim about a setting's row.
 func (s setting) row(e *evidence, model string) claim {
 	e.Helper()
 	out := e.converted(model, s.args...)
@@ -59,7 +59,7 @@ func (s setting) row(e *evidence, model string) claim {
 	return says(text, figures...)
 }
 
-// lostWithin is the rise of perplexity by bench/loss.py and its interval.
+// lostWithin returns the rise of perplexity by bench/loss.py and its interval.
 func (e *evidence) lostWithin(model string) []string {
 	e.Helper()
 	var all lossReport
@@ -71,7 +71,7 @@ func (e *evidence) lostWithin(model string) []string {
 	return riseWithin(of.Rise, of.Interval[0], of.Interval[1])
 }
 
-// evaluatedWithin is the change of perplexity by lowtoggle eval and its interval.
+// evaluatedWithin returns the change of perplexity by lowtoggle eval and its interval.
 func (e *evidence) evaluatedWithin(model string) []string {
 	e.Helper()
 	a := e.evaluation(model).Against
@@ -136,7 +136,7 @@ func timeClaims(e *evidence) []claim {
 	}
 }
 
-// lostNats is the change of the loss by bench/loss.py.
+// lostNats returns the change of the loss by bench/loss.py.
 func (e *evidence) lostNats(model string) string {
 	e.Helper()
 	var all struct {
@@ -148,7 +148,7 @@ func (e *evidence) lostNats(model string) string {
 	return strings.Replace(fmt.Sprintf("%.1e", all.Converted[model].Rises), "e-0", "e-", 1)
 }
 
-// linearLayers is the number of linear layers of llama-17m, by the record of their measurement.
+// linearLayers returns the number of linear layers of llama-17m, by the record of their measurement.
 func (e *evidence) linearLayers() (n int) {
 	e.Helper()
 	for _, p := range recordedRun(e.T, "layers-stationary").Products {
@@ -157,7 +157,7 @@ func (e *evidence) linearLayers() (n int) {
 	return n
 }
 
-// both is the saving of energy × time.
+// both returns the saving of energy × time.
 func both(c power.Comparison) string {
 	return printed(1, -change(c.RelativeEnergy*c.RelativeTime)) + " %"
 }
@@ -168,7 +168,7 @@ func (e *evidence) scaleAdds(grid string) string {
 	return printed(1, 100*(e.of("level-decode", grid).RelativeEnergy-e.of("level-decode", grid+"-scale").RelativeEnergy))
 }
 
-// thousands is a whole number with spaces between groups of three digits.
+// thousands returns a whole number with spaces between groups of three digits.
 func thousands(v float64) string {
 	text := printed(0, v)
 	for i := len(text) - 3; i > 0; i -= 3 {

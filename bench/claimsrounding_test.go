@@ -39,7 +39,7 @@ func roundingClaims(e *evidence) []claim {
 	)
 }
 
-// divergenceOverSum is the range of a whole model's divergence over the sum of its layers' divergences, in a recorded search.
+// divergenceOverSum returns the range of a whole model's divergence over the sum of its layers' divergences, in a recorded search.
 func (e *evidence) divergenceOverSum() (low, high string) {
 	e.Helper()
 	trial := regexp.MustCompile(`Predicted:(\S+) Divergence:(\S+)`)

@@ -76,7 +76,7 @@ func scalingClaims(e *evidence) []claim {
 		printed(1, -change(*predicted.Predictions[1].Joules / *predicted.Predictions[0].Joules))+" %"))
 }
 
-// exponentToggles is the expected number of exponent bits that differ between two BF16 values of normal(0,sigma).
+// exponentToggles returns the expected number of exponent bits that differ between two BF16 values of normal(0,sigma).
 func exponentToggles(sigma float64) (bits float64) {
 	below := func(x float64) float64 { return math.Erf(x / sigma / math.Sqrt2) } // share of magnitudes below x
 	set := [8]float64{}

@@ -77,7 +77,7 @@ func servingClaims(e *evidence) []claim {
 	}
 }
 
-// damping is a default of compensate.
+// damping returns a default of compensate.
 func (e *evidence) damping(name string) string {
 	e.Helper()
 	v, err := strconv.ParseFloat(e.source("transform/pass/compensate.go", name+` += (\S+)`)[0], 64)

@@ -49,7 +49,7 @@ func milestone(t *testing.T, p *profile.Profile, name string) profile.Milestone 
 	return profile.Milestone{}
 }
 
-// between is a product's time and clock from one milestone to another.
+// between returns a product's time and clock from one milestone to another.
 func between(t *testing.T, p *profile.Profile, from, to string) clockRow {
 	a, b := milestone(t, p, from), milestone(t, p, to)
 	return clockRow{seconds: (b.At - a.At).Seconds() / (b.Executions - a.Executions), reported: *b.SMClock}
@@ -127,7 +127,7 @@ func dutyTable(file string, r *measure.Result) string {
 	return b.String()
 }
 
-// timeCell is a change of time in per cent, with its interval.
+// timeCell returns a change of time in per cent, with its interval.
 func timeCell(c power.Comparison) string {
 	return fmt.Sprintf("%s %% ± %.2f", signed(change(c.RelativeTime), 2), 50*(c.TimeInterval[1]-c.TimeInterval[0]))
 }

@@ -77,7 +77,7 @@ func (c *components) recordedKernels(t *testing.T) *recordedCard {
 	return r
 }
 
-// below are the kernels below the power cap, between the watts of a span.
+// below returns the kernels below the power cap, between the watts of a span.
 func (r *recordedCard) below() []cardKernel {
 	return slices.DeleteFunc(slices.Clone(r.kernels), func(k cardKernel) bool { return !k.builtIn.Spans })
 }
@@ -120,12 +120,12 @@ func errorsOn(list []cardKernel) (e cardErrors) {
 	return e
 }
 
-// within are the kernels below the power cap from some watts to others.
+// within returns the kernels below the power cap from some watts to others.
 func (r *recordedCard) within(low, high float64) []cardKernel {
 	return slices.DeleteFunc(r.below(), func(k cardKernel) bool { w := k.builtIn.Reading.Watts; return w < low || w >= high })
 }
 
-// bestConstant is the least mean error of a constant on some kernels, which is not known in advance.
+// bestConstant returns the least mean error of a constant on some kernels, which is not known in advance.
 func bestConstant(list []cardKernel) float64 {
 	best := math.Inf(1)
 	for watts := 150.; watts <= 690; watts++ {
@@ -238,7 +238,7 @@ func (c *components) cardPairs(b *bytes.Buffer, t *testing.T, r *recordedCard) {
 	}
 }
 
-// wattsOf is a coefficient with its error.
+// wattsOf returns a coefficient with its error.
 func wattsOf(m *component.Model, name string) string {
 	i := slices.IndexFunc(m.Coefficients, func(c component.Coefficient) bool { return c.Name == name })
 	return fmt.Sprintf("%.0f ± %.0f W", m.Coefficients[i].Value, m.Coefficients[i].Error)
@@ -290,7 +290,7 @@ func powerScopes(t *testing.T) (list []*scope) {
 	return list
 }
 
-// rise is the median time of changes of more than 100 W at their steepest slope. It is the length of a running mean, whose change
+// rise returns the median time of changes of more than 100 W at their steepest slope. It is the length of a running mean, whose change
 // after a step is a ramp.
 func (s *scope) rise() float64 {
 	var all []float64

@@ -70,17 +70,17 @@ func newComponents(t *testing.T) *components {
 	return &components{m, otherCards(t, m)}
 }
 
-// below are the other cards' readings below the cap.
+// below returns the other cards' readings below the cap.
 func (c *components) below() []elsewhere {
 	return slices.DeleteFunc(slices.Clone(c.others), func(o elsewhere) bool { return !o.Spans })
 }
 
-// atCap are the other cards' readings at the cap.
+// atCap returns the other cards' readings at the cap.
 func (c *components) atCap() []elsewhere {
 	return slices.DeleteFunc(slices.Clone(c.others), func(o elsewhere) bool { return !o.AtCap })
 }
 
-// bestConstant is the least mean error of a constant on the other cards' readings below the cap.
+// bestConstant returns the least mean error of a constant on the other cards' readings below the cap.
 func (c *components) bestConstant() float64 {
 	best := math.Inf(1)
 	list := c.below()
@@ -131,7 +131,7 @@ func (c *components) sumUp(name string, list []elsewhere) (s cardsSum) {
 	return s
 }
 
-// shapes are the readings by product, in the order of the files.
+// shapes returns the readings by product, in the order of the files.
 func (c *components) shapes(list []elsewhere) (sums []cardsSum) {
 	by := map[string][]elsewhere{}
 	var names []string
@@ -148,7 +148,7 @@ func (c *components) shapes(list []elsewhere) (sums []cardsSum) {
 	return sums
 }
 
-// shapeOf is the name of a series without its role: "BF16 16×8192×8192 from memory".
+// shapeOf returns the name of a series without its role: "BF16 16×8192×8192 from memory".
 func shapeOf(series string) string {
 	words := strings.Split(series, "-")
 	size := strings.ReplaceAll(words[1], "x", "×")
@@ -168,7 +168,7 @@ type layersPower struct {
 	measured, predicted float64
 }
 
-// layers are the layers of llama-17m, which no fit has seen, at the time, clock and temperature of their records. Their
+// layers returns the layers of llama-17m, which no fit has seen, at the time, clock and temperature of their records. Their
 // operands are taken as random.
 func (c *components) layers(t *testing.T) (list []layersPower) {
 	t.Helper()
@@ -238,7 +238,7 @@ func (c *components) pairs() (list []memoryPair) {
 	return list
 }
 
-// page is the page of the model by component: its terms, coefficients and use.
+// page returns the page of the model by component: its terms, coefficients and use.
 func (c *components) page(t *testing.T, card *recordedCard) []byte {
 	var b bytes.Buffer
 	m := c.model
@@ -307,14 +307,14 @@ func (c *components) advice() string {
 
 func inPercent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// minus is a number of watts with the typographic minus sign.
+// minus returns a number of watts with the typographic minus sign.
 func minus(watts float64) string { return strings.ReplaceAll(fmt.Sprintf("%.0f", watts), "-", "−") }
 
 func offBy(predicted, measured float64) string {
 	return strings.ReplaceAll(fmt.Sprintf("%+.1f %%", 100*(predicted/measured-1)), "-", "−")
 }
 
-// shown is a kernel's name as the page writes it.
+// shown returns a kernel's name as the page writes it.
 func shown(name string) string {
 	typ, rest, ok := strings.Cut(name, " ")
 	if _, err := arith.ParseType(typ); ok && err == nil {

@@ -18,7 +18,7 @@ type elsewhere struct {
 	session  int    // readings of one session have the same number
 }
 
-// otherCards are the recorded readings of products in the types of a model, in the order of the files.
+// otherCards returns the recorded readings of products in the types of a model, in the order of the files.
 func otherCards(t *testing.T, m *component.Model) (list []elsewhere) {
 	t.Helper()
 	c, err := cost.FindCalibration("h200")

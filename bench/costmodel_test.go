@@ -169,7 +169,7 @@ func unseenCards(c *cost.Calibration) (names []string, all [][]unseenReading) {
 	return names, all
 }
 
-// fittedCards are the ids of the cards that a calibration was measured on.
+// fittedCards returns the ids of the cards that a calibration was measured on.
 func fittedCards(c *cost.Calibration) map[string]bool {
 	ids := map[string]bool{}
 	for i := range c.Series {

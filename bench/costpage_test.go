@@ -26,7 +26,7 @@ func TestCostPage(t *testing.T) {
 	goldenfile.Same(t, "../docs/cost-accuracy.md", costAccuracyPage(t, c))
 }
 
-// costPage is the page of the model: its steps and coefficients.
+// costPage returns the page of the model: its steps and coefficients.
 func costPage(c *cost.Calibration) []byte {
 	var b bytes.Buffer
 	points := 0
@@ -115,7 +115,7 @@ func layersTotals(t *testing.T) (list []layersTotal) {
 	return list
 }
 
-// worstInDecode is the largest error of rounding and grids in decode, in percentage points.
+// worstInDecode returns the largest error of rounding and grids in decode, in percentage points.
 func worstInDecode(totals []layersTotal) (worst float64) {
 	for _, l := range totals {
 		if strings.Contains(l.file, decode) && !pruned(l.name) {
@@ -125,7 +125,7 @@ func worstInDecode(totals []layersTotal) (worst float64) {
 	return worst
 }
 
-// worstSearchedInDecode is the largest error for models planned with a budget of loss.
+// worstSearchedInDecode returns the largest error for models planned with a budget of loss.
 func worstSearchedInDecode(t *testing.T) (worst float64) {
 	f, err := loadFrontier(recorded)
 	if err != nil {
@@ -300,7 +300,7 @@ func costCards(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 	row("**records, all**", "", all)
 }
 
-// modelName is the heading of a model's column.
+// modelName returns the heading of a model's column.
 func modelName(m cost.Model) string {
 	return m.Type.String() + map[bool]string{true: ", decode"}[m.Cold]
 }

@@ -134,7 +134,7 @@ func (e *evidence) verify(model, out, workload string) *verified {
 	return &v
 }
 
-// predicted is the change of energy that verify predicts for a conversion.
+// predicted returns the change of energy that verify predicts for a conversion.
 func (e *evidence) predicted(model, out, workload string) string {
 	e.Helper()
 	v := e.relative(model, out, workload)
@@ -144,7 +144,7 @@ func (e *evidence) predicted(model, out, workload string) string {
 	return percent(change(v), 1)
 }
 
-// relative is the energy that verify predicts for a conversion, relative to its source; NaN without a model.
+// relative returns the energy that verify predicts for a conversion, relative to its source; NaN without a model.
 func (e *evidence) relative(model, out, workload string) float64 {
 	e.Helper()
 	v := e.verify(model, out, workload)
@@ -154,7 +154,7 @@ func (e *evidence) relative(model, out, workload string) float64 {
 	return v.Energy.Predicted.Relative
 }
 
-// points is a difference of relative energies, in points.
+// points returns a difference of relative energies, in points.
 func points(v float64) string {
 	if math.IsNaN(v) {
 		return ""
@@ -199,7 +199,7 @@ func comparisonOf(t *testing.T, file, variant string) power.Comparison {
 	return power.Comparison{}
 }
 
-// measured is a variant's change of energy with the half width of its interval, such as −3.7 % ± 0.2.
+// measured returns a variant's change of energy with the half width of its interval, such as −3.7 % ± 0.2.
 func (e *evidence) measured(file, variant string, decimals int) string {
 	e.Helper()
 	return changed(e.of(file, variant), decimals)
@@ -209,7 +209,7 @@ func changed(c power.Comparison, decimals int) string {
 	return fmt.Sprintf("%s ± %.*f", percent(change(c.RelativeEnergy), decimals), decimals, 100*halfWidth(c))
 }
 
-// spent is the measured change of energy of a point of the frontier.
+// spent returns the measured change of energy of a point of the frontier.
 func (e *evidence) spent(point string) string {
 	e.Helper()
 	p := e.point(point)
@@ -231,7 +231,7 @@ func (e *evidence) rise(point string, decimals int) string {
 	return percent(e.point(point).rise, decimals)
 }
 
-// whole is the change of energy per token of a whole model.
+// whole returns the change of energy per token of a whole model.
 func (e *evidence) whole(record, passes string) string {
 	e.Helper()
 	row := readWhole[wholeRecord](e.T, record).row(passes)
@@ -251,7 +251,7 @@ func (e *evidence) record(file, pattern string) []string {
 	return all[0][1:]
 }
 
-// text is a file of bench/results.
+// text returns a file of bench/results.
 func (e *evidence) text(file string) string {
 	e.Helper()
 	text, err := os.ReadFile(filepath.Join("results", file))
@@ -271,7 +271,7 @@ func (e *evidence) number(text string) float64 {
 	return v
 }
 
-// printed is a number as pages print it.
+// printed returns a number as pages print it.
 func printed(decimals int, v float64) string {
 	return strings.Replace(strconv.FormatFloat(v, 'f', decimals, 64), "-", "−", 1)
 }
@@ -286,12 +286,12 @@ func (e *evidence) recipe(name string) transform.Recipe {
 	return r
 }
 
-// remaining is the energy that is left, such as 94.7 % ± 0.1.
+// remaining returns the energy that is left, such as 94.7 % ± 0.1.
 func remaining(c power.Comparison) string {
 	return fmt.Sprintf("%.1f %% ± %.1f", 100*c.RelativeEnergy, 100*halfWidth(c))
 }
 
-// saved is the change of energy of a variant without its sign.
+// saved returns the change of energy of a variant without its sign.
 func saved(c power.Comparison, decimals int) string {
 	return printed(decimals, -change(c.RelativeEnergy)) + " %"
 }
@@ -323,7 +323,7 @@ func (e *evidence) evaluation(model string) evaluated {
 	return evaluated{}
 }
 
-// lost is the rise of perplexity that bench/loss.py measured for a conversion.
+// lost returns the rise of perplexity that bench/loss.py measured for a conversion.
 func (e *evidence) lost(model string, decimals int) string {
 	e.Helper()
 	var all lossReport

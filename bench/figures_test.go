@@ -105,7 +105,7 @@ var given = []struct {
 	}},
 }
 
-// handwritten are the pages that no generator writes, and the sources of the generators.
+// handwritten returns the pages that no generator writes, and the sources of the generators.
 func handwritten(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../docs/*.md")

@@ -126,7 +126,7 @@ type frontierReading struct {
 	power.Comparison
 }
 
-// home is the workload in which the point must be measured.
+// home returns the workload in which the point must be measured.
 func (p *frontierPoint) home() string {
 	if p.Workload == decode {
 		return decode
@@ -257,7 +257,7 @@ func (f *frontier) add(r *frontierRun) error {
 	return errors.Join(wrong...)
 }
 
-// variantName is the folder's name.
+// variantName returns the folder's name.
 func variantName(v power.Comparison) string { return filepath.Base(strings.TrimSuffix(v.Name, ":")) }
 
 // of returns the runs of a workload.

@@ -44,7 +44,7 @@ Perplexities are from bench/loss.py, and activations from
 
 var workloadText = map[string]string{stationary: "prefill, stationary", streaming: "prefill, streaming", decode: "decode"}
 
-// signed is a number with its sign and so many decimals.
+// signed returns a number with its sign and so many decimals.
 func signed(v float64, decimals int) string {
 	text := fmt.Sprintf("%+.*f", decimals, v)
 	if strings.Trim(text, "-0.") == "" {
@@ -53,15 +53,15 @@ func signed(v float64, decimals int) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// percent is a change with its sign.
+// percent returns a change with its sign.
 func percent(v float64, decimals int) string { return signed(v, decimals) + " %" }
 
-// energyCell is a change of energy in per cent, with its interval.
+// energyCell returns a change of energy in per cent, with its interval.
 func energyCell(c power.Comparison) string {
 	return fmt.Sprintf("%s %% ± %.2f", signed(change(c.RelativeEnergy), 2), 100*halfWidth(c))
 }
 
-// String is the change of energy with its interval, marked where the run is not valid.
+// String returns the change of energy with its interval, marked where the run is not valid.
 func (r *frontierReading) String() string {
 	if r.run.Valid {
 		return energyCell(r.Comparison)

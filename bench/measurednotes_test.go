@@ -98,7 +98,7 @@ func measuredNotes(t *testing.T, notes string) string {
 	).Replace(notes)
 }
 
-// savingsOfKinds are the ranges of savings of the kinds of layers that draw less than the cap, and of the others.
+// savingsOfKinds returns the ranges of savings of the kinds of layers that draw less than the cap, and of the others.
 func savingsOfKinds(t *testing.T) (below, at string) {
 	t.Helper()
 	var doc struct {

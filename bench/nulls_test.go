@@ -99,7 +99,7 @@ type pooled struct {
 	pass, chance float64
 }
 
-// pool is an analysis of variance. Passes have the same deviation in all runs.
+// pool returns an analysis of variance. Passes have the same deviation in all runs.
 func pool(list []copied) pooled {
 	var squares, freedom float64
 	for _, d := range list {
@@ -134,7 +134,7 @@ var seats = []seat{
 	{"in the second half of a block", func(b power.Block, i int) bool { return 2*i >= len(b.Windows) }},
 }
 
-// effect is the difference of readings in a place from other readings of the same weights in the same run and arrangement, in per
+// effect returns the difference of readings in a place from other readings of the same weights in the same run and arrangement, in per
 // cent, with the half width of its 95 % interval.
 func (p seat) effect(all []*measure.Result, of quantity) (mean, half float64) {
 	type key struct {

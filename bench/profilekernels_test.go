@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// profiledKernels is the recorded measurement of a GEMV, two GEMMs and a copy, each also right after another one, with bursts.
+// profiledKernels returns the recorded measurement of a GEMV, two GEMMs and a copy, each also right after another one, with bursts.
 func profiledKernels(t *testing.T) *profile.Result {
 	return readProfile(t, recorded+"profile-kernels.json.gz")
 }

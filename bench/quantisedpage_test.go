@@ -67,7 +67,7 @@ var quantisedRecords = []quantisedRecord{
 	}, []string{"all codes zero"}},
 }
 
-// cards are the ids of the cards that the record is from.
+// cards returns the ids of the cards that the record is from.
 func (r quantisedRecord) cards(t *testing.T) (ids []string) {
 	t.Helper()
 	for _, file := range r.files {
@@ -315,7 +315,7 @@ func predictQuantised(ctx context.Context, c *cost.Calibration, p cost.Product, 
 	return r.Relative, err
 }
 
-// repeatedRows is an operand of as many rows as wanted, which repeat those in data.
+// repeatedRows returns an operand of as many rows as wanted, which repeat those in data.
 func repeatedRows(data []byte, rowBytes, cols int) cost.Operand {
 	size, rows := rowBytes/cols, len(data)/rowBytes
 	return func(_ context.Context, row, n, col, cols int) ([]byte, error) {

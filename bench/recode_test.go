@@ -103,7 +103,7 @@ func recodeBeside(b *testing.B, dir, model string) {
 	b.ReportMetric(float64(3*largest)/1e6, "allowed-MB")
 }
 
-// processorTime is the time that this process, or its children that have ended, have used processors for.
+// processorTime returns the time that this process, or its children that have ended, have used processors for.
 func processorTime(who int) time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(who, &r); err != nil {

@@ -36,12 +36,12 @@ A server with idle cards, or with a higher share of CPU work, saves less. Measur
 		signed(change(prefill.Relative), 1), signed(change(prefill.RelativeTime), 1), signed(atCap(prefill.Relative, prefill.RelativeTime), 1))
 }
 
-// atCap is the change of a server's energy per token in per cent, of that of its cards and of the time.
+// atCap returns the change of a server's energy per token in per cent, of that of its cards and of the time.
 func atCap(energy, time float64) float64 {
 	return serverShare*change(energy) + (1-serverShare)*change(time)
 }
 
-// wholeRow is the row of passes in a record of a whole model.
+// wholeRow returns the row of passes in a record of a whole model.
 func (e *evidence) wholeRow(record, passes string) *wholeRow {
 	e.Helper()
 	row := readWhole[wholeRecord](e.T, record).row(passes)
@@ -51,20 +51,20 @@ func (e *evidence) wholeRow(record, passes string) *wholeRow {
 	return row
 }
 
-// wholeChange is the change of a whole model's energy per token in per cent.
+// wholeChange returns the change of a whole model's energy per token in per cent.
 func (e *evidence) wholeChange(record, passes string) float64 {
 	e.Helper()
 	return change(e.wholeRow(record, passes).Relative)
 }
 
-// serverAtCap is the change of a server's energy per token in per cent.
+// serverAtCap returns the change of a server's energy per token in per cent.
 func (e *evidence) serverAtCap(record, passes string) float64 {
 	e.Helper()
 	row := e.wholeRow(record, passes)
 	return atCap(row.Relative, row.RelativeTime)
 }
 
-// served is the change of energy per output token of the converted model's server, with its interval.
+// served returns the change of energy per output token of the converted model's server, with its interval.
 func (e *evidence) served() string {
 	e.Helper()
 	data, err := os.ReadFile("results/h200/serve.json")

@@ -40,10 +40,10 @@ type wholeRow struct {
 	step measure.WholeStep
 }
 
-// card is the id of the record's card.
+// card returns the id of the record's card.
 func (r wholeRecord) card() string { return r.Energy.Steps[0].Run.Card.ID() }
 
-// rows are a record's conversions, step by step.
+// rows returns a record's conversions, step by step.
 func (r wholeRecord) rows() (rows []wholeRow) {
 	for _, s := range r.Energy.Steps {
 		rows = append(rows, wholeRow{r.wholePlan, measure.WholeOther{Relative: s.Relative, Interval: s.Interval,
@@ -312,7 +312,7 @@ func (r wholeRecord) prefillOf(passes string) string {
 	return "–"
 }
 
-// addressEffect is the largest change of a copy's time per token in one arrangement of the memory, in per cent. It is that
+// addressEffect returns the largest change of a copy's time per token in one arrangement of the memory, in per cent. It is that
 // of decode, below the power limit, where time does not depend on the weights' bits.
 func (p wholePages) addressEffect() (largest float64) {
 	for _, s := range p.decode.Energy.Steps {
@@ -363,7 +363,7 @@ func nulls(r wholeRecord) string {
 	return fmt.Sprintf("%s to %s %%", signed(low, 2), signed(high, 2))
 }
 
-// byBatch are the decode steps of the plan for decode, by batch: each from the most exact record that has it.
+// byBatch returns the decode steps of the plan for decode, by batch: each from the most exact record that has it.
 func (p wholePages) byBatch() (rows []wholeRow) {
 	rows = append(rows, *p.decode.row("scale=uncached,grid=4"))
 	for _, row := range append(p.batches.rows(), p.coarse.rows()...) {

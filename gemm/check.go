@@ -126,7 +126,7 @@ func choose(rng *rand.Rand, n, count int) []int {
 	return out
 }
 
-// norms is the Euclidean norm of every row.
+// norms returns the Euclidean norm of every row.
 func norms(m Matrix) []float64 {
 	v, out := m.floats(), make([]float64, m.Rows)
 	for r := range out {

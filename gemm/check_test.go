@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// stored is the reference rounded to the output's type, as a perfect GPU would give it.
+// stored returns the reference rounded to the output's type, as a perfect GPU would give it.
 func stored(t *testing.T, p Problem, x, w Matrix) []float64 {
 	t.Helper()
 	y, err := Multiply(p, x, w)

@@ -26,7 +26,7 @@ type Codes struct {
 // FewTokens is the largest number of tokens with which package cuda multiplies codes as the A operand only.
 const FewTokens = 16
 
-// Bytes is the size of codes, scales and zero points in memory.
+// Bytes returns the size of codes, scales and zero points in memory.
 func (c *Codes) Bytes() int { return len(c.Codes)/2 + len(c.Scales) + len(c.Zeros) }
 
 // Validate returns an error for codes, groups or scales that do not fit each other.

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Exponent is the power of two by which m is scaled to be stored in type d. For an 8-bit type it brings m's
+// Exponent returns the power of two by which m is scaled to be stored in type d. For an 8-bit type it brings m's
 // largest element to the top of d's range; for other types it is 0. It panics if d has no format.
 func (m Matrix) Exponent(d weights.DType) int {
 	if d == m.DType || d.Bits() != 8 {
@@ -36,7 +36,7 @@ func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 	return m.cast(d, exponent), nil
 }
 
-// MaxOf is the largest value of d. It panics if d has no format.
+// MaxOf returns the largest value of d. It panics if d has no format.
 func MaxOf(d weights.DType) float32 {
 	f, ok := d.Format()
 	if !ok {
@@ -45,7 +45,7 @@ func MaxOf(d weights.DType) float32 {
 	return f.Value(f.FromValue(math.MaxFloat32))
 }
 
-// largest is the largest magnitude of an element.
+// largest returns the largest magnitude of an element.
 func (m Matrix) largest() (v float64) {
 	f := m.format()
 	for i := range m.Rows * m.Cols {

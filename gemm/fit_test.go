@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// filled is a BF16 matrix of one row.
+// filled returns a BF16 matrix of one row.
 func filled(values ...float32) Matrix {
 	m := NewMatrix(weights.BF16, 1, len(values))
 	f := m.format()

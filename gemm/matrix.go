@@ -20,7 +20,7 @@ type Matrix struct {
 	Codes *Codes
 }
 
-// Stored is the number of bytes that a kernel reads the matrix from, without scales of Data.
+// Stored returns the number of bytes that a kernel reads the matrix from, without scales of Data.
 func (m Matrix) Stored() int {
 	if m.Codes != nil {
 		return m.Codes.Bytes()

@@ -73,10 +73,10 @@ func (p Problem) Fits(x, w Matrix) error {
 	return nil
 }
 
-// Ops is the number of operations, counting multiplications and additions: 2·M·N·K.
+// Ops returns the number of operations, counting multiplications and additions: 2·M·N·K.
 func (p Problem) Ops() float64 { return 2 * float64(p.M) * float64(p.N) * float64(p.K) }
 
-// Bytes is the size of both operands and the result, each counted once.
+// Bytes returns the size of both operands and the result, each counted once.
 func (p Problem) Bytes() float64 {
 	in, out := float64(p.Type.Operand().Bits())/8, float64(p.Type.Output().Bits())/8
 	return in*float64(p.K)*float64(p.M+p.N) + out*float64(p.M)*float64(p.N)

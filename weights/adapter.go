@@ -54,7 +54,7 @@ func (m *Model) StrayAdapters() (stray []string) {
 	return stray
 }
 
-// adapterAlone is the error for a folder that has an adapter and no model.
+// adapterAlone returns the error for a folder that has an adapter and no model.
 func (m *Model) adapterAlone() error {
 	var config struct {
 		Base string `json:"base_model_name_or_path"`

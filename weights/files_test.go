@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// file is a safetensors file's bytes: length, header as it stands, data.
+// file returns a safetensors file's bytes: length, header as it stands, data.
 func file(header string, data ...byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), data...)
@@ -26,7 +26,7 @@ func put(t testing.TB, dir, name string, data []byte) string {
 	return path
 }
 
-// shard is a file with one byte in each of the named tensors: 1, 2, ...
+// shard returns a file with one byte in each of the named tensors: 1, 2, ...
 func shard(t testing.TB, names ...string) []byte {
 	t.Helper()
 	var infos []Info

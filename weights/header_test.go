@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// entry is a header whose only tensor a is an F32 of two elements, with one member replaced.
+// entry returns a header whose only tensor a is an F32 of two elements, with one member replaced.
 func entry(member, value string) string {
 	members := []string{`"dtype":"F32"`, `"shape":[2]`, `"data_offsets":[0,8]`}
 	for i, m := range members {
@@ -26,7 +26,7 @@ func entry(member, value string) string {
 	return `{"a":{` + strings.Join(members, ",") + `}}`
 }
 
-// bytesAB is a header with two U8 tensors.
+// bytesAB returns a header with two U8 tensors.
 func bytesAB(shapeA, offsetsA, shapeB, offsetsB string) string {
 	return fmt.Sprintf(`{"a":{"dtype":"U8","shape":%s,"data_offsets":%s},"b":{"dtype":"U8","shape":%s,"data_offsets":%s}}`,
 		shapeA, offsetsA, shapeB, offsetsB)

@@ -58,7 +58,7 @@ func (s *diskStore) ReadAt(_ context.Context, o weights.Object, p []byte, at int
 	return err
 }
 
-// contents are the files of a folder.
+// contents returns the files of a folder.
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -71,7 +71,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// sizeOf is the number of bytes of a model's tensors.
+// sizeOf returns the number of bytes of a model's tensors.
 func sizeOf(m *weights.Model) (bytes int64) {
 	for _, t := range m.Infos() {
 		bytes += t.Size()

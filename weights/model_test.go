@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// index is an index file over the given pairs of tensor and shard.
+// index returns an index file over the given pairs of tensor and shard.
 func index(pairs ...string) []byte {
 	m := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -22,7 +22,7 @@ func index(pairs ...string) []byte {
 	return EncodeIndex(m, int64(len(m)))
 }
 
-// twoShards is a folder of two shards with their index, a configuration and other files.
+// twoShards returns a folder of two shards with their index, a configuration and other files.
 func twoShards(t testing.TB) map[string][]byte {
 	return map[string][]byte{
 		"s1.safetensors":     shard(t, "a", "b"),

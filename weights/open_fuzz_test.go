@@ -86,7 +86,7 @@ func visitAll(t *testing.T, m *Model) (all []byte) {
 	return all
 }
 
-// allocated is the number of bytes allocated so far.
+// allocated returns the number of bytes allocated so far.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

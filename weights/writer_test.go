@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// headOf is the head of a file with one U8 tensor of n bytes.
+// headOf returns the head of a file with one U8 tensor of n bytes.
 func headOf(t testing.TB, n int) []byte {
 	t.Helper()
 	head, _, err := EncodeHeader([]Info{{Name: "a", DType: U8, Shape: []int{n}}}, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// invented is a series of rounds, with the baseline read before each of its points and at the end.
+// invented returns a series of rounds, with the baseline read before each of its points and at the end.
 // A point's energy is at over the baseline's; all vary by noise, as a share.
 func invented(rng *rand.Rand, rounds int, noise float64, points ...Point) *Series {
 	base := Point{"baseline", 0, pattern.MustParse("normal(0,1)"), pattern.MustParse("normal(0,1)"), 1}

@@ -19,7 +19,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// sparsities is a job of n points: weights of rising sparsity.
+// sparsities returns a job of n points: weights of rising sparsity.
 func sparsities(s Setup, n int) Job {
 	x, w := pattern.MustParse("normal(0,1)"), pattern.MustParse("normal(0,0.02)")
 	job := Job{Setup: s, Baseline: Point{"baseline", 0, x, w, 1}}

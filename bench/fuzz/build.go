@@ -111,7 +111,7 @@ func copySeeds(root, tree string) error {
 	})
 }
 
-// moduleFolder is the root of the checkout that the command runs in.
+// moduleFolder returns the root of the checkout that the command runs in.
 func moduleFolder(ctx context.Context) (string, error) {
 	out, err := goTool(ctx, "", "list", "-m", "-f", "{{.Path}} {{.Dir}}")
 	if err != nil {

@@ -126,7 +126,7 @@ func (c *campaign) failed() bool {
 	return false
 }
 
-// unreached is an error that names the targets that have not run for the time of -until, or have executed nothing.
+// unreached returns an error that names the targets that have not run for the time of -until, or have executed nothing.
 func (c *campaign) unreached() error {
 	if c.until <= 0 {
 		return nil

@@ -85,7 +85,7 @@ func fuzz(ctx context.Context, args []string) (failed bool, err error) {
 	return c.failed(), err
 }
 
-// programs is the folder of the programs: the given one, this command's, or a new one, which is temporary.
+// programs returns the folder of the programs: the given one, this command's, or a new one, which is temporary.
 func programs(ctx context.Context, given string, match *regexp.Regexp) (folder string, temporary bool, err error) {
 	if given != "" {
 		folder, err = filepath.Abs(given)

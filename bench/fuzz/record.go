@@ -34,7 +34,7 @@ type crash struct {
 	Input  string `json:"input,omitempty"` // as Go writes it to testdata/fuzz
 }
 
-// rate is the executions of a second of processor time, which other programs do not change much.
+// rate returns the executions of a second of processor time, which other programs do not change much.
 func (t *tally) rate() float64 {
 	if t.Processor == 0 {
 		return 0

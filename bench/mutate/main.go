@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// next are the mutants to test, in the order of the sample: those that the record lacks up to a number, or its survivors again.
+// next returns the mutants to test, in the order of the sample: those that the record lacks up to a number, or its survivors again.
 func (r *record) next(all []mutant, count int, again bool) (chosen []mutant) {
 	for _, m := range all {
 		if m.symmetric {

@@ -227,7 +227,7 @@ func render(src []byte, low, high int, edits []edit) string {
 // that run are appended to a file.
 const environment = "LOWTOGGLE_MUTANT"
 
-// switchFile is a source file with the switch of a package.
+// switchFile returns a source file with the switch of a package.
 func switchFile(pkg string) string {
 	return `package ` + pkg + `
 

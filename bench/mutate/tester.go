@@ -87,7 +87,7 @@ func newTester(ctx context.Context, folder string, list []mutant, laws []string,
 	return t, err
 }
 
-// suites are the tests of a mutant's package, then those of other packages that test its behaviour.
+// suites returns the tests of a mutant's package, then those of other packages that test its behaviour.
 func (t *tester) suites(m mutant) []suite {
 	list := []suite{{m.Package, true}}
 	if t.short {

@@ -70,7 +70,7 @@ func (e Effect) MarshalJSON() ([]byte, error) {
 // confidence of all intervals.
 const confidence = 0.95
 
-// change is the effect of going from one result to another of the same setup. Its interval joins the two results' intervals.
+// change returns the effect of going from one result to another of the same setup. Its interval joins the two results' intervals.
 // Where these have different degrees of freedom, it holds the change in at least 95 % of cases: Banerjee, "On Confidence
 // Interval for Two-Means Problem", Sankhyā A 23 (1961).
 func change(from, to Result) Effect {
@@ -127,7 +127,7 @@ func (d decision) outcome(setups int) Outcome {
 	return Open
 }
 
-// widening is the factor from a 95 % interval to one that holds simultaneously in a number of comparisons. It is Bonferroni's
+// widening returns the factor from a 95 % interval to one that holds simultaneously in a number of comparisons. It is Bonferroni's
 // correction, which gives each comparison its share of the 5 %: Dunn, "Multiple Comparisons among Means", Journal of the
 // American Statistical Association 56 (1961).
 func widening(freedom float64, comparisons int) float64 {

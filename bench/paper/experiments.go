@@ -155,7 +155,7 @@ func last(axis []float64, limit float64) (at float64) {
 
 var quarters = []float64{0, 25, 50, 75, 100}
 
-// sigma is the usual standard deviation: the paper's 1024, and 32 for 8-bit types, whose range is smaller.
+// sigma returns the usual standard deviation: the paper's 1024, and 32 for 8-bit types, whose range is smaller.
 func sigma(t arith.Type) float64 {
 	if width(t) == 8 {
 		return 32
@@ -165,7 +165,7 @@ func sigma(t arith.Type) float64 {
 
 func normal(mean, sigma float64) string { return fmt.Sprintf("normal(%v,%v)", mean, sigma) }
 
-// usual is the pattern of the baseline.
+// usual returns the pattern of the baseline.
 func usual(t arith.Type) string { return normal(0, sigma(t)) }
 
 // set draws every element from a set of that many values.
@@ -201,7 +201,7 @@ func means(t arith.Type) []float64 {
 	return []float64{0, 1, 8, 64, 512, 2048, 8192}
 }
 
-// randomMean is the largest mean at which elements still differ: the type's spacing there is at most half of the standard
+// randomMean returns the largest mean at which elements still differ: the type's spacing there is at most half of the standard
 // deviation, 1, so an element has about three random bits. At larger means most elements become equal. The spacing of
 // integers is 1 everywhere, so they have no such mean.
 func randomMean(t arith.Type) (mean float64) {

@@ -89,7 +89,7 @@ func (e Experiment) in(s experiment.Setup) (list []experiment.Point) {
 	return list
 }
 
-// inputs is the pattern of x if only the weights change.
+// inputs returns the pattern of x if only the weights change.
 func inputs(t arith.Type) pattern.Pattern {
 	if width(t) == 8 {
 		return pattern.MustParse(usual(t))

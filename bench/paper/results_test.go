@@ -18,7 +18,7 @@ func series(s experiment.Setup, w world) *experiment.Series {
 	return seriesOf(Job(s, Points{}), func(p experiment.Point) float64 { return w(p.Experiment, p.At) })
 }
 
-// seriesOf is a series of a job, measured in one session.
+// seriesOf returns a series of a job, measured in one session.
 func seriesOf(job experiment.Job, w func(experiment.Point) float64) *experiment.Series {
 	clock, limit := 1500.0, 700.0
 	session := experiment.Session{

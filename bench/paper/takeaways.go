@@ -77,7 +77,7 @@ func inEach(r rule) func([]setupResults) []Effect {
 	}
 }
 
-// mantissa is the number of mantissa bits of a type's operands; 4 for integers.
+// mantissa returns the number of mantissa bits of a type's operands; 4 for integers.
 func mantissa(t arith.Type) float64 {
 	if f, _ := t.Operand().Format(); f.IsFloat() {
 		return float64(f.MantBits)
@@ -85,7 +85,7 @@ func mantissa(t arith.Type) float64 {
 	return 4
 }
 
-// signAndExponent is the number of sign and exponent bits of a type's operands; 4 for integers.
+// signAndExponent returns the number of sign and exponent bits of a type's operands; 4 for integers.
 func signAndExponent(t arith.Type) float64 {
 	if f, _ := t.Operand().Format(); f.IsFloat() {
 		return float64(1 + f.ExpBits)

@@ -19,7 +19,7 @@ type world func(id string, x float64) float64
 // uniform takes the same whatever is multiplied.
 func uniform(string, float64) float64 { return 1 }
 
-// in is a world that differs in one experiment, by so much at the end of its axis that it begins
+// in returns a world that differs in one experiment, by so much at the end of its axis that it begins
 // with 1.
 func in(id string, slope float64) world {
 	return func(at string, x float64) float64 {

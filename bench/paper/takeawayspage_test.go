@@ -90,7 +90,7 @@ func (p *page) effectOf(t *testing.T, id string, s experiment.Setup) Effect {
 	return Effect{}
 }
 
-// energyOf is the energy saved in a series of 2048³ if both operands change, else 8192³, in whole per cent.
+// energyOf returns the energy saved in a series of 2048³ if both operands change, else 8192³, in whole per cent.
 func (p *page) energyOf(t *testing.T, id string, typ arith.Type, change experiment.Change, role cost.Role) string {
 	t.Helper()
 	for _, s := range p.all {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// measured is a small series on the simulated card.
+// measured returns a small series on the simulated card.
 func measured(t *testing.T, role cost.Role) *experiment.Series {
 	t.Helper()
 	w, err := job(prefill(arith.BF16, 64, role), short)

@@ -198,7 +198,7 @@ func (s Stress) kernel(toggling func(Stress, Operands) (bits, moved float64, err
 	return whole, nil
 }
 
-// costProduct is a product in the form of the cost model.
+// costProduct returns a product in the form of the cost model.
 func (s Stress) costProduct(p Operands) cost.Product {
 	return cost.Product{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: s.Cold}
 }

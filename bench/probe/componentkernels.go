@@ -23,12 +23,12 @@ type product struct {
 
 const kib, mib = 1 << 10, 1 << 20
 
-// multiply is a product whose operands stay on the chip where they fit.
+// multiply returns a product whose operands stay on the chip where they fit.
 func multiply(typ arith.Type, m, n, k int, x, w string) stress {
 	return stress{products: []product{{typ, m, n, k, x, w}}}
 }
 
-// fromMemory is a product that reads w from memory.
+// fromMemory returns a product that reads w from memory.
 func fromMemory(typ arith.Type, m, n, k int, x, w string) stress {
 	s := multiply(typ, m, n, k, x, w)
 	s.cold = true

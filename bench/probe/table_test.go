@@ -24,7 +24,7 @@ var tabled = []string{"normal(0,0.02)", "zeros", "const(0.02)", "normal(0,0.02) 
 // cube is a product that tests predict fast.
 var cube = cost.Product{Type: arith.BF16, M: 256, N: 256, K: 256}
 
-// predicted is the relative energy and time of a pattern.
+// predicted returns the relative energy and time of a pattern.
 func predicted(t *testing.T, c *cost.Calibration, text string) cost.Prediction {
 	t.Helper()
 	operand := func(text string, seed uint64) cost.Operand {
@@ -41,7 +41,7 @@ func predicted(t *testing.T, c *cost.Calibration, text string) cost.Prediction {
 	return p
 }
 
-// table is the measurements of a card that behaves as the built-in calibration predicts, with columns in an order of its own.
+// table returns the measurements of a card that behaves as the built-in calibration predicts, with columns in an order of its own.
 func table(t *testing.T) (string, *cost.Calibration) {
 	t.Helper()
 	h200, err := cost.FindCalibration("h200")

@@ -110,7 +110,7 @@ func cannotMount() string {
 	return ""
 }
 
-// executable is the program under test, built where none is given.
+// executable returns the program under test, built where none is given.
 func executable(ctx context.Context, given, scratch string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)

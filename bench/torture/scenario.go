@@ -142,7 +142,7 @@ func prepare(ctx context.Context, program, scratch string) (map[string]tree, err
 	return starts, nil
 }
 
-// powerTable is a table of measurements that calibrate fits to.
+// powerTable returns a table of measurements that calibrate fits to.
 func powerTable() string {
 	var b strings.Builder
 	b.WriteString("type,pattern,shape,role,joules,seconds\n")

@@ -43,7 +43,7 @@ func NewJoint(cards []power.Card, clocks []power.Clock) *Joint {
 // prompt is the longest time between two polls of a counter whose step in between is dated by the second.
 const prompt = 3 * time.Millisecond
 
-// Energy is the sum of the cards' counters at its last step.
+// Energy returns the sum of the cards' counters at its last step.
 func (j *Joint) Energy() (uint64, error) {
 	ready := true
 	for i, c := range j.cards {
@@ -84,7 +84,7 @@ func (j *Joint) Energy() (uint64, error) {
 	return j.sum, nil
 }
 
-// Info is the first card's, with the number of cards in its name and the sum of their power limits. It has no UUID.
+// Info returns the first card's, with the number of cards in its name and the sum of their power limits. It has no UUID.
 func (j *Joint) Info() power.Info {
 	info := j.cards[0].Info()
 	info.Name, info.UUID = fmt.Sprintf("%d × %s", len(j.cards), info.Name), ""
@@ -119,7 +119,7 @@ func (j *Joint) total(query func(power.Card) (float64, error)) (sum float64, err
 	return sum, nil
 }
 
-// Power is the sum.
+// Power returns the sum.
 func (j *Joint) Power(sensor power.Sensor, scope power.Scope) (float64, error) {
 	return j.total(func(c power.Card) (float64, error) { return c.Power(sensor, scope) })
 }
@@ -132,7 +132,7 @@ func (j *Joint) Sample(power.Sensor, power.Scope) (power.Sample, error) {
 // Samples fails, because the cards have no common time stamps.
 func (j *Joint) Samples(time.Time) ([]power.Sample, error) { return nil, power.ErrAbsent }
 
-// Temperature is the highest.
+// Temperature returns the highest.
 func (j *Joint) Temperature() (float64, error) {
 	most := math.Inf(-1)
 	_, err := j.total(func(c power.Card) (float64, error) {
@@ -143,13 +143,13 @@ func (j *Joint) Temperature() (float64, error) {
 	return most, err
 }
 
-// SMClock is the mean.
+// SMClock returns the mean.
 func (j *Joint) SMClock() (float64, error) {
 	sum, err := j.total(power.Card.SMClock)
 	return sum / float64(len(j.cards)), err
 }
 
-// MemClock is the mean.
+// MemClock returns the mean.
 func (j *Joint) MemClock() (float64, error) {
 	sum, err := j.total(power.Card.MemClock)
 	return sum / float64(len(j.cards)), err
@@ -183,7 +183,7 @@ func (j *Joint) Processes() (all []power.Process, err error) {
 // Close does nothing: the cards stay open.
 func (j *Joint) Close() error { return nil }
 
-// Now is the latest of the clocks.
+// Now returns the latest of the clocks.
 func (j *Joint) Now() time.Duration {
 	j.sync()
 	return j.clocks[0].Now()

@@ -64,7 +64,7 @@ func (h *Host) OverTime(ctx context.Context, op cuda.Collective, bytes int64, c 
 	return r, err
 }
 
-// executionSeconds is the mean time of an execution of a work; 0 where no run was golden.
+// executionSeconds returns the mean time of an execution of a work; 0 where no run was golden.
 func executionSeconds(r *profile.Result, work int) float64 {
 	if work >= len(r.Profiles) || len(r.Profiles[work].Segments) == 0 {
 		return 0

@@ -89,7 +89,7 @@ func (r *OverTime) predict(ctx context.Context, one *Parts, work int, c measure.
 	return nil
 }
 
-// traffic is the least that a card reads and writes in a collective, without the multiprocessors that do it: their number is
+// traffic returns the least that a card reads and writes in a collective, without the multiprocessors that do it: their number is
 // unknown. Buffers that the cache keeps need no memory.
 func traffic(op cuda.Collective, bytes int64, cards int, m *component.Model, seconds, clock float64) component.Kernel {
 	sent, received := float64(bytes), float64(bytes)

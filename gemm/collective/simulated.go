@@ -41,7 +41,7 @@ func (s *simulated) prepare(ctx context.Context, all []measure.Candidate, op cud
 func (s *simulated) library() string { return "" }
 func (s *simulated) close() error    { return nil }
 
-// kernel is an execution of a candidate's products, of the collective, or of both; see [backend].load.
+// kernel returns an execution of a candidate's products, of the collective, or of both; see [backend].load.
 func (s *simulated) kernel(candidate, buffers int) power.SimKernel {
 	switch {
 	case buffers < 0:
@@ -143,7 +143,7 @@ func (l *simLoad) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Elapsed is the longest of the cards'.
+// Elapsed returns the longest of the cards'.
 func (l *simLoad) Elapsed() (longest time.Duration, err error) {
 	for _, o := range l.own {
 		own, err := o.Elapsed()

@@ -149,7 +149,7 @@ func (c *compiler) check(call string, r int32) error {
 	return fmt.Errorf("%w: %s: %s (%d)", ErrNoCompiler, call, c.nvrtcGetErrorString(r), r)
 }
 
-// cText is a NUL-terminated copy of s.
+// cText returns a NUL-terminated copy of s.
 func cText(s string) *byte {
 	b := append([]byte(s), 0)
 	return &b[0]

@@ -57,7 +57,7 @@ func formatOf(c *gemm.Codes) format {
 	return f
 }
 
-// groupBytes is the size of the scales and zero points of a unit.
+// groupBytes returns the size of the scales and zero points of a unit.
 func (f format) groupBytes() int {
 	bytes := 1
 	if f.scales == bf16Scales {
@@ -72,7 +72,7 @@ func (f format) groupBytes() int {
 	return unitRows * bytes
 }
 
-// defines are the macros of kernels/dequantise.cu.
+// defines returns the macros of kernels/dequantise.cu.
 func (f format) defines() []string {
 	truth := map[bool]int{true: 1}
 	group := f.group

@@ -154,7 +154,7 @@ func (d *Device) Close() error {
 // Info describes the card.
 func (d *Device) Info() Info { return d.info }
 
-// FreeMemory is the card's free memory in bytes, over all processes.
+// FreeMemory returns the card's free memory in bytes, over all processes.
 func (d *Device) FreeMemory() (free int64, err error) {
 	err = d.thread.do(func() (err error) { free, err = d.freeMemory(); return err })
 	return free, err

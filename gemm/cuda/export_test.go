@@ -27,7 +27,7 @@ func (f FakeCard) Fail(call string, after int) { f.card.fail[call] = after }
 // Heal removes a planted failure.
 func (f FakeCard) Heal(call string) { delete(f.card.fail, call) }
 
-// Failures is the number of planted failures that have happened.
+// Failures returns the number of planted failures that have happened.
 func (f FakeCard) Failures() int { return f.card.failures }
 
 // Ada makes it a card of compute capability 8.9, which has less shared memory.
@@ -39,7 +39,7 @@ func (f FakeCard) NoCompiler() { f.card.nvrtc.missing = true }
 // Kinds counts what is alive on the card.
 func (f FakeCard) Kinds() map[string]int { return f.card.kinds() }
 
-// Launches are the launches of kernels since the last call.
+// Launches returns the launches of kernels since the last call.
 func (f FakeCard) Launches() []FakeLaunch {
 	l := f.card.launches
 	f.card.launches = nil
@@ -49,7 +49,7 @@ func (f FakeCard) Launches() []FakeLaunch {
 // FakeProduct is the operands and the result of a product y = x·wᵀ.
 type FakeProduct struct{ X, W, Y Address }
 
-// Products are the products since the last call, in the order in which they were queued or captured.
+// Products returns the products since the last call, in the order in which they were queued or captured.
 func (f FakeCard) Products() []FakeProduct {
 	p := f.card.products
 	f.card.products = nil

@@ -164,7 +164,7 @@ func (c *card) left() uint64 {
 
 func bytesAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
-// region is the memory at address, of which n bytes must belong to one allocation.
+// region returns the memory at address, of which n bytes must belong to one allocation.
 func (c *card) region(address, n uint64) []byte {
 	for base, m := range c.memory {
 		if base <= address && address+n <= base+uint64(len(m)) {
@@ -428,7 +428,7 @@ type fakeOffer struct {
 	refuses bool      // to run
 }
 
-// offered are the kernels of the heuristic. By default it offers a tensor-core kernel, then one without, each for
+// offered returns the kernels of the heuristic. By default it offers a tensor-core kernel, then one without, each for
 // addresses of the alignment that it was told of. The mask is left to the caller, so that what the caller checks itself
 // is seen.
 func (c *card) offered(pref uintptr) []fakeOffer {
@@ -545,7 +545,7 @@ var formats = func() map[int32]weights.Format {
 	return all
 }()
 
-// matrix is the memory of a matrix, from its first element to its last.
+// matrix returns the memory of a matrix, from its first element to its last.
 func (c *card) matrix(l fakeLayout, at uint64) []byte {
 	bytes := 4
 	if f, ok := formats[l.element]; ok {

@@ -26,7 +26,7 @@ type FakeLaunch struct {
 	Arguments       []any
 }
 
-// Argument is the argument of a parameter.
+// Argument returns the argument of a parameter.
 func (l FakeLaunch) Argument(parameter string) any {
 	for i, p := range l.Parameters {
 		if p == parameter {

@@ -25,7 +25,7 @@ func fp8Scales(p gemm.Problem, rows, cols int) *gemm.Scales {
 	return s
 }
 
-// codedProduct is a product with four-bit codes.
+// codedProduct returns a product with four-bit codes.
 func codedProduct(t *testing.T, tokens int, c *gemm.Codes) Product {
 	t.Helper()
 	w, err := c.Matrix()

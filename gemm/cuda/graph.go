@@ -90,7 +90,7 @@ func (d *Device) happened(event uintptr) (bool, error) {
 	return true, d.api.check("a kernel", r)
 }
 
-// between is the card's time from one event to another. Both must have happened. Its relative error is up to
+// between returns the card's time from one event to another. Both must have happened. Its relative error is up to
 // 3e-8: the driver returns a float32.
 func (d *Device) between(from, to uintptr) (time.Duration, error) {
 	var ms float32

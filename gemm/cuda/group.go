@@ -175,7 +175,7 @@ func smallIntegers(rank int) []byte {
 
 func bf16(v float32) uint16 { return uint16(math.Float32bits(v) >> 16) } // exact for small integers
 
-// expected is the first of what a card receives of small integers, and the period of its repetition.
+// expected returns the first of what a card receives of small integers, and the period of its repetition.
 func (g *Group) expected() (data []byte) {
 	switch g.op {
 	case AllGather:
@@ -230,7 +230,7 @@ func (g *Group) check(ctx context.Context) error {
 	return nil
 }
 
-// differs is the first place where data, which begins at an offset, differs from repetitions of want; negative: none.
+// differs returns the first place where data, which begins at an offset, differs from repetitions of want; negative: none.
 func differs(data, want []byte, at int) int {
 	for i := 0; i < len(data); {
 		from := (at + i) % len(want)
@@ -321,7 +321,7 @@ func (r *GroupRun) Wait(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Elapsed is the longest of the cards' times of the run, by their clocks.
+// Elapsed returns the longest of the cards' times of the run, by their clocks.
 func (r *GroupRun) Elapsed() (longest time.Duration, err error) {
 	for i, m := range r.group.members {
 		if !r.runs[i].over() || r.runs[i].err != nil {

@@ -68,7 +68,7 @@ func (a *api) kernel(s shape, compute int32, h *heuristic) Kernel {
 	return k
 }
 
-// implementation is the algorithm's numerical implementation flags.
+// implementation returns the algorithm's numerical implementation flags.
 func (a *api) implementation(h *heuristic) uint64 {
 	value := make([]byte, 8)
 	var written uint64

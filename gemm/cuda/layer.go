@@ -142,7 +142,7 @@ func (a *arena) scales(l *layer) error {
 	return m.scale(l.problem)
 }
 
-// scaleData are the scales of w and x as the library reads them.
+// scaleData returns the scales of w and x as the library reads them.
 func (l *layer) scaleData() [2][]byte {
 	m := l.product.(*matmul)
 	x, w := m.shape.rowsOf(l.problem)

@@ -17,7 +17,7 @@ const (
 	FP32
 )
 
-// Bytes is an element's size.
+// Bytes returns an element's size.
 func (e Element) Bytes() int {
 	if e == FP32 {
 		return 4
@@ -25,10 +25,10 @@ func (e Element) Bytes() int {
 	return 2
 }
 
-// String is the element's name.
+// String returns the element's name.
 func (e Element) String() string { return [...]string{"BF16", "FP16", "FP32"}[e] }
 
-// code is the element's cudaDataType.
+// code returns the element's cudaDataType.
 func (e Element) code() int32 { return [...]int32{r16BF, r16F, r32F}[e] }
 
 // LinearShape describes y[M,N] = x[M,K]·wᵀ of matrices on the card, with sums in float32 and no TF32.

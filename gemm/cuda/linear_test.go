@@ -133,7 +133,7 @@ func TestLinear(t *testing.T) {
 	})
 }
 
-// square is a shape of matrices without gaps.
+// square returns a shape of matrices without gaps.
 func square(n int, e Element) LinearShape {
 	return LinearShape{M: n, N: n, K: n, In: e, Out: e, StrideX: n, StrideY: n, Aligned: 256}
 }

@@ -224,7 +224,7 @@ func (m *Memory) Alloc(bytes int) (Address, error) {
 	return Address(at), err
 }
 
-// Bytes is the number of bytes that are allocated.
+// Bytes returns the number of bytes that are allocated.
 func (m *Memory) Bytes() int64 { return m.bytes }
 
 // Free frees everything.

@@ -23,7 +23,7 @@ func compile(t *testing.T, d *Device, source string) *Module {
 	return m
 }
 
-// kernel is a kernel of the source scale.
+// kernel returns a kernel of the source scale.
 func kernel(t *testing.T, d *Device, name string, shared int) *Function {
 	t.Helper()
 	f, err := compile(t, d, scale).Function(name, shared)

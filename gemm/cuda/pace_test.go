@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// pacedBatch is a batch of products of these numbers of rows of weights, which the card runs in 0.4 ms each.
+// pacedBatch returns a batch of products of these numbers of rows of weights, which the card runs in 0.4 ms each.
 func pacedBatch(t *testing.T, c *card, rows ...int) *Batch {
 	t.Helper()
 	c.product = 400 * time.Microsecond
@@ -35,7 +35,7 @@ func pacedBatch(t *testing.T, c *card, rows ...int) *Batch {
 	return b
 }
 
-// shares are the arguments of the launches of the kernel that waits.
+// shares returns the arguments of the launches of the kernel that waits.
 func shares(t *testing.T, launches []FakeLaunch, state uint64) (list []float64) {
 	t.Helper()
 	for _, l := range launches {

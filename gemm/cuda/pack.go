@@ -40,7 +40,7 @@ func packingOf(c *gemm.Codes, times int) packing {
 	return p
 }
 
-// place is the place of a row's group among scales and zero points.
+// place returns the place of a row's group among scales and zero points.
 func (p packing) place(row, group int) int {
 	strip, i := row/unitRows, row%unitRows
 	return (((strip*p.blocks+group/p.perUnit)*8+i%8)*p.perUnit+group%p.perUnit)*2 + i/8

@@ -40,7 +40,7 @@ func subnormal(c *gemm.Codes) *gemm.Codes {
 	return c
 }
 
-// laneGroups are the scales, as BF16 for integers, and zero points of a lane for 16 inputs: of the rows i and i+8, in both
+// laneGroups returns the scales, as BF16 for integers, and zero points of a lane for 16 inputs: of the rows i and i+8, in both
 // halves of a word.
 func laneGroups(p packing, f format, data []byte, strip, unit, of, step int) (scales, zeros [2]uint32) {
 	block := unit

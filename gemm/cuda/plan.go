@@ -9,10 +9,10 @@ const (
 	overL2      = 4
 )
 
-// most is the largest number of passes in a replay.
+// most returns the largest number of passes in a replay.
 func (b *Batch) most() int { return max(1, maxLaunches/len(b.work)) }
 
-// coldCopies is the number of copies of all weights that exceeds the L2 cache several times. bytes are [Options].ColdBytes.
+// coldCopies returns the number of copies of all weights that exceeds the L2 cache several times. bytes are [Options].ColdBytes.
 func (b *Batch) coldCopies(bytes int) int {
 	weights := 0
 	for _, l := range b.layers {

@@ -141,7 +141,7 @@ func (p *Products) download(y sgemm.Matrix) error {
 	return nil
 }
 
-// scratch is a matrix on the host; valid until the next call.
+// scratch returns a matrix on the host; valid until the next call.
 func (p *Products) scratch(rows, cols int) sgemm.Matrix {
 	if len(p.host) < rows*cols {
 		p.host = make([]float32, rows*cols)
@@ -191,6 +191,6 @@ func (b *buffer) free(d *Device) error {
 	return d.free(address)
 }
 
-// bytesOf is the memory of at least one float32, as the card reads it: this package's platforms are
+// bytesOf returns the memory of at least one float32, as the card reads it: this package's platforms are
 // little-endian.
 func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }

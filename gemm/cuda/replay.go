@@ -35,7 +35,7 @@ func (d *Device) NewGraph(name string, f func() error) (*Graph, error) {
 	return g, nil
 }
 
-// Name is the graph's name.
+// Name returns the graph's name.
 func (g *Graph) Name() string { return g.name }
 
 // Close ends running replays and frees the graph. It is idempotent.
@@ -159,7 +159,7 @@ func (g *Graph) Wait(ctx context.Context) error {
 	return g.run.wait(ctx)
 }
 
-// Elapsed is the time that the replays of the last Start took, by the card's clock. It fails if not all of them have
+// Elapsed returns the time that the replays of the last Start took, by the card's clock. It fails if not all of them have
 // run.
 func (g *Graph) Elapsed() (took time.Duration, err error) {
 	switch {

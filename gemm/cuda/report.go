@@ -7,13 +7,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Passes is the number of passes through all products and traffic in one replay.
+// Passes returns the number of passes through all products and traffic in one replay.
 func (b *Batch) Passes() int { return b.passes }
 
-// Copies is the number of copies of all weights that replays use in turn; 1 unless Cold.
+// Copies returns the number of copies of all weights that replays use in turn; 1 unless Cold.
 func (b *Batch) Copies() int { return b.copies }
 
-// WeightBytes is the size of all copies of all weights, without padding.
+// WeightBytes returns the size of all copies of all weights, without padding.
 func (b *Batch) WeightBytes() int64 {
 	var sum int64
 	for _, l := range b.layers {
@@ -22,7 +22,7 @@ func (b *Batch) WeightBytes() int64 {
 	return sum * int64(b.copies*b.stack)
 }
 
-// Ops is the number of operations of one replay, without padding. Traffic has none.
+// Ops returns the number of operations of one replay, without padding. Traffic has none.
 func (b *Batch) Ops() float64 {
 	var sum float64
 	for _, l := range b.layers {
@@ -31,7 +31,7 @@ func (b *Batch) Ops() float64 {
 	return sum * float64(b.passes)
 }
 
-// Kernels are the kernels of the products, in order.
+// Kernels returns the kernels of the products, in order.
 func (b *Batch) Kernels() []Kernel {
 	var k []Kernel
 	for _, l := range b.layers {

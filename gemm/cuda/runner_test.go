@@ -53,7 +53,7 @@ func (m tiny) mustLoad(t *testing.T, d *cuda.Device, o runner.Options) *runner.M
 
 var sequences = [][]int32{{5, 7, 9}, {11, 2}, {1, 3, 5, 7, 9}}
 
-// count is the number of launches of a kernel whose name begins so.
+// count returns the number of launches of a kernel whose name begins so.
 func count(launches []cuda.FakeLaunch, name string) int { return len(named(launches, name)) }
 
 func named(launches []cuda.FakeLaunch, name string) (all []cuda.FakeLaunch) {
@@ -65,7 +65,7 @@ func named(launches []cuda.FakeLaunch, name string) (all []cuda.FakeLaunch) {
 	return all
 }
 
-// address is the argument of a pointer.
+// address returns the argument of a pointer.
 func address(l cuda.FakeLaunch, parameter string) cuda.Address {
 	return l.Argument(parameter).(cuda.Address)
 }

@@ -81,7 +81,7 @@ func (m machine) find(file string, folders []string) []string {
 	return found
 }
 
-// missing is an error with the files and folders that were tried, and why files that exist failed to open.
+// missing returns an error with the files and folders that were tried, and why files that exist failed to open.
 func missing(what string, files, folders []string, refusals []error, advice string) error {
 	var places []string
 	for _, f := range folders {

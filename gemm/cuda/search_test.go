@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// pretend is a machine with the given files and environment below a temporary root, which stands
+// pretend returns a machine with the given files and environment below a temporary root, which stands
 // for /.
 func pretend(t *testing.T, env map[string]string, files ...string) (m machine, at func(string) string) {
 	root := t.TempDir()

@@ -60,5 +60,5 @@ func (s shape) result(p gemm.Problem, d []byte) []float64 {
 	return y
 }
 
-// outputBytes is the size of D.
+// outputBytes returns the size of D.
 func (s shape) outputBytes(t arith.Type) int { return s.m * s.n * t.Output().Bits() / 8 }

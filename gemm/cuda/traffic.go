@@ -48,7 +48,7 @@ const (
 	Rest
 )
 
-// kernel is the name of the kind's kernel in kernels/traffic.cu; empty for calls of the driver. threads is the size
+// kernel returns the name of the kind's kernel in kernels/traffic.cu; empty for calls of the driver. threads is the size
 // of its blocks.
 func (k TrafficKind) kernel() (name string, threads int) {
 	switch k {
@@ -153,7 +153,7 @@ func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	return nil
 }
 
-// read is the size of the memory that traffic reads.
+// read returns the size of the memory that traffic reads.
 func (t *transfer) read() int64 {
 	if t.Kind == Copy || t.Kind == Read {
 		return t.Bytes
@@ -161,7 +161,7 @@ func (t *transfer) read() int64 {
 	return 0
 }
 
-// written is the size of the memory that traffic may write.
+// written returns the size of the memory that traffic may write.
 func (t *transfer) written() int64 {
 	switch t.Kind {
 	case Copy, Fill:

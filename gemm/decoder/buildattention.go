@@ -64,7 +64,7 @@ func (b *builder) scores(layer int, h Heads) *Attention {
 	return a
 }
 
-// defaultScale is the scale of scores for heads with so many channels.
+// defaultScale returns the scale of scores for heads with so many channels.
 func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }
 
 // biased reports whether positions enter as biases of scores (ALiBi).

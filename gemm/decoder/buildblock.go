@@ -79,7 +79,7 @@ func (b *builder) finish(layer int, p Part, norm string) Part {
 	return p
 }
 
-// ffn are the parts of an FFN: neurons, or routed experts and those that all tokens share.
+// ffn returns the parts of an FFN: neurons, or routed experts and those that all tokens share.
 func (b *builder) ffn(layer int) []Part {
 	f := b.family.ffn
 	if e := f.experts; e != nil && b.has(layer, e.router) {

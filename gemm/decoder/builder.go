@@ -41,7 +41,7 @@ func newBuilder(f family, c *config, l *arch.Layout) *builder {
 	return b
 }
 
-// lastNumber is the last word of a name that is a number: an expert's, where there are experts.
+// lastNumber returns the last word of a name that is a number: an expert's, where there are experts.
 func lastNumber(name string) int {
 	for _, word := range slices.Backward(strings.Split(name, ".")) {
 		if n, err := strconv.Atoi(word); err == nil {

@@ -1,6 +1,6 @@
 package decoder
 
-// experts are the routed experts of a layer.
+// experts returns the routed experts of a layer.
 func (b *builder) experts(layer int, data *expertsData) *Experts {
 	e := &Experts{Router: b.linear(data.router, layer), Routing: b.routing(data)}
 	if data.correction != "" {

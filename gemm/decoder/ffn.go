@@ -8,7 +8,7 @@ type FFN struct {
 	Out        Linear
 }
 
-// Neurons is the number of Out's inputs.
+// Neurons returns the number of Out's inputs.
 func (f *FFN) Neurons() int { return f.Out.Inputs }
 
 // Activation is the function of an FFN's neurons.

@@ -10,10 +10,10 @@ type Heads struct {
 	ByHead bool
 }
 
-// Width is the number of columns.
+// Width returns the number of columns.
 func (h Heads) Width() int { return h.Queries*h.Size + h.KV*(h.Size+h.ValueSize) }
 
-// Query is the first column of a query head.
+// Query returns the first column of a query head.
 func (h Heads) Query(head int) int {
 	if !h.ByHead {
 		return head * h.Size
@@ -22,7 +22,7 @@ func (h Heads) Query(head int) int {
 	return head/group*(h.Width()/h.KV) + head%group*h.Size
 }
 
-// Key is the first column of a KV head's key.
+// Key returns the first column of a KV head's key.
 func (h Heads) Key(kv int) int {
 	if h.ByHead {
 		return kv*(h.Width()/h.KV) + h.Queries/h.KV*h.Size
@@ -30,7 +30,7 @@ func (h Heads) Key(kv int) int {
 	return (h.Queries + kv) * h.Size
 }
 
-// Value is the first column of a KV head's value.
+// Value returns the first column of a KV head's value.
 func (h Heads) Value(kv int) int {
 	if h.ByHead {
 		return h.Key(kv) + h.Size

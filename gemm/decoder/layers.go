@@ -36,7 +36,7 @@ func (d *Decoder) Layers() []Layer {
 	return all
 }
 
-// First are the layers of all parts that read the branch's norm.
+// First returns the layers of all parts that read the branch's norm.
 func (b Branch) First() []Linear {
 	var all []Linear
 	for _, p := range b.Parts {

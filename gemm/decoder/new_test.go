@@ -91,7 +91,7 @@ func TestWhatIsNotDescribedIsAnError(t *testing.T) {
 	}
 }
 
-// rope is a config with other rotary positions.
+// rope returns a config with other rotary positions.
 func rope(f fields) fields {
 	return fields{"rope_parameters": map[string]any(f), "rope_scaling": nil, "rope_theta": nil}
 }

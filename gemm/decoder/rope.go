@@ -109,7 +109,7 @@ func (r rope) turning(size int) (first, n int) {
 	return first, n
 }
 
-// original is the longest sequence before scaling.
+// original returns the longest sequence before scaling.
 func (r rope) original() float64 {
 	return r.positive("original_max_position_embeddings", r.positive(r.at+"original_max_position_embeddings", r.limit))
 }

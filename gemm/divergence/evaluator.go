@@ -20,7 +20,7 @@ type Options struct {
 // sensitivityTokens are about enough to measure a layer's sensitivity.
 const sensitivityTokens = 4096
 
-// FewSequences is the number of sequences, counted from the first, that suffice to measure the sensitivity
+// FewSequences returns the number of sequences, counted from the first, that suffice to measure the sensitivity
 // of single layers ([Options.PerLayer]). They have about 4096 tokens together; it is at least one sequence.
 func FewSequences(tokens [][]int32) int {
 	n, sum := 0, 0
@@ -76,7 +76,7 @@ func (o Options) perLayer(sequences int) int {
 	return min(o.PerLayer, sequences)
 }
 
-// Loss is the loss of the model's own weights, in nats per predicted token.
+// Loss returns the loss of the model's own weights, in nats per predicted token.
 func (e *Evaluator) Loss() float64 { return e.all.Scores.Loss() }
 
 // finish takes a state through all blocks that are left, and compares it with the model's own.

@@ -19,7 +19,7 @@ type model struct {
 	tokens [][]int32
 }
 
-// trained is the demo model with the first of its calibration's sequences, each cut short.
+// trained returns the demo model with the first of its calibration's sequences, each cut short.
 func trained(t testing.TB, sequences, length int) model {
 	t.Helper()
 	m, calibration, _ := testmodel.Trained(t)
@@ -30,7 +30,7 @@ func trained(t testing.TB, sequences, length int) model {
 	return modelOf(t, m, few)
 }
 
-// tied is a small random GPT-2, whose head is its embedding.
+// tied returns a small random GPT-2, whose head is its embedding.
 func tied(t testing.TB) model {
 	t.Helper()
 	return modelOf(t, testmodel.Random(t, "gpt2-tiny", 1), [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6}})

@@ -121,7 +121,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 	return nil
 }
 
-// firstKey is the first key that a query sees.
+// firstKey returns the first key that a query sees.
 func (a *attention) firstKey(query int) int {
 	if a.Window == 0 {
 		return 0

@@ -33,10 +33,10 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	return &Decoder{Decoder: d}, nil
 }
 
-// Vocabulary is the size of the vocabulary. A uniform guess has a loss of its logarithm.
+// Vocabulary returns the size of the vocabulary. A uniform guess has a loss of its logarithm.
 func (d *Decoder) Vocabulary() int { return d.Vocab }
 
-// Blocks is the number of blocks.
+// Blocks returns the number of blocks.
 func (d *Decoder) Blocks() int { return len(d.Decoder.Blocks) }
 
 // pass makes what a computation needs. o may be nil.

@@ -27,7 +27,7 @@ func TestPrefixMayBeAbsent(t *testing.T) {
 	}
 }
 
-// logits are a plain implementation's.
+// logits returns a plain implementation's.
 func logits(t *testing.T, m *weights.Model, sequence []int32) [][]float64 {
 	t.Helper()
 	rows, err := reference.Run(m, reference.Inputs{Tokens: sequence})
@@ -54,7 +54,7 @@ func holdAgainstPlain(t *testing.T, m *weights.Model, d *forward.Decoder) {
 	}
 }
 
-// logSoftmax is the logarithm of the probabilities.
+// logSoftmax returns the logarithm of the probabilities.
 func logSoftmax(logits []float64) []float64 {
 	total := 0.0
 	for _, v := range logits {

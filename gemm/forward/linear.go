@@ -61,7 +61,7 @@ func (all linears) apply(p *pass, y, x sgemm.Matrix) error {
 	return nil
 }
 
-// described are the layers without their values.
+// described returns the layers without their values.
 func (all linears) described() []decoder.Linear {
 	d := make([]decoder.Linear, len(all))
 	for i, l := range all {

@@ -39,7 +39,7 @@ func synthetic(t testing.TB, name string, changes fields) (dir string) {
 	return dir
 }
 
-// model is a small random one, ready to run.
+// model returns a small random one, ready to run.
 func model(t testing.TB, name string, changes fields) (*weights.Model, *forward.Decoder) {
 	t.Helper()
 	return open(t, synthetic(t, name, changes))
@@ -66,7 +66,7 @@ func run(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32) 
 	return s
 }
 
-// end is the state behind the last block.
+// end returns the state behind the last block.
 func end(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32) *forward.State {
 	t.Helper()
 	s, err := d.Start(context.Background(), w, tokens)

@@ -91,7 +91,7 @@ func (o *output) eachChunk(s *State, f func(c chunk) error) error {
 	return nil
 }
 
-// logSumExp is the logarithm of the sum of exp(v).
+// logSumExp returns the logarithm of the sum of exp(v).
 func logSumExp(row []float32) float64 {
 	largest := row[0]
 	for _, v := range row {

@@ -287,7 +287,7 @@ func number(t *testing.T, m *weights.Model, field string) int {
 	return int(n)
 }
 
-// unlisted are a checkpoint's matrices that are neither layers nor embeddings.
+// unlisted returns a checkpoint's matrices that are neither layers nor embeddings.
 func unlisted(m *weights.Model, d *forward.Decoder) (names []string) {
 	listed := map[string]bool{}
 	for _, l := range d.Layers() {

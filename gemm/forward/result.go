@@ -41,7 +41,7 @@ type Result struct {
 	entries []*State     // before each block, of some sequences; nil where they were not kept
 }
 
-// First is the result of the first n sequences alone, with the same bits as a pass of theirs. It
+// First returns the result of the first n sequences alone, with the same bits as a pass of theirs. It
 // shares the memory.
 func (r *Result) First(n int) *Result {
 	part := &Result{End: r.End.first(n), Scores: &Scores{r.Scores.Nats[:n:n]}, weights: r.weights}
@@ -56,7 +56,7 @@ func (r *Result) First(n int) *Result {
 	return part
 }
 
-// Entry is a copy of the state before a block, or before the head, which counts as the last block. It is
+// Entry returns a copy of the state before a block, or before the head, which counts as the last block. It is
 // nil where the states of all sequences were not kept.
 func (r *Result) Entry(block int) *State {
 	if block == r.End.Next {

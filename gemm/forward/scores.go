@@ -14,7 +14,7 @@ type Scores struct {
 	Nats [][]float64
 }
 
-// Loss is the mean over all predicted tokens, in nats.
+// Loss returns the mean over all predicted tokens, in nats.
 func (s *Scores) Loss() float64 {
 	total, n := 0.0, 0
 	for _, nats := range s.Nats {
@@ -51,7 +51,7 @@ type Comparison struct {
 	Difference, Low, High float64
 }
 
-// PerplexityRatio is the perplexity after divided by the perplexity before, with the ends of its interval.
+// PerplexityRatio returns the perplexity after divided by the perplexity before, with the ends of its interval.
 func (c Comparison) PerplexityRatio() (ratio, low, high float64) {
 	return elementary.Exp(c.Difference), elementary.Exp(c.Low), elementary.Exp(c.High)
 }

@@ -24,7 +24,7 @@ func (s *State) Clone() *State {
 	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next, s.Step}
 }
 
-// first is the view of the first n sequences.
+// first returns the view of the first n sequences.
 func (s *State) first(n int) *State {
 	rows := 0
 	for _, t := range s.Tokens[:n] {
@@ -63,7 +63,7 @@ func (s *State) batches() iter.Seq[batch] {
 	}
 }
 
-// largestBatch is the number of tokens of the largest batch.
+// largestBatch returns the number of tokens of the largest batch.
 func (s *State) largestBatch() int {
 	n := 0
 	for b := range s.batches() {
@@ -72,7 +72,7 @@ func (s *State) largestBatch() int {
 	return n
 }
 
-// hidden is the batch's part of a state.
+// hidden returns the batch's part of a state.
 func (b batch) hidden(s *State) sgemm.Matrix {
 	return s.Hidden.Slice(b.row, b.row+b.rows, 0, s.Hidden.Cols)
 }

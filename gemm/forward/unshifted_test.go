@@ -32,7 +32,7 @@ func TestUnshifted(t *testing.T) {
 	}
 }
 
-// modelOf is a model of vectors.
+// modelOf returns a model of vectors.
 func modelOf(t *testing.T, tensors map[string][]float32) *weights.Model {
 	t.Helper()
 	var infos []weights.Info

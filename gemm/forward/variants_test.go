@@ -21,7 +21,7 @@ type variant struct {
 	changes    fields
 }
 
-// bases are the catalogue's tiny models that can be computed.
+// bases returns the catalogue's tiny models that can be computed.
 func bases(t *testing.T) (all []variant) {
 	t.Helper()
 	for _, name := range synth.Names() {
@@ -66,7 +66,7 @@ var refused = map[string]string{"opt-projected-tiny": "do_layer_norm_before"}
 // null is that of JSON; a plain nil takes a field out.
 var null = json.RawMessage("null")
 
-// rope is a config with other rotary positions.
+// rope returns a config with other rotary positions.
 func rope(f fields) fields {
 	return fields{"rope_parameters": map[string]any(f), "rope_scaling": nil, "rope_theta": nil}
 }

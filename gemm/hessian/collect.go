@@ -229,7 +229,7 @@ func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	return nil
 }
 
-// missing is the number of blocks up to the last layer without statistics. The head counts as a block.
+// missing returns the number of blocks up to the last layer without statistics. The head counts as a block.
 func (c *collection) missing() int {
 	n := 0
 	for _, l := range c.layers {

@@ -22,7 +22,7 @@ const (
 	fileFormat = "lowtoggle moments 1"
 )
 
-// fileName is the name of an input's file, after the first layer that reads the input.
+// fileName returns the name of an input's file, after the first layer that reads the input.
 func fileName(layer string) string { return url.QueryEscape(layer) + fileSuffix }
 
 // header is the first line of a file.

@@ -72,7 +72,7 @@ func Bytes(d *forward.Decoder) (n int64) {
 	return n
 }
 
-// Digest is a checksum of every input's layers, tokens and range. Statistics that another card or library has computed have
+// Digest returns a checksum of every input's layers, tokens and range. Statistics that another card or library has computed have
 // another one.
 func (s *Store) Digest() string {
 	h := sha256.New()

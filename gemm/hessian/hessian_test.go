@@ -188,7 +188,7 @@ func TestInputsThatAreNotFinite(t *testing.T) {
 	}
 }
 
-// moments are the files' paths.
+// moments returns the files' paths.
 func moments(t testing.TB, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.moments"))
@@ -198,7 +198,7 @@ func moments(t testing.TB, dir string) []string {
 	return files
 }
 
-// contents are the bytes of all files.
+// contents returns the bytes of all files.
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -21,7 +21,7 @@ type subject struct {
 	tokens  [][]int32
 }
 
-// tiny is a small random model, with tokens for several batches.
+// tiny returns a small random model, with tokens for several batches.
 func tiny(t testing.TB, config string) subject {
 	t.Helper()
 	s := subjectOf(t, testmodel.Random(t, config, 1))
@@ -36,7 +36,7 @@ func tiny(t testing.TB, config string) subject {
 	return s
 }
 
-// trained is the demo model with some of its tokens, for several batches.
+// trained returns the demo model with some of its tokens, for several batches.
 func trained(t testing.TB) subject {
 	t.Helper()
 	m, calibration, _ := testmodel.Trained(t)
@@ -51,7 +51,7 @@ func subjectOf(t testing.TB, m *weights.Model) subject {
 	return subject{decoder: testmodel.Decoder(t, m), weights: forward.Stored(m)}
 }
 
-// length is the number of tokens.
+// length returns the number of tokens.
 func (s subject) length() (n int) {
 	for _, sequence := range s.tokens {
 		n += len(sequence)
@@ -68,7 +68,7 @@ func (s subject) collect(t testing.TB, dir string, o hessian.Options) *hessian.S
 	return store
 }
 
-// groups are the layers that share an input, in order, from what an Observer sees.
+// groups returns the layers that share an input, in order, from what an Observer sees.
 func (s subject) groups(t testing.TB) [][]string {
 	t.Helper()
 	return s.observe(t).groups

@@ -69,7 +69,7 @@ func TestCollectAndScoreFails(t *testing.T) {
 	}
 }
 
-// pass is a forward pass without statistics.
+// pass returns a forward pass without statistics.
 func (s subject) pass(t testing.TB) *forward.Result {
 	t.Helper()
 	r, err := s.decoder.Pass(t.Context(), s.weights, s.tokens, forward.PassOptions{})

@@ -29,7 +29,7 @@ func newStore(dir string, x *index) *Store {
 	return s
 }
 
-// Layers are the names of the layers' weights, in the order in which they are computed.
+// Layers returns the names of the layers' weights, in the order in which they are computed.
 func (s *Store) Layers() []string {
 	var all []string
 	for _, in := range s.index.Inputs {

@@ -46,14 +46,14 @@ func (t *triangle) add(ctx context.Context, x sgemm.Matrix, workers int) error {
 	return nil
 }
 
-// row is the sums of row i from the diagonal on.
+// row returns the sums of row i from the diagonal on.
 func (t *triangle) row(i int) []float64 {
 	stripe, r := i/stripeRows, i%stripeRows
 	cols := t.width - stripe*stripeRows
 	return t.stripes[stripe][r*cols+r : (r+1)*cols]
 }
 
-// trace is the sum of the diagonal.
+// trace returns the sum of the diagonal.
 func (t *triangle) trace() (sum float64) {
 	for i := range t.width {
 		sum += t.row(i)[0]

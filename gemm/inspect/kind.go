@@ -46,7 +46,7 @@ func (r *Report) Each() (list []Kind) {
 	return list
 }
 
-// Elements is the number of weights: of values where these are quantised and can be read, and else of stored elements.
+// Elements returns the number of weights: of values where these are quantised and can be read, and else of stored elements.
 func (r *Report) Elements() (n int) {
 	for _, f := range r.figures() {
 		n += f.elements

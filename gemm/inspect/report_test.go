@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// reportOf is a report of equally large layers, each of another type, with these predictions and ceilings, and of
+// reportOf returns a report of equally large layers, each of another type, with these predictions and ceilings, and of
 // other weights beside them.
 func reportOf(t *testing.T, others int, layers ...[2]float64) *Report {
 	t.Helper()

@@ -39,7 +39,7 @@ type ValuesOfKind struct {
 	After   *Values
 }
 
-// Bins are the edges of the bins in which values are counted, in units of the root mean square of the layer's sample in the
+// Bins returns the edges of the bins in which values are counted, in units of the root mean square of the layer's sample in the
 // first model. Values beyond the ends are in the outermost bins.
 func Bins() []float64 {
 	edges := make([]float64, bins+1)
@@ -284,7 +284,7 @@ func (v *Values) finish() {
 	v.Zeros, v.Distinct = v.Zeros/v.n, v.Distinct/v.layers
 }
 
-// PerValue is the number of bits that differ between neighbouring rows' elements; NaN if it is unknown.
+// PerValue returns the number of bits that differ between neighbouring rows' elements; NaN if it is unknown.
 func (v *Values) PerValue() float64 {
 	if v.Toggles == nil {
 		return math.NaN()

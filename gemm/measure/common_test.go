@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// placesMatter is a simulated card on which addresses change power by 2 %.
+// placesMatter returns a simulated card on which addresses change power by 2 %.
 func placesMatter(seed uint64) Machine {
 	o := power.DefaultSim()
 	o.Seed, o.Addresses, o.Leakage, o.DipRate = seed, 0.02, 0, 0

@@ -168,7 +168,7 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 // coldBytes of weights take several times the duration of a launch to read: 8 µs at 4 TB/s.
 const coldBytes = 32 << 20
 
-// Stack is the number of copies in a stack of weights that are read from memory: as many as bring layers, with
+// Stack returns the number of copies in a stack of weights that are read from memory: as many as bring layers, with
 // bytes in all, to 32 MB on average. All layers have the same number, so each counts by its size.
 func Stack(layers, bytes int) int { return (coldBytes*layers + bytes - 1) / max(1, bytes) }
 

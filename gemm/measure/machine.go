@@ -57,7 +57,7 @@ type Batch interface {
 	Close() error
 }
 
-// repeats is the [cuda.Options].Repeat that gives another batch of the same products as many passes. Without it, a card
+// repeats returns the [cuda.Options].Repeat that gives another batch of the same products as many passes. Without it, a card
 // may choose a different number.
 func repeats(b Batch) int { return b.Passes() / b.Copies() }
 

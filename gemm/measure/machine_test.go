@@ -80,14 +80,14 @@ func (f *faulty) Check(context.Context) ([]gemm.Deviation, error) {
 
 func (f *faulty) Kernels() []cuda.Kernel { return f.kernels }
 
-// still is a simulated card without noise, drift or leakage: its numbers are those planted.
+// still returns a simulated card without noise, drift or leakage: its numbers are those planted.
 func still() power.SimOptions {
 	o := power.DefaultSim()
 	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate, o.Leakage = 0, 0, 0, 0, 0
 	return o
 }
 
-// simOf is the simulated card in a machine.
+// simOf returns the simulated card in a machine.
 func simOf(m Machine) *power.Sim { return m.Card().(*power.Sim) }
 
 // product of M×N×K in bfloat16, with weights of that deviation.
@@ -102,7 +102,7 @@ func candidate(name string, products ...cuda.Product) Candidate {
 	return Candidate{Name: name, Products: products}
 }
 
-// pair is a baseline of normal weights and a variant of zeros.
+// pair returns a baseline of normal weights and a variant of zeros.
 func pair() (Candidate, []Candidate) {
 	return candidate("normal", product("w", 32, 48, 64, 0.02, 1)), []Candidate{candidate("zeros", product("w", 32, 48, 64, 0, 1))}
 }

@@ -79,7 +79,7 @@ func (r *ModelReport) join() {
 	r.Total.Relative, r.Total.Interval = together.Relative, together.Interval
 }
 
-// totals are the measured totals of all cards. Names are the card and the phase.
+// totals returns the measured totals of all cards. Names are the card and the phase.
 func (r *ModelReport) totals() (names []string, runs []*Result) {
 	for _, c := range r.Cards {
 		own, of := c.totals(c.Name + ", ")

@@ -77,7 +77,7 @@ func (r *Row) of(run *Result) {
 	r.Run, r.Relative, r.Interval, r.RelativeTime = run, v.RelativeEnergy, v.Interval, v.RelativeTime
 }
 
-// AtDuty is the phase at the further duty of that index ([Options].Duties); nil if it was not measured.
+// AtDuty returns the phase at the further duty of that index ([Options].Duties); nil if it was not measured.
 func (p Phase) AtDuty(i int) *Phase {
 	measured := false
 	at := func(r Row) Row {
@@ -166,7 +166,7 @@ func (e *ModelEnergy) Signatures() (list []*Signature) {
 	return list
 }
 
-// totals are the measured totals. Names are a prefix and the phase.
+// totals returns the measured totals. Names are a prefix and the phase.
 func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
 	for _, p := range e.Phases {
 		if t := p.Total; t != nil && t.Run != nil {
@@ -204,7 +204,7 @@ func (e *ModelEnergy) weigh() {
 	e.Relative, e.Interval = ratio, []float64{ratio - half, ratio + half}
 }
 
-// sumRows is the total of rows, weighted by energy; nil if one is unknown.
+// sumRows returns the total of rows, weighted by energy; nil if one is unknown.
 func sumRows(rows []Row) *Row {
 	var total Row
 	var joules, after, square float64

@@ -2,7 +2,7 @@ package measure
 
 import "gonum.org/v1/gonum/stat/distuv"
 
-// MostMisses is the number of misses that n 95 % intervals of true values exceed with less than 5 % chance.
+// MostMisses returns the number of misses that n 95 % intervals of true values exceed with less than 5 % chance.
 func MostMisses(n int) int {
 	misses := distuv.Binomial{N: float64(n), P: 0.05}
 	k := 0

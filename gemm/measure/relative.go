@@ -31,7 +31,7 @@ func (s *Session) Relative() []Relative {
 	return list
 }
 
-// Scatter is the standard deviation of one relative energy. It is estimated from the baseline's readings, each
+// Scatter returns the standard deviation of one relative energy. It is estimated from the baseline's readings, each
 // relative to those around it. It is NaN for fewer than four readings of the baseline.
 func (s *Session) Scatter() float64 {
 	var off []float64
@@ -59,7 +59,7 @@ func (s *Session) inside(i int) bool {
 	return before && after
 }
 
-// nearest is the reading of the baseline nearest to i, without i, in a direction.
+// nearest returns the reading of the baseline nearest to i, without i, in a direction.
 func (s *Session) nearest(i, step int) (Reading, bool) {
 	for j := i + step; j >= 0 && j < len(s.Readings); j += step {
 		if s.Readings[j].Baseline {
@@ -69,7 +69,7 @@ func (s *Session) nearest(i, step int) (Reading, bool) {
 	return Reading{}, false
 }
 
-// baselineAt is the baseline's energy and time at reading i, without reading i itself.
+// baselineAt returns the baseline's energy and time at reading i, without reading i itself.
 func (s *Session) baselineAt(i int) (joules, seconds float64, ok bool) {
 	a, before := s.nearest(i, -1)
 	b, after := s.nearest(i, 1)

@@ -137,7 +137,7 @@ func TestSeriesWithoutPoints(t *testing.T) {
 	}
 }
 
-// partly is a point whose first n rows of weights are zero.
+// partly returns a point whose first n rows of weights are zero.
 func partly(name string, n int) Point {
 	return Point{name, func(context.Context) (x, w gemm.Matrix, err error) {
 		p := product(name, surveyed.M, surveyed.N, surveyed.K, 1, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// shaped is a product of one constant, which is quickly made.
+// shaped returns a product of one constant, which is quickly made.
 func shaped(name string, m, n, k int) cuda.Product {
 	p := product(name, 1, 1, 1, 0, 1)
 	p.Problem.M, p.Problem.N, p.Problem.K = m, n, k

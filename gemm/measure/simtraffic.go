@@ -22,7 +22,7 @@ const (
 	simMemoryWatts = 52 // of the memory, above idle, for simCopyBytes
 )
 
-// simMemory is the watts of the memory, above idle, for so many bytes a second.
+// simMemory returns the watts of the memory, above idle, for so many bytes a second.
 func simMemory(rate float64) float64 { return simMemoryWatts * min(1, rate/simCopyBytes) }
 
 // simTraffic is one execution of traffic.
@@ -63,7 +63,7 @@ func simTraffic(t cuda.Traffic) (k power.SimKernel, err error) {
 	return k, nil
 }
 
-// simShare is the share of the multiprocessors that blocks keep busy; 0 blocks keep all of them busy.
+// simShare returns the share of the multiprocessors that blocks keep busy; 0 blocks keep all of them busy.
 func simShare(blocks int) float64 {
 	if blocks == 0 {
 		return 1

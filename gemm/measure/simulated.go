@@ -20,7 +20,7 @@ type simulated struct {
 	loaded    *int    // whole models and batches
 }
 
-// Simulated is a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
+// Simulated returns a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
 // more bits differ between neighbouring rows of the weights. o is [power.DefaultSim], with changes. It panics where
 // [OpenSimulated] fails.
 func Simulated(o power.SimOptions) Machine { return newSimulated(power.NewSim(o), o) }
@@ -72,12 +72,12 @@ func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err err
 	return k, err
 }
 
-// SimulatedKernel is the power and time of a pass through products on the card of [Simulated].
+// SimulatedKernel returns the power and time of a pass through products on the card of [Simulated].
 func SimulatedKernel(ctx context.Context, products []cuda.Product) (power.SimKernel, error) {
 	return (&simBatch{name: "products", products: products, stack: 1}).pass(ctx)
 }
 
-// nextPlace is the factor by which the addresses of the next model or batch change its power.
+// nextPlace returns the factor by which the addresses of the next model or batch change its power.
 func (s simulated) nextPlace() float64 {
 	defer func() { *s.loaded++ }()
 	return 1 + s.addresses*float64(1-*s.loaded%3)
@@ -126,7 +126,7 @@ func (b *simBatch) draw(k power.SimKernel) {
 	b.Draw(k.Watts*b.place, k.Memory)
 }
 
-// pass is the power and time of a pass through all products and traffic, without the effect of addresses.
+// pass returns the power and time of a pass through all products and traffic, without the effect of addresses.
 func (b *simBatch) pass(ctx context.Context) (power.SimKernel, error) {
 	var sum power.SimKernel // joules in the place of watts
 	add := func(k power.SimKernel) {
@@ -154,7 +154,7 @@ func (b *simBatch) pass(ctx context.Context) (power.SimKernel, error) {
 	return sum, nil
 }
 
-// toggling is the share of bits that differ from one row to the next.
+// toggling returns the share of bits that differ from one row to the next.
 func toggling(w gemm.Matrix) float64 {
 	stride := len(w.Data) / w.Rows
 	a, b := w.Data[:len(w.Data)-stride], w.Data[stride:]

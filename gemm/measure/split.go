@@ -128,7 +128,7 @@ func blocks(m gemm.Matrix) cost.Operand {
 	}
 }
 
-// ComponentGEMM is a product of random operands of a card as package component sees it. k is the kernel that runs on
+// ComponentGEMM returns a product of random operands of a card as package component sees it. k is the kernel that runs on
 // the card that info describes; either is nil where it is not known.
 func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, card *component.Facts) component.Gemm {
 	g := component.Gemm{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
@@ -149,7 +149,7 @@ func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, c
 	return g
 }
 
-// LayerKernels are the kernels of layers that run one after the other.
+// LayerKernels returns the kernels of layers that run one after the other.
 func LayerKernels(m *component.Model, layers []component.Gemm) ([]component.Kernel, error) {
 	all := 0.0
 	for _, g := range layers {

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// inStore is a copy of a model in an object store.
+// inStore returns a copy of a model in an object store.
 func inStore(t *testing.T, m *weights.Model) *weights.Model {
 	t.Helper()
 	store := fakestore.New("models")
@@ -40,7 +40,7 @@ func inStore(t *testing.T, m *weights.Model) *weights.Model {
 	return far
 }
 
-// severalBlocks is a model that is larger than what opening it reads.
+// severalBlocks returns a model that is larger than what opening it reads.
 func severalBlocks(t *testing.T) *weights.Model {
 	return testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"intermediate_size": 8192}`), synth.Options{Seed: 1}))
 }

@@ -31,7 +31,7 @@ type Range struct {
 	LargestCard  string  `json:"largest_card"`
 }
 
-// rangeOf is the range of the cards' values; nil if one is not above 0.
+// rangeOf returns the range of the cards' values; nil if one is not above 0.
 func rangeOf(names []string, values []float64) *Range {
 	r := Range{Smallest: math.Inf(1), Largest: math.Inf(-1)}
 	for i, v := range values {
@@ -74,7 +74,7 @@ func spreadsOf(names []string, cards [][]power.Comparison) []Spread {
 	return list
 }
 
-// known is the value, or 0 if it is unknown.
+// known returns the value, or 0 if it is unknown.
 func known(v *float64) float64 {
 	if v == nil {
 		return 0

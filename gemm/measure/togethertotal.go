@@ -20,7 +20,7 @@ type Total struct {
 	TimeInterval []float64 `json:"time_interval,omitempty"`
 }
 
-// Loads are the baseline, its copy and the variants, in this order.
+// Loads returns the baseline, its copy and the variants, in this order.
 func (r *Result) Loads() []power.Comparison {
 	return append([]power.Comparison{{Summary: r.Baseline}, r.Null}, r.Variants...)
 }
@@ -80,7 +80,7 @@ func without(cards [][]power.Comparison, has func([]power.Comparison) bool) bool
 	return false
 }
 
-// weighed is the weighted mean of the cards' ratios, and its interval if all have one.
+// weighed returns the weighted mean of the cards' ratios, and its interval if all have one.
 func weighed(cards [][]power.Comparison, weights []float64, ratio func([]power.Comparison) (float64, []float64)) (mean float64, interval []float64) {
 	var sum, square float64
 	all := true

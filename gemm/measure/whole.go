@@ -323,7 +323,7 @@ func (w *wholeRun) close() error {
 	return errors.Join(errs...)
 }
 
-// place is the number of the memory that holds model i.
+// place returns the number of the memory that holds model i.
 func (w *wholeRun) place(i int) int { return (i + w.turned) % len(w.models) }
 
 // turn exchanges the models' memory until each is as many places from its own.
@@ -469,7 +469,7 @@ func (s *wholeStep) arrange(ctx context.Context, places int) error {
 	return nil
 }
 
-// at is the step of the memory that holds model i.
+// at returns the step of the memory that holds model i.
 func (s *wholeStep) at(i int) Step { return s.steps[s.run.place(i)] }
 
 // linearSettle is the time that the linear layers run before a window: their power differs little from the step's.

@@ -19,7 +19,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// still is a model whose weights toggle no bit.
+// still returns a model whose weights toggle no bit.
 func still(t *testing.T, dir string) *weights.Model {
 	testmodel.Edit(t, dir, func(_ weights.Info, data []byte) { clear(data) })
 	return testmodel.Open(t, dir)

@@ -10,7 +10,7 @@ import (
 // ErrNoFile marks sources whose file or folder does not exist.
 var ErrNoFile = errors.New("there is no such file or folder")
 
-// noFile is an ErrNoFile that says how to download path, if it may be a model's name on the Hugging Face Hub.
+// noFile returns an ErrNoFile that says how to download path, if it may be a model's name on the Hugging Face Hub.
 func noFile(path string) error {
 	if hub := weights.FromHub(path); hub != "" {
 		return fmt.Errorf("%s: %w: %s", path, ErrNoFile, hub)

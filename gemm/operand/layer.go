@@ -77,7 +77,7 @@ func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shap
 	return all, shapes, nil
 }
 
-// reference is the source whose shapes patterns take: the first one from a file, else the first pattern that begins
+// reference returns the source whose shapes patterns take: the first one from a file, else the first pattern that begins
 // with a tensor; -1 if no source has a shape.
 func reference(sources []Source) int {
 	if i := slices.IndexFunc(sources, func(s Source) bool { return s.Path != "" }); i >= 0 {

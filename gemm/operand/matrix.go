@@ -55,7 +55,7 @@ var errNoValues = errors.New("the matrix has no values: take it from a product o
 // Bytes returns the size of the whole matrix in bytes.
 func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }
 
-// exponent is the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
+// exponent returns the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
 func (m *Matrix) exponent(ctx context.Context, d weights.DType) (e int, err error) {
 	if d == m.DType || d.Bits() != 8 {
 		return 0, nil

@@ -66,7 +66,7 @@ func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
 	return x, w, err
 }
 
-// Files are the files with the operands' elements.
+// Files returns the files with the operands' elements.
 func (p Product) Files() (files []string) {
 	for _, m := range []*Matrix{p.X, p.W} {
 		for _, f := range m.files() {
@@ -191,7 +191,7 @@ func (s *Set) makeActivations(ctx context.Context, src Source, of activations) (
 	return newDrawn(src, pattern.Spec{DType: d, Rows: of.rows, Cols: of.in, Seed: s.options.Seed}), nil
 }
 
-// storedActivations are the first rows of a tensor, or all if the number of rows is 0.
+// storedActivations returns the first rows of a tensor, or all if the number of rows is 0.
 func (s *Set) storedActivations(src Source, of activations) (*Matrix, error) {
 	m, err := s.open(src)
 	if err != nil {

@@ -18,7 +18,7 @@ func (i Info) ID() string {
 	return fmt.Sprintf("%s-%x", i.model(), sum[:2])
 }
 
-// model is the first word of the card's name with a digit: "A100" of "NVIDIA A100-SXM4-80GB".
+// model returns the first word of the card's name with a digit: "A100" of "NVIDIA A100-SXM4-80GB".
 func (i Info) model() string {
 	apart := func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 	for word := range strings.FieldsFuncSeq(i.Name, apart) {

@@ -142,7 +142,7 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	return append(order, back...)
 }
 
-// exchanged is an order with the baseline and the null load exchanged. Over two blocks both have the same places and the same
+// exchanged returns an order with the baseline and the null load exchanged. Over two blocks both have the same places and the same
 // neighbours, so the order cannot bias the null comparison.
 func exchanged(order []Load, loads Loads) []Load {
 	order = slices.Clone(order)

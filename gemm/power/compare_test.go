@@ -31,7 +31,7 @@ func compare(t *testing.T, o SimOptions, opt Options, before, after float64) *Re
 	return r
 }
 
-// planted is the true ratio at the run's mean temperature: leakage adds to both loads.
+// planted returns the true ratio at the run's mean temperature: leakage adds to both loads.
 func planted(o SimOptions, r *Result, before, after float64) float64 {
 	leak := o.Leakage * (*r.Baseline.Temperature + 0.5 - o.ReferenceC) // the sensor rounds down
 	return (after + leak) / (before + leak)

@@ -16,7 +16,7 @@ var ErrDisturbed = errors.New("the measurement was disturbed")
 // ErrLost marks a card that the driver has lost: it has fallen off the bus.
 var ErrLost = errors.New("the driver has lost the card: see the kernel's log")
 
-// Disturbed is an [ErrDisturbed] with a text of its own.
+// Disturbed returns an [ErrDisturbed] with a text of its own.
 func Disturbed(format string, args ...any) error { return disturbance{fmt.Errorf(format, args...)} }
 
 type disturbance struct{ error }
@@ -77,7 +77,7 @@ func (w *Monitor) processes() (pids []int, asked bool) {
 	return pids, err == nil
 }
 
-// limitNow is the power limit that is set now; nil if unknown.
+// limitNow returns the power limit that is set now; nil if unknown.
 func limitNow(card Card) *float64 {
 	for {
 		if g, ok := card.(interface{ PowerLimit() (float64, error) }); ok {

@@ -128,7 +128,7 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 // length of a window.
 func (m *Meter) length() time.Duration { return max(m.opt.Window, 5*m.tick) }
 
-// windowOf is the length of a window for executions of this many seconds: at least ten executions, so that
+// windowOf returns the length of a window for executions of this many seconds: at least ten executions, so that
 // every part of the work is measured.
 func (m *Meter) windowOf(each float64) time.Duration { return max(m.length(), seconds(10*each)) }
 

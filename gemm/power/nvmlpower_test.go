@@ -55,7 +55,7 @@ func TestNVMLSampleMoments(t *testing.T) {
 	}
 }
 
-// buffered is a sample of the driver's buffer.
+// buffered returns a sample of the driver's buffer.
 func buffered(micro uint64, mw uint32) (s nvml.Sample) {
 	s.TimeStamp = micro
 	binary.NativeEndian.PutUint32(s.SampleValue[:], mw)

@@ -14,7 +14,7 @@ func (r Range) Holds(v float64) bool { return r.Least <= v && v <= r.Most }
 // TemperatureRange is the range of plausible temperatures of a card, in °C.
 var TemperatureRange = Range{-60, 150}
 
-// WattsRange is the range of plausible powers of a card in watts, including short peaks.
+// WattsRange returns the range of plausible powers of a card in watts, including short peaks.
 func WattsRange(info Info) Range {
 	if most := info.PowerLimitMax; most != nil && *most > 0 {
 		return Range{0, 3 * *most}
@@ -22,7 +22,7 @@ func WattsRange(info Info) Range {
 	return Range{0, 20e3}
 }
 
-// ClockRange is the range of plausible clocks of a card's multiprocessors, in MHz.
+// ClockRange returns the range of plausible clocks of a card's multiprocessors, in MHz.
 func ClockRange(info Info) Range {
 	if most := info.MaxSMClock; most != nil {
 		return Range{0, 1.5 * *most}

@@ -175,7 +175,7 @@ func (s *Sim) advance(to time.Duration) {
 	}
 }
 
-// nextEvent is the time of the next change that flow does not integrate.
+// nextEvent returns the time of the next change that flow does not integrate.
 func (s *Sim) nextEvent() time.Duration {
 	next := min(s.nextTick, s.nextSlot, s.nextNoise, s.buffer.next())
 	if len(s.queue) > 0 {
@@ -320,7 +320,7 @@ func (s *Sim) settle() {
 	s.rate = share / (work.Seconds * s.timeFactor)
 }
 
-// swing is the share by which power exceeds the cap now.
+// swing returns the share by which power exceeds the cap now.
 func (s *Sim) swing() float64 {
 	age := (s.now - s.swingFrom).Seconds()
 	return s.opt.Overshoot * math.Cos(2*math.Pi*age/s.opt.SwingPeriod.Seconds()) * math.Exp(-age/s.opt.SwingDecay.Seconds())

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// quiet is a card without noise, drift and dips.
+// quiet returns a card without noise, drift and dips.
 func quiet() SimOptions {
 	o := DefaultSim()
 	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate = 0, 0, 0, 0

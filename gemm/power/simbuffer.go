@@ -22,7 +22,7 @@ func (b *simBuffer) begin(o SimOptions, idle float64) {
 	}
 }
 
-// next is the time of the next call of take.
+// next returns the time of the next call of take.
 func (b *simBuffer) next() time.Duration {
 	if b.size == 0 {
 		return math.MaxInt64

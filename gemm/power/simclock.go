@@ -45,7 +45,7 @@ func (s *Sim) ReadClock() (SimClockReading, error) {
 	return r, nil
 }
 
-// halfway is the delay to the card, or back.
+// halfway returns the delay to the card, or back.
 func (s *Sim) halfway() time.Duration {
 	return s.opt.ClockDelay/2 + seconds(s.opt.ClockJitter.Seconds()*s.rng.ExpFloat64())
 }

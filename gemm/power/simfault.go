@@ -55,7 +55,7 @@ func (s *Sim) failing(kind SimFaultKind) bool {
 	return false
 }
 
-// lost is the error of every query and of all work on a card that has fallen off the bus.
+// lost returns the error of every query and of all work on a card that has fallen off the bus.
 func (s *Sim) lost() error {
 	if s.failing(FaultLost) {
 		return fmt.Errorf("simulated card: %w", ErrLost)

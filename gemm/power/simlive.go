@@ -61,7 +61,7 @@ func (l *LiveSim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	return s, err
 }
 
-// Samples are the stored readings after a time.
+// Samples returns the stored readings after a time.
 func (l *LiveSim) Samples(after time.Time) ([]Sample, error) {
 	defer l.now().Unlock()
 	list, err := l.sim.Samples(simEpoch.Add(after.Sub(l.start)))
@@ -71,13 +71,13 @@ func (l *LiveSim) Samples(after time.Time) ([]Sample, error) {
 	return list, err
 }
 
-// Temperature is the simulated die's, in whole degrees.
+// Temperature returns the simulated die's, in whole degrees.
 func (l *LiveSim) Temperature() (float64, error) {
 	defer l.now().Unlock()
 	return l.sim.Temperature()
 }
 
-// SMClock is the clock in whole MHz.
+// SMClock returns the clock in whole MHz.
 func (l *LiveSim) SMClock() (float64, error) {
 	defer l.now().Unlock()
 	return l.sim.SMClock()

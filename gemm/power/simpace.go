@@ -57,7 +57,7 @@ func (s *Sim) openGap(burst *simWork) {
 	}
 }
 
-// pacedShare is the clock, as a share of the maximum, at which the mean power of slots is at the limit. still is the power in a
+// pacedShare returns the clock, as a share of the maximum, at which the mean power of slots is at the limit. still is the power in a
 // gap, and demand the power that the work adds at full clock. A burst that fills its slot has the limit of steady work.
 func (s *Sim) pacedShare(w *simWork, still, demand float64) float64 {
 	duty := w.Seconds / float64(w.bursts()) / w.slot.Seconds() // at full clock
@@ -66,5 +66,5 @@ func (s *Sim) pacedShare(w *simWork, still, demand float64) float64 {
 	return max(math.Pow(room, 1/e), math.Pow(room/duty, 1/(e-1)))
 }
 
-// bursts is the number of bursts of an execution.
+// bursts returns the number of bursts of an execution.
 func (k SimKernel) bursts() int { return max(1, int(k.Seconds/simBurst)) }

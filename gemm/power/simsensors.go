@@ -48,13 +48,13 @@ func (s *Sim) slot() {
 	s.average = s.wall()
 }
 
-// wall is the wall-clock time.
+// wall returns the wall-clock time.
 func (s *Sim) wall() time.Time { return simEpoch.Add(s.now) }
 
-// mark is the energy a number of slots ago, 1 being the newest.
+// mark returns the energy a number of slots ago, 1 being the newest.
 func (s *Sim) mark(ago int) float64 { return s.marks[(s.slots+simMarks-ago)%simMarks] }
 
-// running is the running mean of a ring of marks.
+// running returns the running mean of a ring of marks.
 func (s *Sim) running(marks *[simMarks]float64) float64 {
 	slots := min(simWindow, max(1, s.slots-1))
 	newest, oldest := (s.slots+simMarks-1)%simMarks, (s.slots+simMarks-1-slots)%simMarks

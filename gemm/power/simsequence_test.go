@@ -25,7 +25,7 @@ func stamps(t testing.TB, tr *SimSequence, segments ...SimSegment) []SimStamp {
 	return list
 }
 
-// steadily is a quiet card with equal sequences and the host's clock.
+// steadily returns a quiet card with equal sequences and the host's clock.
 func steadily() SimOptions {
 	o := quiet()
 	o.FirstExecutions, o.SlowSequences, o.ClockOffset, o.ClockDrift = nil, 0, 0, 0

@@ -137,7 +137,7 @@ func (r *Result) comparison(load, base string, opt Options) Comparison {
 	return c
 }
 
-// arrangements is the number of arrangements that complete blocks were measured in.
+// arrangements returns the number of arrangements that complete blocks were measured in.
 func (r *Result) arrangements() int {
 	seen := map[int]bool{}
 	for _, b := range r.Blocks {
@@ -152,7 +152,7 @@ func inBin(windows []Window, b Bin) bool {
 	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.Holds(w.Seconds) })
 }
 
-// widest is the largest half width among the null's and the variants' intervals; +Inf if one is unknown.
+// widest returns the largest half width among the null's and the variants' intervals; +Inf if one is unknown.
 func (r *Result) widest() float64 {
 	widest := halfWidth(r.Null.Interval)
 	for _, v := range r.Variants {
@@ -161,7 +161,7 @@ func (r *Result) widest() float64 {
 	return widest
 }
 
-// fewest is the least number of blocks among the comparisons.
+// fewest returns the least number of blocks among the comparisons.
 func (r *Result) fewest() int {
 	fewest := r.Null.Blocks
 	for _, v := range r.Variants {

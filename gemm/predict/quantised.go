@@ -60,7 +60,7 @@ func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
 	return s, nil
 }
 
-// packedSample is a sample of the packed codes of a weight whose four-bit codes kernels dequantise; nil for others.
+// packedSample returns a sample of the packed codes of a weight whose four-bit codes kernels dequantise; nil for others.
 func packedSample(w *quant.Quantised, outAxis int) (*cost.Weights, error) {
 	if w.Operand() != weights.BF16 || outAxis != 0 {
 		return nil, nil
@@ -80,7 +80,7 @@ func packedSample(w *quant.Quantised, outAxis int) (*cost.Weights, error) {
 // Codes is a quantised layer before and after a conversion; see [Change].
 type Codes struct{ Before, After *quant.Quantised }
 
-// len is the number of values.
+// len returns the number of values.
 func (c *Codes) len() int {
 	n := 1
 	for _, d := range c.Before.Shape {

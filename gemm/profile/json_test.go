@@ -59,7 +59,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// recorded is the part of a trace that a file contains.
+// recorded returns the part of a trace that a file contains.
 func recorded(t *stitch.Trace) stitch.Trace {
 	return stitch.Trace{Start: t.Start, Step: t.Step, Watts: t.Watts, Low: t.Low, High: t.High, Law: t.Law, Resolution: t.Resolution}
 }

@@ -355,7 +355,7 @@ func (p *profiler) warmUp(ctx context.Context) error {
 	}
 }
 
-// warmUpRun is a run that does not count. It corrects the number of executions for the clock that the card has under so
+// warmUpRun returns a run that does not count. It corrects the number of executions for the clock that the card has under so
 // long a load.
 func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
 	all, err := p.undisturbed(ctx, s, 0)

@@ -37,7 +37,7 @@ func product(name string, toggling bool) cuda.Product {
 	return cuda.Product{Name: name, Problem: gemm.Problem{M: side, N: side, K: side, Type: arith.BF16}, X: x, W: w}
 }
 
-// plain is a card whose loads draw the planted power at any temperature.
+// plain returns a card whose loads draw the planted power at any temperature.
 func plain() power.SimOptions {
 	o := still()
 	o.Leakage = 0
@@ -66,7 +66,7 @@ var measuredOnce = sync.OnceValues(func() (*Result, error) {
 	return Measure(context.Background(), measure.Simulated(plain()), []cuda.Product{product("still", false)}, nil, quick)
 })
 
-// usual is a measurement of a plain card, which several tests look at.
+// usual returns a measurement of a plain card, which several tests look at.
 func usual(t *testing.T) *Result {
 	t.Helper()
 	r, err := measuredOnce()

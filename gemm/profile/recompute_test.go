@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// sound is a result that can be recomputed.
+// sound returns a result that can be recomputed.
 func sound() *Result {
 	ms := func(n int) Seconds { return Seconds(n) * ms }
 	return &Result{Products: make([]Product, 1), Profiles: []Profile{{

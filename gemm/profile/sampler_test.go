@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// still is a simulated card without noise.
+// still returns a simulated card without noise.
 func still() power.SimOptions {
 	o := power.DefaultSim()
 	o.PowerNoise, o.TimeNoise, o.DipRate, o.TickJitter, o.SlowSequences, o.FirstExecutions = 0, 0, 0, 0, 0, nil

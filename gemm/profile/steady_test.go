@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// drawing is a trace of exact power in cells of 1 ms.
+// drawing returns a trace of exact power in cells of 1 ms.
 func drawing(power func(t float64) float64, until float64) *stitch.Trace {
 	c := &stitch.Trace{Step: ms}
 	for i := range int(until * 1000) {
@@ -21,7 +21,7 @@ func drawing(power func(t float64) float64, until float64) *stitch.Trace {
 	return c
 }
 
-// even is the timeline of equally long executions, with a mark every few of them.
+// even returns the timeline of equally long executions, with a mark every few of them.
 func even(each float64, every, marks int) (p Timeline) {
 	for i := range marks + 1 {
 		p.Done, p.At = append(p.Done, i*every), append(p.At, stitch.Of(float64(i*every)*each))

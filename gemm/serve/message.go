@@ -109,7 +109,7 @@ func (c *chunk) text() bool {
 	return false
 }
 
-// finish is the reason for the answer's end; empty before it.
+// finish returns the reason for the answer's end; empty before it.
 func (c *chunk) finish() string {
 	for _, choice := range c.Choices {
 		if choice.Finish != "" {
@@ -146,7 +146,7 @@ func errorText(body []byte) []byte {
 	return body
 }
 
-// quoted is the beginning of what a server sent, fit for a terminal.
+// quoted returns the beginning of what a server sent, fit for a terminal.
 func quoted(data []byte) string {
 	const most = 200
 	text := strings.Map(func(r rune) rune {

@@ -53,7 +53,7 @@ func BenchmarkMul(b *testing.B) {
 	}
 }
 
-// transposed is an empty matrix of the given shape, or of the transposed one.
+// transposed returns an empty matrix of the given shape, or of the transposed one.
 func transposed(trans bool, rows, cols int) Matrix {
 	if trans {
 		rows, cols = cols, rows

@@ -19,7 +19,7 @@ func fma64(a, b, c float32) float64 { return float64(a)*float64(b) + float64(c) 
 // 28 bits are zero.
 func mayBeHalfway(sum float64) bool { return math.Float64bits(sum)<<36 == 0 }
 
-// roundToOdd is a sum that keeps, in its lowest bit, on which side of the rounded sum the exact one
+// roundToOdd returns a sum that keeps, in its lowest bit, on which side of the rounded sum the exact one
 // lies; sum is x+y rounded to nearest, and even. TwoSum (Knuth) gives the error.
 func roundToOdd(x, y, sum float64) float64 {
 	t := sum - x

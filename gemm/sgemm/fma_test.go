@@ -40,7 +40,7 @@ func checkFMA(t rapid.TB, a, b, c float32) {
 	}
 }
 
-// hard is a float32 of few bits, or at an end of the range of exponents, or any bits at all.
+// hard returns a float32 of few bits, or at an end of the range of exponents, or any bits at all.
 func hard(r *rand.Rand) float32 {
 	bits := r.Uint32()
 	switch r.IntN(5) {

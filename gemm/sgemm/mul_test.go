@@ -60,7 +60,7 @@ var values = []struct {
 // guard is what surrounds a view. It is NaN, so who reads it spoils a result.
 const guard = 0x7FABCDEF
 
-// guarded is a view whose rows lie gap elements apart, with guards before, between and behind them.
+// guarded returns a view whose rows lie gap elements apart, with guards before, between and behind them.
 func guarded(rows, cols, gap int, draw func() float32) (m Matrix, memory []float32) {
 	memory = make([]float32, gap+rows*(cols+gap))
 	for i := range memory {

@@ -31,7 +31,7 @@ type watchOrder struct {
 	Original Original `json:"original"`
 }
 
-// ServeWatchdog is the watchdog's side: call it in the process that [StartWatchdog] starts, with its standard input and
+// ServeWatchdog returns the watchdog's side: call it in the process that [StartWatchdog] starts, with its standard input and
 // output. open opens the card by the name that StartWatchdog was given, and runs nothing on it. ServeWatchdog ignores
 // interrupts and the end of the terminal, and returns nil if the sweep ended by itself.
 func ServeWatchdog(in io.Reader, out io.Writer, open func(card string) (power.Card, error)) (err error) {

@@ -137,7 +137,7 @@ var loraParts = []loraPart{
 	{".lora_embedding_B", ".lora_embedding_A", 1, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
 }
 
-// kind is the suffix of Claim.Kind for an adapter's tensor. It follows the kind of the base's tensor.
+// kind returns the suffix of Claim.Kind for an adapter's tensor. It follows the kind of the base's tensor.
 func (p loraPart) kind() string {
 	if p.suffix == "" {
 		return " (adapter)"

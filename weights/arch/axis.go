@@ -14,7 +14,7 @@ type Axis struct {
 	coord  []int // the loops' values by slot
 }
 
-// Len is the number of positions.
+// Len returns the number of positions.
 func (a *Axis) Len() int { return a.riders[0].length }
 
 // String returns the axis' expression, as family files write it.

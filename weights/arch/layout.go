@@ -117,7 +117,7 @@ const (
 
 var roles = []string{Linear: "linear", Embedding: "embedding", Norm: "norm", Bias: "bias", Buffer: "buffer"}
 
-// String is the name that family files use.
+// String returns the name that family files use.
 func (r Role) String() string {
 	if r == 0 || int(r) >= len(roles) {
 		return fmt.Sprintf("Role(%d)", uint8(r))

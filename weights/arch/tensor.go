@@ -12,7 +12,7 @@ type tensor struct {
 	from, to int // the range of the first variable
 }
 
-// shape is the tensor's shape by config.json.
+// shape returns the tensor's shape by config.json.
 func (t *tensor) shape() []int {
 	shape := make([]int, len(t.axes))
 	for i, riders := range t.axes {

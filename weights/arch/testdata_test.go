@@ -63,7 +63,7 @@ func mustParse(t testing.TB, data string) *Family {
 	return f
 }
 
-// source is the text of an embedded family.
+// source returns the text of an embedded family.
 func source(t testing.TB, name string) string {
 	t.Helper()
 	data, err := files.ReadFile("families/" + name + ".json")
@@ -101,7 +101,7 @@ func find(t testing.TB, f []*Family, name string) *Family {
 	return nil
 }
 
-// cases are the layouts that the property tests run over.
+// cases returns the layouts that the property tests run over.
 func cases(t testing.TB) map[string]*Layout {
 	t.Helper()
 	all := map[string]*Layout{}
@@ -111,7 +111,7 @@ func cases(t testing.TB) map[string]*Layout {
 	return all
 }
 
-// tiny are the configs that random models are made of, a model of every family among them.
+// tiny returns the configs that random models are made of, a model of every family among them.
 func tiny(t testing.TB) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob("../synth/configs/*-tiny.json")

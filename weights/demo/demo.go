@@ -12,7 +12,7 @@ import (
 //go:embed model
 var embedded embed.FS
 
-// FS is the model's Hugging Face folder: config.json, two safetensors shards with their index,
+// FS returns the model's Hugging Face folder: config.json, two safetensors shards with their index,
 // tokens.safetensors and reference.json.
 func FS() fs.FS {
 	model, err := fs.Sub(embedded, "model")

@@ -43,7 +43,7 @@ var (
 	intValues = integers()
 )
 
-// integers are the values of unsigned codes of up to 8 bits.
+// integers returns the values of unsigned codes of up to 8 bits.
 func integers() []float32 {
 	values := make([]float32, 256)
 	for c := range values {

@@ -73,7 +73,7 @@ func bitsOf(data []byte, first, count, stride int) (code int) {
 	return code
 }
 
-// fp8 is a layer of codes of one byte in one of the methods that store them.
+// fp8 returns a layer of codes of one byte in one of the methods that store them.
 func (r draw) fp8() *layer {
 	n, k, experts := r.between(1, 300), r.between(1, 300), 0
 	if r.IntN(3) == 0 {
@@ -146,7 +146,7 @@ func (r draw) fp8() *layer {
 	return l
 }
 
-// int8 is a layer of I8 codes of compressed-tensors, symmetric or not.
+// int8 returns a layer of I8 codes of compressed-tensors, symmetric or not.
 func (r draw) int8() *layer {
 	n, group := r.between(1, 70), r.between(1, 40)
 	columns := r.between(1, 4)
@@ -174,7 +174,7 @@ func (r draw) int8() *layer {
 	return l
 }
 
-// packed is a layer of packed integers of compressed-tensors: of 1 to 8 bits, rows that do not fill words, zero points whose
+// packed returns a layer of packed integers of compressed-tensors: of 1 to 8 bits, rows that do not fill words, zero points whose
 // columns do not, and groups whose inputs lie apart.
 func (r draw) packed() *layer {
 	bits, n, columns := r.between(1, 8), r.between(1, 70), r.between(1, 5)
@@ -231,7 +231,7 @@ func (r draw) packed() *layer {
 	return l
 }
 
-// gptq is a layer of GPTQ, version 1 or 2.
+// gptq returns a layer of GPTQ, version 1 or 2.
 func (r draw) gptq() *layer {
 	bits := []int{2, 3, 4, 8}[r.IntN(4)]
 	n, k := 32*r.between(1, 5), 32*r.between(1, 8)
@@ -304,7 +304,7 @@ func (r draw) awq() *layer {
 	return l
 }
 
-// fp4 is a layer of MXFP4 or NVFP4, in one of the layouts.
+// fp4 returns a layer of MXFP4 or NVFP4, in one of the layouts.
 func (r draw) fp4() *layer {
 	values := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 	kind := r.IntN(4)

@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// valid is a layer of 8 outputs and 64 inputs in a layout, whose values can all be read.
+// valid returns a layer of 8 outputs and 64 inputs in a layout, whose values can all be read.
 func valid(layout string) (config string, tensors []stored) {
 	bf16, f16 := []byte{0x80, 0x3F}, []byte{0, 0x3C} // 1
 	one := []byte{0, 0, 0x80, 0x3F}

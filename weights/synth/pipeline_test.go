@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// manyBlocks is a model of one shard that takes about six blocks.
+// manyBlocks returns a model of one shard that takes about six blocks.
 func manyBlocks(t *testing.T) (*model, shard) {
 	t.Helper()
 	shards, err := split([]weights.Info{

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// wide is a config with layers as wide as groups of 128 need.
+// wide returns a config with layers as wide as groups of 128 need.
 func wide(t *testing.T, name string, changes string) []byte {
 	t.Helper()
 	var fields map[string]any

@@ -162,7 +162,7 @@ func generate(info weights.Info, k kind) [][]float64 {
 	return m
 }
 
-// rms is the root mean square of each row and of each column.
+// rms returns the root mean square of each row and of each column.
 func rms(m [][]float64) (rows, cols []float64) {
 	rows, cols = make([]float64, len(m)), make([]float64, len(m[0]))
 	for r := range m {

@@ -150,7 +150,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// outline is a part's name and the first token of each sequence; it checks the numbers.
+// outline returns a part's name and the first token of each sequence; it checks the numbers.
 func outline(t *testing.T, p tokens.Part) string {
 	t.Helper()
 	if len(p.Sequences) != p.N {

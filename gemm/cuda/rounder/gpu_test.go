@@ -91,7 +91,7 @@ func stored(f weights.Format, m sgemm.Matrix) rounding.Values {
 	return v
 }
 
-// choosers are some of each kind for a format and n outputs.
+// choosers returns some of each kind for a format and n outputs.
 func choosers(f weights.Format, n int, scale float64) (groups [][]rounding.Tabulated) {
 	rates := rounding.Rates{Significant: []float64{0.1}}
 	for b := 1; b <= f.MantBits+1; b++ {

@@ -145,7 +145,7 @@ func (all *hessians) free() error {
 	return errors.Join(errs...)
 }
 
-// bytesOf is the memory of numbers.
+// bytesOf returns the memory of numbers.
 func bytesOf[T any](v []T) []byte {
 	if len(v) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // travels reports whether values go to the card as they are stored. The others go as F32.
 func travels(f weights.Format) bool { return f.DType == weights.BF16 || f.DType == weights.F32 }
 
-// size is the bytes of a value on its way to the card.
+// size returns the bytes of a value on its way to the card.
 func size(f weights.Format) int {
 	if f.DType == weights.BF16 {
 		return 2

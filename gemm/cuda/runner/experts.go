@@ -34,7 +34,7 @@ type route struct {
 	lists  cuda.Address
 }
 
-// most is the largest number of rows of an expert.
+// most returns the largest number of rows of an expert.
 func (r route) most() int { return slices.Max(r.counts) }
 
 func (l *loader) experts(ctx context.Context, e *decoder.Experts) (*experts, error) {

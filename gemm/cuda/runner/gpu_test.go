@@ -203,7 +203,7 @@ func TestGPUSteps(t *testing.T) {
 	}
 }
 
-// workTokens are the tokens that a step draws.
+// workTokens returns the tokens that a step draws.
 func workTokens(w runner.Work, vocab int) [][]int32 {
 	r := rand.New(rand.NewPCG(w.Seed, 1))
 	all := make([][]int32, w.Sequences)

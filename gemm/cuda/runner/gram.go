@@ -82,7 +82,7 @@ type gramSum struct {
 // gramStripe is the number of rows of XᵀX that one product computes.
 const gramStripe = 1024
 
-// sumBytes is the memory of an input's sums (8 bytes an element) and of one batch's product (4 bytes).
+// sumBytes returns the memory of an input's sums (8 bytes an element) and of one batch's product (4 bytes).
 func sumBytes(width int) int64 { return 12 * int64(width) * int64(width) }
 
 // newGrams allocates sums of inputs, all 0. It must be called within Device.Do.

@@ -51,7 +51,7 @@ const (
 	maxValueSize = 512
 )
 
-// attendShared is the dynamic shared memory of attend_rows and attend_cache in bytes.
+// attendShared returns the dynamic shared memory of attend_rows and attend_cache in bytes.
 func attendShared(size, valueSize int) int {
 	return 4 * (2*tile*(size+1) + tile*valueSize + tile*(tile+1))
 }
@@ -85,5 +85,5 @@ func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, expe
 	return k, nil
 }
 
-// flat is the number of blocks of a kernel that strides over n elements.
+// flat returns the number of blocks of a kernel that strides over n elements.
 func flat(n int) cuda.Grid { return cuda.Grid{X: max(1, min((n+threads-1)/threads, 132*16))} }

@@ -17,7 +17,7 @@ import (
 // entryPoint matches a kernel's definition. What follows ## in its name is a macro's parameter.
 var entryPoint = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+?)((?:_?##\w+)*)\(([^)]*)\)`)
 
-// definedKernels are the Go types of the parameters of each kernel in a source, by its name without element and head
+// definedKernels returns the Go types of the parameters of each kernel in a source, by its name without element and head
 // size.
 func definedKernels(source string) map[string][]string {
 	kernels := map[string][]string{}
@@ -104,7 +104,7 @@ func (p packages) kernels(files []*ast.File) usedKernels {
 	return used
 }
 
-// baseName is a kernel's name without element and head size, of an expression that makes the name.
+// baseName returns a kernel's name without element and head size, of an expression that makes the name.
 func baseName(e ast.Expr) (name string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && name == "" {
@@ -116,7 +116,7 @@ func baseName(e ast.Expr) (name string) {
 	return name
 }
 
-// field is the last name of a selector.
+// field returns the last name of a selector.
 func field(e ast.Expr) string {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		return s.Sel.Name

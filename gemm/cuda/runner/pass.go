@@ -79,7 +79,7 @@ func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
 	return at, nil
 }
 
-// rowsBuffer is a buffer of activations for all rows.
+// rowsBuffer returns a buffer of activations for all rows.
 func (p *pass) rowsBuffer(name string, width int) (cuda.Address, error) {
 	return p.buffer(name, p.rows*width*p.act.Bytes())
 }

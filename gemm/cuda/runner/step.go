@@ -25,7 +25,7 @@ type Work struct {
 	Linear bool
 }
 
-// Tokens is the number of tokens that a step computes.
+// Tokens returns the number of tokens that a step computes.
 func (w Work) Tokens() int {
 	if w.Decode {
 		return w.Sequences
@@ -116,7 +116,7 @@ func (m *Model) alike(other *Model) bool {
 	return slices.Equal(sizes(m), sizes(other))
 }
 
-// Kernels are the kernels of the step's products, one of each shape.
+// Kernels returns the kernels of the step's products, one of each shape.
 func (s *Step) Kernels() []cuda.Kernel {
 	var all []cuda.Kernel
 	for l := range s.pass.launched {

@@ -29,7 +29,7 @@ func TestExpIsMathExp(t *testing.T) {
 	}
 }
 
-// ulps is the distance of two floats in units of the last place of the second.
+// ulps returns the distance of two floats in units of the last place of the second.
 func ulps(got float32, want float64) float64 {
 	w := math.Abs(want)
 	_, e := math.Frexp(w)

@@ -9,7 +9,7 @@ func ExpScaled(row []float32, scale, largest float32) {
 	expScaledGo(row, scale, largest)
 }
 
-// Maximum is the largest element of a row that is not empty. It is NaN where the first is, and leaves out
+// Maximum returns the largest element of a row that is not empty. It is NaN where the first is, and leaves out
 // others that are.
 func Maximum(row []float32) float32 {
 	most := row[0]

@@ -52,7 +52,7 @@ func TestSpan(t *testing.T) {
 	})
 }
 
-// lagging is the weight, in a filtered value, of the input that is older than −t.
+// lagging returns the weight, in a filtered value, of the input that is older than −t.
 func lagging(t, lag float64) float64 {
 	switch {
 	case t >= 0:

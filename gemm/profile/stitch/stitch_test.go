@@ -52,7 +52,7 @@ func differenceOf(a, b *Trace, from, to Seconds) (d difference) {
 	return d
 }
 
-// inRise is the mean resolution while the power of overshooting rises.
+// inRise returns the mean resolution while the power of overshooting rises.
 func inRise(c *Trace) Seconds {
 	const up = 10 * ms
 	sum, n := Seconds(0), Seconds(0)

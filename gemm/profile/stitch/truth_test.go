@@ -35,7 +35,7 @@ var (
 
 const idleTime = 0.15 // seconds of idleness before the work
 
-// overshooting is the power of a card that reaches its cap from idle: up within 10 ms, an oscillation, then 690 W.
+// overshooting returns the power of a card that reaches its cap from idle: up within 10 ms, an oscillation, then 690 W.
 func overshooting(t float64) float64 {
 	const idle, steady, up = 90, 690, 0.01
 	switch {
@@ -47,7 +47,7 @@ func overshooting(t float64) float64 {
 	return steady + 40*math.Exp((up-t)/1.5)*math.Cos(2*math.Pi*(t-up)/1.1)
 }
 
-// leaving is the power of a card that leaves idle, exceeds its cap for 45 ms, is then held back, and is idle again after 0.3 s.
+// leaving returns the power of a card that leaves idle, exceeds its cap for 45 ms, is then held back, and is idle again after 0.3 s.
 func leaving(t float64) float64 {
 	const idle, high, held, first, end = 130, 920, 730, 0.045, 0.3
 	switch {
@@ -59,7 +59,7 @@ func leaving(t float64) float64 {
 	return held + (high-held)*math.Exp((first-t)/0.03)
 }
 
-// energy is the integral of power as sensors behind a filter with this time constant see it.
+// energy returns the integral of power as sensors behind a filter with this time constant see it.
 func (c truth) energy(lag float64) func(t float64) float64 {
 	const fine, before = 1e-4, 2.0
 	sum := make([]float64, int((c.until+before)/fine)+2)

@@ -80,7 +80,7 @@ func (n kernel) write() {
 	RET()
 }
 
-// row is a row of b, loaded or where registers are short in memory.
+// row returns a row of b, loaded or where registers are short in memory.
 func (n kernel) row(b reg.Register) []operand.Op {
 	row := make([]operand.Op, n.cols)
 	for v := range row {

@@ -249,7 +249,7 @@ func rowSums() {
 	RET()
 }
 
-// paramAddress is a parameter's place on the stack.
+// paramAddress returns a parameter's place on the stack.
 func paramAddress(name string) operand.Mem {
 	b, err := Param(name).Resolve()
 	if err != nil {
