@@ -12,20 +12,20 @@ import (
 
 // Deviation is a result's difference from the reference.
 type Deviation struct {
-	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ of the compared elements, where ‖r‖ has the least value that [Tolerance] gives
-	Worst    float64 `json:"worst"`     // largest |y−r| as a share of what the tolerance allows
-	Row      int     `json:"row"`       // where that is in y
+	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ of the compared elements; ‖r‖ is at least the value that [Tolerance] gives
+	Worst    float64 `json:"worst"`     // largest |y−r| as a share of the tolerance
+	Row      int     `json:"row"`       // place in y of the element with the largest |y−r|
 	Col      int     `json:"col"`       //
 	Compared int     `json:"compared"`  // elements
-	AllOfIt  bool    `json:"all_of_it"` // false where a large result was sampled
+	AllOfIt  bool    `json:"all_of_it"` // false if a large result was sampled
 }
 
 // maxCheck is the largest M·N·K that Compare computes on the CPU, in about a tenth of a second.
 const maxCheck = 1 << 28
 
-// Compare compares y[M,N], a GPU's result, with [Multiply] of the operands with their scales. All of y must be finite. Of a large product it
-// compares the first and last rows and columns and a random sample of the others. The error names the
-// element that is out of tolerance, and by how much.
+// Compare compares y[M,N], a GPU's result, with [Multiply] of the operands with their scales. All elements of y must be finite.
+// For a large product it compares the first and last rows and columns and a random sample of the others. An element out of
+// tolerance is an error, which names the element and its deviation.
 func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	if err := p.Fits(x, w); err != nil {
 		return Deviation{}, err
@@ -48,7 +48,7 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	part := p
 	part.M, part.N = len(rows), len(cols)
 	xs, ws := x.scaled(rows), w.scaled(cols)
-	if x.Scales != nil || w.Scales != nil { // the tolerance stays that of p's type
+	if x.Scales != nil || w.Scales != nil { // the tolerance is still p's type's
 		part.Type = arith.FP32
 		xs, ws = xs.cast(weights.F32, 0), ws.cast(weights.F32, 0)
 	}
@@ -62,8 +62,8 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	return d, d.within(p)
 }
 
-// deviation compares got(row, column) with want, whose rows and columns belong to operand rows of
-// the given norms. Row and Col count in want.
+// deviation compares got(row, column) with want. xnorm and wnorm are the norms of the operand rows of want's rows and columns.
+// Row and Col of the result are places in want.
 func deviation(p Problem, xnorm, wnorm, want []float64, got func(i, j int) float64) Deviation {
 	d, tol := Deviation{Compared: len(want)}, p.Tolerance()
 	var diff, size, random float64
@@ -105,7 +105,7 @@ func sample(p Problem) (rows, cols []int) {
 	return choose(rng, p.M, m), choose(rng, p.N, n)
 }
 
-// choose returns count of 0…n−1 in ascending order, first and last among them where count ≥ 2.
+// choose returns count of the numbers 0…n−1 in ascending order. If count ≥ 2, the first and the last number are among them.
 func choose(rng *rand.Rand, n, count int) []int {
 	if count >= n {
 		all := make([]int, n)

@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Codes are a matrix in four bits an element, as a dequantising kernel reads it from memory: each group of columns of a row
-// has a scale, and perhaps a zero point. The kernel multiplies [Codes.Matrix].
+// Codes are a matrix with four bits per element, in the form that a dequantising kernel reads from memory. Each group of columns
+// of a row has a scale, and integers may have a zero point. The kernel multiplies by [Codes.Matrix].
 type Codes struct {
 	Rows, Cols int
-	// FP4 codes are E2M1. Others are unsigned integers.
+	// FP4: codes are E2M1. Otherwise they are unsigned integers.
 	FP4   bool
-	Codes []byte // [Rows, Cols], one a byte, below 16
-	Group int    // columns of a group
+	Codes []byte // [Rows, Cols], one per byte, below 16
+	Group int    // number of columns in a group
 	// ScaleType is BF16, F8_E4M3 or F8_E8M0.
 	ScaleType weights.DType
 	Scales    []byte // [Rows, Cols/Group]
@@ -29,7 +29,7 @@ const FewTokens = 16
 // Bytes returns the size of codes, scales and zero points in memory.
 func (c *Codes) Bytes() int { return len(c.Codes)/2 + len(c.Scales) + len(c.Zeros) }
 
-// Validate returns an error for codes, groups or scales that do not fit each other.
+// Validate returns an error if codes, groups, scales and zero points do not fit each other.
 func (c *Codes) Validate() error {
 	if c.Rows < 1 || c.Cols < 1 || c.Group < 1 || c.Cols%c.Group != 0 {
 		return fmt.Errorf("%d×%d codes do not divide into groups of %d", c.Rows, c.Cols, c.Group)
@@ -61,7 +61,7 @@ func (c *Codes) Validate() error {
 var fp4 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5, -2, -3, -4, -6}
 
 // Matrix returns the values that a dequantising kernel multiplies: scale·(code − zero), rounded to BF16. The matrix keeps the
-// codes. It returns an error for codes that are not valid.
+// codes. It returns the error of [Codes.Validate].
 func (c *Codes) Matrix() (Matrix, error) {
 	if err := c.Validate(); err != nil {
 		return Matrix{}, err

@@ -11,39 +11,39 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Result is the energy of a collective between all cards of a host, and of products that run beside it. Joules, watts and seconds
-// are of all cards together, for one pass through the products, one collective, or one of each.
+// Result is the energy of a collective between all cards of a host, and of products that run at the same time. Joules, watts and
+// seconds are totals over all cards for one pass through the products, one collective, or one of each.
 type Result struct {
 	Operation cuda.Collective `json:"collective"`
-	// Bytes is the size as nccl-tests count it; see [Bandwidth].
+	// Bytes is the collective's size by the definition of nccl-tests; see [Bandwidth].
 	Bytes     int64        `json:"bytes"`
 	Library   string       `json:"library,omitempty"` // NCCL's version
 	Simulated bool         `json:"simulated,omitempty"`
 	Cards     []power.Info `json:"cards"`
-	// Alone is the collective alone, against the same in other buffers. Products has every candidate without the collective, and
-	// Both every candidate beside it.
+	// Alone compares the collective in two sets of buffers. Products has every candidate without the collective, and Both has
+	// every candidate while the collective runs.
 	Alone    *power.Result `json:"alone"`
 	Products *power.Result `json:"products"`
 	Both     *power.Result `json:"both"`
-	// Bandwidth is that of the collective alone.
+	// Bandwidth is the bandwidth of the collective alone.
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
-	// Hidden is the share of the shorter of the two, products or collective, by which both at once take less time than one after
-	// the other. It is of the baseline.
+	// Hidden is the time that running both at once saves over running one after the other, for the baseline. It is a share of the
+	// shorter of the two, products or collective.
 	Hidden *float64 `json:"hidden_share,omitempty"`
 }
 
 // Options are the options of [Host.Compare].
 type Options struct {
-	// Meter's Time is that of each of the three comparisons.
+	// Meter has the options of each of the three comparisons, such as Time.
 	Meter power.Options
 	// Progress is called with the metering's progress. Default: not called.
 	Progress func(progress.Event)
 }
 
-// Compare measures products with the baseline's and with the variants' weights beside a collective of the given number of bytes, and each of the
-// two alone. Results of products and of the collective are checked first: sums of small integers must be exact. The collective's
-// data are random BF16 values from normal(0,1). With an error the result has the comparisons until then; it is nil if nothing was
-// measured.
+// Compare measures a collective of the given number of bytes, products with the baseline's and the variants' weights, and both at
+// once. It first checks the results of products and of the collective: sums of small integers must be exact. The collective's
+// data are random BF16 values from normal(0,1). After an error the result has the completed comparisons; it is nil if there are
+// none.
 func (h *Host) Compare(ctx context.Context, op cuda.Collective, bytes int64, baseline measure.Candidate, variants []measure.Candidate, o Options) (*Result, error) {
 	if err := h.prepare(ctx, append([]measure.Candidate{baseline}, variants...), op, bytes); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (h *Host) prepare(ctx context.Context, all []measure.Candidate, op cuda.Col
 	return h.backend.prepare(ctx, all, op, bytes)
 }
 
-// derive fills in what follows from the comparisons.
+// derive computes Bandwidth and Hidden from the comparisons.
 func (r *Result) derive() {
 	if r.Alone == nil || r.Alone.Baseline.Seconds <= 0 {
 		return
@@ -107,7 +107,7 @@ func (r *Result) derive() {
 	}
 }
 
-// Valid reports whether all three comparisons are there and valid.
+// Valid reports whether all three comparisons were completed and are valid.
 func (r *Result) Valid() bool {
 	for _, one := range []*power.Result{r.Alone, r.Products, r.Both} {
 		if one == nil || !one.Valid {

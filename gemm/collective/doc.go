@@ -1,12 +1,12 @@
-// Package collective measures the energy and the power over time of all-reduce and all-gather between the cards of one host,
-// alone and beside products with different weights.
+// Package collective measures all-reduce and all-gather between the cards of one host: their energy, and their power over time.
+// It measures them alone and together with products of different weights.
 //
-// [Host.Compare] measures three things by the protocol of [power.Meter], with the cards' energy added up ([Joint]): the products
-// alone, the collective alone, and both at once. In the last, an execution is one pass through the products and one collective on a
-// second stream. Both begin together, and the next execution begins when both have ended.
+// [Host.Compare] measures three things by the protocol of [power.Meter], with the sum of the cards' energies ([Joint]): the
+// products alone, the collective alone, and both at once. With both at once, an execution is one pass through the products and
+// one collective on a second stream. Both begin together, and the next execution begins when both have ended.
 //
-// [Host.OverTime] profiles the same three works: their power over time on every card, and its parts.
+// [Host.OverTime] profiles the same three workloads: their power over time on every card, and its split by component.
 //
-// The collective moves activations, which no pass converts. So converted weights leave its bits as they are, and can change the
-// collective's energy only by what the products leave of the card's power and memory bandwidth while both run.
+// The collective moves activations, which no pass converts. Converted weights therefore do not change its bits. They change the
+// collective's energy only through the power and memory bandwidth that the products leave to it while both run.
 package collective

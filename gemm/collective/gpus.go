@@ -14,13 +14,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// gpus are real cards with a communicator.
+// gpus is a [backend] of real cards with a communicator.
 type gpus struct {
 	devices []*cuda.Device
 	group   *cuda.Group
 	batches [][]*cuda.Batch // by candidate and card
-	place   []*cuda.Batch   // on each card, to which candidates are copied before they run, so that all have the same addresses
-	holds   int             // one more than the number of the candidate at that place; 0: undefined
+	place   []*cuda.Batch   // on each card; candidates are copied here before they run, so that all have the same addresses
+	holds   int             // number of the candidate in place, plus 1; 0: undefined
 }
 
 func (g *gpus) library() string { return g.group.Version() }
@@ -55,7 +55,7 @@ func (g *gpus) prepare(ctx context.Context, all []measure.Candidate, op cuda.Col
 			}
 		}
 	}
-	// One block of random values, which repeats in the buffers.
+	// A block of random values; the buffers repeat it.
 	const block = 1 << 20
 	data, err := pattern.MustParse("normal(0,1)").Generate(ctx, pattern.Spec{DType: weights.BF16, Rows: block / 1024, Cols: 1024, Seed: 1}, 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func (g *gpus) prepare(ctx context.Context, all []measure.Candidate, op cuda.Col
 	return g.group.Prepare(ctx, op, bytes, data)
 }
 
-// settle copies a candidate to the common place, unless it is there.
+// settle copies a candidate to place, unless the candidate is there already.
 func (g *gpus) settle(candidate int) error {
 	if candidate < 0 || g.holds == candidate+1 {
 		return nil
@@ -99,10 +99,10 @@ func (g *gpus) close() error {
 	if g.group != nil {
 		errs = append(errs, g.group.Close())
 	}
-	return errors.Join(errs...) // the devices free their memory
+	return errors.Join(errs...) // closing the devices frees their memory
 }
 
-// gpuLoad is work of all cards.
+// gpuLoad is a [power.Load] that runs on all cards.
 type gpuLoad struct {
 	name               string
 	gpus               *gpus

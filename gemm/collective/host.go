@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
-// Host is cards of one host that exchange data.
+// Host is a set of cards in one machine that exchange data.
 type Host struct {
 	// Machines are the cards. Operands must fit the smallest one.
 	Machines []measure.Machine
@@ -21,23 +21,24 @@ type Host struct {
 
 // backend runs collectives and products on all cards.
 type backend interface {
-	// prepare puts candidates and buffers of so many bytes on every card, and checks results of both.
+	// prepare uploads candidates and allocates buffers of the given size on every card. It checks the results of products and
+	// collective.
 	prepare(ctx context.Context, all []measure.Candidate, op cuda.Collective, bytes int64) error
-	// load is work of all cards: a candidate's products, the collective, or both at once. A negative candidate is none. Buffers
-	// are 0 or 1, with the same contents; negative: no collective.
+	// load returns a load of all cards: a candidate's products, the collective, or both at once. candidate is negative for no
+	// products. buffers is 0 or 1, for buffers with the same contents, and negative for no collective.
 	load(name string, candidate, buffers int) power.Load
-	// sequence is a launch sequence of the first candidate: its products, the collective, and both.
+	// sequence returns a launch sequence of the first candidate's products, of the collective, and of both.
 	sequence(ctx context.Context) (profile.Launcher, error)
-	// library is NCCL's version; empty for simulated cards.
+	// library returns NCCL's version; empty for simulated cards.
 	library() string
 	close() error
 }
 
-// ErrTooFew marks a host with fewer cards than a collective needs.
+// ErrTooFew is the error for fewer cards than a collective needs.
 var ErrTooFew = errors.New("a collective needs two cards of one host: name them, as in --device 0,1")
 
-// Open opens the GPUs with CUDA's numbers. [measure.NoGPU] recognises errors that mean that this host cannot exchange data
-// between cards, among them a missing NCCL.
+// Open opens the GPUs with the given CUDA numbers. [measure.NoGPU] returns true for an error if this host cannot exchange data
+// between cards, for example without NCCL.
 func Open(indices []int) (*Host, error) {
 	if len(indices) < 2 {
 		return nil, ErrTooFew
@@ -64,7 +65,7 @@ func Open(indices []int) (*Host, error) {
 	return h, nil
 }
 
-// Simulated returns a host with the given number of simulated cards, which differ in their noise.
+// Simulated returns a host with the given number of simulated cards. Each card has its own random noise.
 func Simulated(o power.SimOptions, cards int) (*Host, error) {
 	if cards < 2 {
 		return nil, ErrTooFew

@@ -11,17 +11,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Joint is several cards as one, for a [power.Meter] of work that needs all of them. Energy and power are sums, the temperature is
-// the highest, and clocks are means. It is the cards' clock, too.
+// Joint presents several cards as one card, for a [power.Meter] of work that needs all of them. Energy and power are sums, the
+// temperature is the highest, and clocks are means. Joint is also a [power.Clock] of the cards.
 //
-// Every card's energy counter steps at its own times. Joint's counter steps once every card's has stepped twice since its
-// last step. A card's energy since its own last step, at most a tick ago, is that step's mean power times the time. So the
-// sum is of one moment.
+// The cards' energy counters step at different times. Joint's counter steps when every card's counter has stepped twice since
+// Joint's last step. Joint extrapolates a card's energy since the card's last step with the mean power of that step. So all
+// energies of a sum belong to one moment.
 type Joint struct {
 	cards  []power.Card
 	clocks []power.Clock
 	steps  []step
-	polled time.Duration // the last poll of the counters
+	polled time.Duration // time of the last poll of the counters
 	sum    uint64        // millijoules
 	known  bool
 }
@@ -29,18 +29,18 @@ type Joint struct {
 // step is the state of a card's counter.
 type step struct {
 	value uint64
-	at    time.Duration // of the step to value
+	at    time.Duration // time of the step to value
 	watts float64       // between the two last steps
-	fresh int           // steps since Joint's last whose times are known
+	fresh int           // steps with known times since Joint's last step
 }
 
-// NewJoint joins cards. Each has its clock; clocks of the host are the same, and simulated cards have virtual ones, which
-// Joint keeps in step.
+// NewJoint returns a Joint of cards with their clocks. Real cards share the host's clock. Simulated cards have virtual clocks,
+// which Joint synchronises.
 func NewJoint(cards []power.Card, clocks []power.Clock) *Joint {
 	return &Joint{cards: cards, clocks: clocks, steps: make([]step, len(cards))}
 }
 
-// prompt is the longest time between two polls of a counter whose step in between is dated by the second.
+// prompt is the longest time between two polls at which the second poll gives the time of a step between them.
 const prompt = 3 * time.Millisecond
 
 // Energy returns the sum of the cards' counters at its last step.
@@ -84,7 +84,8 @@ func (j *Joint) Energy() (uint64, error) {
 	return j.sum, nil
 }
 
-// Info returns the first card's, with the number of cards in its name and the sum of their power limits. It has no UUID.
+// Info returns the first card's description, with the number of cards in its name and the sum of their power limits. The UUID is
+// empty.
 func (j *Joint) Info() power.Info {
 	info := j.cards[0].Info()
 	info.Name, info.UUID = fmt.Sprintf("%d × %s", len(j.cards), info.Name), ""
@@ -106,7 +107,7 @@ func (j *Joint) Info() power.Info {
 	return info
 }
 
-// total adds up a query of all cards.
+// total returns the sum of a query over all cards.
 func (j *Joint) total(query func(power.Card) (float64, error)) (sum float64, err error) {
 	for _, c := range j.cards {
 		v, err := query(c)
@@ -119,7 +120,7 @@ func (j *Joint) total(query func(power.Card) (float64, error)) (sum float64, err
 	return sum, nil
 }
 
-// Power returns the sum.
+// Power returns the sum of the cards' powers in watts.
 func (j *Joint) Power(sensor power.Sensor, scope power.Scope) (float64, error) {
 	return j.total(func(c power.Card) (float64, error) { return c.Power(sensor, scope) })
 }
@@ -132,7 +133,7 @@ func (j *Joint) Sample(power.Sensor, power.Scope) (power.Sample, error) {
 // Samples fails, because the cards have no common time stamps.
 func (j *Joint) Samples(time.Time) ([]power.Sample, error) { return nil, power.ErrAbsent }
 
-// Temperature returns the highest.
+// Temperature returns the highest temperature of the cards in °C.
 func (j *Joint) Temperature() (float64, error) {
 	most := math.Inf(-1)
 	_, err := j.total(func(c power.Card) (float64, error) {
@@ -143,19 +144,19 @@ func (j *Joint) Temperature() (float64, error) {
 	return most, err
 }
 
-// SMClock returns the mean.
+// SMClock returns the mean of the cards' SM clocks in MHz.
 func (j *Joint) SMClock() (float64, error) {
 	sum, err := j.total(power.Card.SMClock)
 	return sum / float64(len(j.cards)), err
 }
 
-// MemClock returns the mean.
+// MemClock returns the mean of the cards' memory clocks in MHz.
 func (j *Joint) MemClock() (float64, error) {
 	sum, err := j.total(power.Card.MemClock)
 	return sum / float64(len(j.cards)), err
 }
 
-// Throttle has the reasons of every card.
+// Throttle returns the union of the cards' throttle reasons.
 func (j *Joint) Throttle() (all power.Throttle, err error) {
 	for _, c := range j.cards {
 		reasons, failed := c.Throttle()
@@ -166,7 +167,7 @@ func (j *Joint) Throttle() (all power.Throttle, err error) {
 	return all, err
 }
 
-// Processes lists each process once.
+// Processes returns the processes on any card, each once.
 func (j *Joint) Processes() (all []power.Process, err error) {
 	for _, c := range j.cards {
 		own, failed := c.Processes()
@@ -183,23 +184,23 @@ func (j *Joint) Processes() (all []power.Process, err error) {
 // Close does nothing: the cards stay open.
 func (j *Joint) Close() error { return nil }
 
-// Now returns the latest of the clocks.
+// Now returns the latest time of the cards' clocks.
 func (j *Joint) Now() time.Duration {
 	j.sync()
 	return j.clocks[0].Now()
 }
 
-// Of converts a wall-clock time by the first clock.
+// Of converts a wall-clock time with the first clock.
 func (j *Joint) Of(t time.Time) time.Duration { return j.clocks[0].Of(t) }
 
-// Sleep lets all clocks go on.
+// Sleep advances all clocks by d.
 func (j *Joint) Sleep(ctx context.Context, d time.Duration) error {
 	err := j.clocks[0].Sleep(ctx, d)
 	j.sync()
 	return err
 }
 
-// sync lets virtual clocks catch up with the latest. The clocks of cards of a host are one clock.
+// sync advances virtual clocks to the latest one. Real cards share one clock.
 func (j *Joint) sync() {
 	if len(j.clocks) == 0 || allEqual(j.clocks) {
 		return

@@ -12,28 +12,28 @@ import (
 // OverTime is the power over time of products, of a collective, and of both at once, on every card of a host.
 type OverTime struct {
 	Operation cuda.Collective `json:"collective"`
-	// Bytes is the size as nccl-tests count it; see [Bandwidth].
+	// Bytes is the collective's size by the definition of nccl-tests; see [Bandwidth].
 	Bytes     int64  `json:"bytes"`
 	Library   string `json:"library,omitempty"` // NCCL's version
 	Simulated bool   `json:"simulated,omitempty"`
-	// Cards are the profiles of each card, with the works in the order of cuda.GroupProducts and following.
+	// Cards has the profile of each card, with the workloads in the order of the constants from cuda.GroupProducts on.
 	Cards []*profile.Result `json:"cards"`
-	// Parts are the power of every work on every card by component, in the order of Cards and of their works.
+	// Parts is the power of every workload on every card by component, in the order of Cards and of their workloads.
 	Parts []Parts `json:"parts,omitempty"`
-	// Bandwidth is that of the collective alone, on the first card.
+	// Bandwidth is the bandwidth of the collective alone, on the first card.
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
 }
 
 // OverTimeOptions are the options of [Host.OverTime].
 type OverTimeOptions struct {
 	Profile profile.Options
-	// Splitter splits power by component. Default: idle and rest alone.
+	// Splitter splits power by component. Default: only idle power and the rest.
 	Splitter *measure.Splitter
 }
 
-// OverTime profiles a candidate's products, a collective of the given number of bytes, and both at once, each from idle cards. All cards work
-// together, and every card's sensors are read in the same runs. Results and data are as in [Host.Compare]. With an error the
-// result has what was measured until then; it is nil if nothing was.
+// OverTime profiles a candidate's products, a collective of the given number of bytes, and both at once, each from idle cards.
+// All cards work at the same time, and every card's sensors are read in the same runs. Checks and data are as in [Host.Compare].
+// After an error the result has the completed measurements; it is nil if there are none.
 func (h *Host) OverTime(ctx context.Context, op cuda.Collective, bytes int64, c measure.Candidate, o OverTimeOptions) (*OverTime, error) {
 	if err := h.prepare(ctx, []measure.Candidate{c}, op, bytes); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (h *Host) OverTime(ctx context.Context, op cuda.Collective, bytes int64, c 
 	return r, err
 }
 
-// executionSeconds returns the mean time of an execution of a work; 0 where no run was golden.
+// executionSeconds returns the mean time of an execution of a workload; 0 if no run was golden.
 func executionSeconds(r *profile.Result, work int) float64 {
 	if work >= len(r.Profiles) || len(r.Profiles[work].Segments) == 0 {
 		return 0
@@ -73,7 +73,7 @@ func executionSeconds(r *profile.Result, work int) float64 {
 	return s.End.Seconds() / float64(s.Executions)
 }
 
-// Steady reports whether every work reached steady power on every card, and kept it.
+// Steady reports whether every workload reached steady power on every card and kept it.
 func (r *OverTime) Steady() bool {
 	return !slices.ContainsFunc(r.Cards, func(c *profile.Result) bool { return !c.Steady() })
 }

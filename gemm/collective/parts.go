@@ -11,30 +11,30 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
-// Parts is a work's measured power on one card, over the second half of its runs, and how much of it the card's component model
-// accounts for. Powers are in watts.
+// Parts is a workload's measured power on one card, over the second half of its runs, split by the card's component model. Powers
+// are in watts.
 type Parts struct {
-	Card    int     `json:"card"` // index into the cards
+	Card    int     `json:"card"` // index of the card
 	Work    string  `json:"work"`
-	Seconds float64 `json:"seconds"` // of an execution
+	Seconds float64 `json:"seconds"` // duration of an execution
 	Watts   float64 `json:"watts"`
 	Low     float64 `json:"low"` // ends of the 95 % interval
 	High    float64 `json:"high"`
-	// Idle is the card's power before the work.
+	// Idle is the card's power before the workload.
 	Idle float64 `json:"idle_watts"`
-	// Multipliers, OnChip and HBM are predicted; absent without a model of the card. Those of a collective are the least:
-	// every card reads the data that it sends once, and writes the result once.
+	// Multipliers, OnChip and HBM are predicted; absent without a model of the card. For a collective they are lower bounds:
+	// every card reads the sent data once and writes the result once.
 	Multipliers *float64 `json:"multipliers_watts,omitempty"`
 	OnChip      *float64 `json:"on_chip_watts,omitempty"`
 	HBM         *float64 `json:"hbm_watts,omitempty"`
-	// Rest is what remains: the links between the cards, awake multiprocessors, and the model's error. No reading of a card
-	// separates them.
+	// Rest is the remaining power: the links between the cards, awake multiprocessors, and the model's error. No sensor separates
+	// these three.
 	Rest float64 `json:"rest_watts"`
 	// From is the model's origin.
 	From string `json:"from,omitempty"`
 }
 
-// split fills in the parts of all works.
+// split computes the parts of all workloads.
 func (r *OverTime) split(ctx context.Context, c measure.Candidate, s *measure.Splitter) error {
 	for i, card := range r.Cards {
 		for work := range card.Profiles {
@@ -63,7 +63,7 @@ func (r *OverTime) split(ctx context.Context, c measure.Candidate, s *measure.Sp
 	return nil
 }
 
-// predict fills in what a model says of a work at its measured time and clock.
+// predict sets a model's predictions for a workload at its measured time and clock.
 func (r *OverTime) predict(ctx context.Context, one *Parts, work int, c measure.Candidate, s *measure.Splitter, card *profile.Result, clock float64) error {
 	var multipliers, chip, hbm float64
 	add := func(split component.Split) {
@@ -89,8 +89,8 @@ func (r *OverTime) predict(ctx context.Context, one *Parts, work int, c measure.
 	return nil
 }
 
-// traffic returns the least that a card reads and writes in a collective, without the multiprocessors that do it: their number is
-// unknown. Buffers that the cache keeps need no memory.
+// traffic returns the least traffic of a card in a collective. It does not set the number of multiprocessors, which is unknown.
+// Buffers that fit into the cache cause no memory traffic.
 func traffic(op cuda.Collective, bytes int64, cards int, m *component.Model, seconds, clock float64) component.Kernel {
 	sent, received := float64(bytes), float64(bytes)
 	if op == cuda.AllGather {

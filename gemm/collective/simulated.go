@@ -10,18 +10,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
-// simulated are invented cards: the numbers mean nothing.
+// simulated is a [backend] of simulated cards. Their numbers mean nothing.
 type simulated struct {
 	sims     []*power.Sim
 	joint    *Joint
-	products []power.SimKernel // of the candidates
+	products []power.SimKernel // the products of each candidate
 	exchange power.SimKernel
 }
 
 const (
 	simLink     = 3e11 // bytes per second of a card's links
 	simExchange = 320  // watts of a collective
-	simShared   = 0.9  // of the shorter of the two that is hidden behind the longer
+	simShared   = 0.9  // share of the shorter workload that overlaps the longer one
 )
 
 func (s *simulated) prepare(ctx context.Context, all []measure.Candidate, op cuda.Collective, bytes int64) error {
@@ -114,7 +114,7 @@ func (l *simSequence) Stamps(card int) (stamps []cuda.Stamp, err error) {
 
 func (l *simSequence) Close() error { return nil }
 
-// simLoad runs on all simulated cards.
+// simLoad is a [power.Load] that runs on all simulated cards.
 type simLoad struct {
 	name  string
 	own   []*power.SimLoad
@@ -143,7 +143,7 @@ func (l *simLoad) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Elapsed returns the longest of the cards'.
+// Elapsed returns the longest of the cards' times.
 func (l *simLoad) Elapsed() (longest time.Duration, err error) {
 	for _, o := range l.own {
 		own, err := o.Elapsed()

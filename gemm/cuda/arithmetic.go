@@ -2,12 +2,12 @@ package cuda
 
 import "github.com/lowtoggle/lowtoggle/cost/arith"
 
-// arithmetic is how cuBLASLt multiplies a type.
+// arithmetic has cuBLASLt's settings for products of a type.
 type arithmetic struct {
-	modes           []mode // to try in this order
+	modes           []mode // tried in this order
 	operand, output int32  // cudaDataType
-	multiple        int    // every dimension is padded to a multiple of it
-	capability      int    // least compute capability, times ten
+	multiple        int    // every dimension is padded to a multiple of this number
+	capability      int    // least compute capability times ten
 	implementation  uint64 // mask of allowed numerical implementations
 }
 
@@ -19,8 +19,8 @@ const (
 	noTensorCores     = ^uint64(implTensorOps)
 )
 
-// The pedantic float16 mode is documented to use no tensor cores, and the mask enforces it. If no such
-// kernel exists, CUDA cores read float16 and accumulate in float32.
+// By its documentation the pedantic float16 mode uses no tensor cores; the mask enforces this. If no float16 kernel without
+// tensor cores exists, CUDA cores read float16 and accumulate in float32.
 var arithmetics = map[arith.Type]arithmetic{
 	arith.FP32:     {[]mode{{compute32F, r32F}}, r32F, r32F, 1, 50, noTensorCores},
 	arith.TF32:     {[]mode{{compute32FTF32, r32F}}, r32F, r32F, 1, 80, anyImplementation},

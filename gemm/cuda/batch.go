@@ -16,21 +16,20 @@ type Product struct {
 	X, W    gemm.Matrix // operands that share their data are uploaded once, as x
 }
 
-// Options say how a batch is replayed.
+// Options are the options of [Device.NewBatch] and [Device.NewMix].
 type Options struct {
-	// Repeat is the number of passes through all products and traffic in one replay; with Cold, of passes
-	// through all copies of the weights. Default: a power of two, the least with which a replay takes 5 ms on
-	// this card. The card is timed to find it, so two batches of the same products may differ by a factor of two.
+	// Repeat is the number of passes through all products and traffic in one replay; with Cold, of passes through all copies of
+	// the weights. Default: the least power of two at which a replay takes 5 ms on this card. The default depends on a measured
+	// time, so two batches of the same products may differ by a factor of two.
 	Repeat int
-	// Cold makes every product read its weights from memory, as decoding does. It keeps several copies of all
-	// weights, together more than four times the L2 cache and at most 4096 launches, and uses them in
-	// turn. Default: false.
+	// Cold makes every product read its weights from memory, as in decode. Replays use several copies of all weights in turn. The
+	// copies take more than four times the size of the L2 cache, but need at most 4096 launches. Default: false.
 	Cold bool
-	// ColdBytes is a size of all weights, with their stacks. With Cold, it determines the number of copies if the batch's own
+	// ColdBytes is a total size of stacked weights in bytes. With Cold it determines the number of copies if the batch's own
 	// weights are larger. Batches that are compared need the same number. Default: the batch's own size.
 	ColdBytes int
-	// Stack multiplies by this many copies of a product's weights at once, one below the other. Small layers
-	// then use the memory's bandwidth as large ones do. Default: 1.
+	// Stack is the number of copies of a product's weights, one below the other, in one launch. Small layers then use the
+	// memory's bandwidth as large layers do. Default: 1.
 	Stack int
 }
 
@@ -39,10 +38,10 @@ type Options struct {
 type Batch struct {
 	Graph
 	layers []*layer
-	work   []launcher // of one pass, in order
+	work   []launcher // work of one pass, in order
 	stack  int        // copies of a layer's weights in one product
-	copies int        // of all weights
-	passes int        // through all work, in one replay
+	copies int        // number of copies of all weights
+	passes int        // passes through all work in one replay
 
 	memory *arena
 	pace   pacer
@@ -55,9 +54,8 @@ type launcher interface {
 	launch(copy int) error
 }
 
-// NewBatch uploads the products' operands, chooses their kernels and captures their graph. NaNs and
-// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close frees the memory. When ctx
-// ends, NewBatch stops between two products.
+// NewBatch uploads the products' operands, chooses their kernels and captures their graph. A NaN or infinity in an operand is a
+// [gemm.ErrNotFinite] that names the operand. Close frees the memory. When ctx ends, NewBatch stops between two products.
 func (d *Device) NewBatch(ctx context.Context, name string, products []Product, o Options) (*Batch, error) {
 	if len(products) == 0 {
 		return nil, fmt.Errorf("batch %s: no products", name)
@@ -66,7 +64,7 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 }
 
 // NewMix is [Device.NewBatch] for products and traffic together: one pass runs all products, then all traffic.
-// One of the two may be empty. Traffic is neither copied nor stacked, and counts neither as operations nor
+// One of the two may be empty. Options.Cold and Options.Stack do not apply to traffic. Traffic counts neither as operations nor
 // as weights.
 func (d *Device) NewMix(ctx context.Context, name string, products []Product, traffic []Traffic, o Options) (*Batch, error) {
 	b := &Batch{Graph: Graph{device: d, name: name, kind: "batch"}, stack: max(1, o.Stack), memory: &arena{device: d}}

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// ErrNoCompiler marks every reason why kernels cannot be compiled at run time: NVRTC is missing or too old, or
-// refuses the card. The text names the reason.
+// ErrNoCompiler is wrapped by every error of compiling kernels at run time: NVRTC is missing or too old, or does not support the
+// card. The text names the reason.
 var ErrNoCompiler = errors.New("no usable CUDA compiler (NVRTC)")
 
 // minCompiler is the oldest supported major version of NVRTC.
@@ -20,7 +20,7 @@ type compiler struct {
 	library string // the file that was opened
 
 	mu     sync.Mutex
-	images map[[sha256.Size]byte][]byte // what was compiled before
+	images map[[sha256.Size]byte][]byte // machine code by hash of source and options
 
 	nvrtcVersion           func(major, minor *int32) int32
 	nvrtcGetErrorString    func(r int32) string
@@ -68,7 +68,7 @@ func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 	return c, nil
 }
 
-// once is compile for a source text that may have been compiled before in this process.
+// once is compile with a cache of the source texts that this process has compiled.
 func (c *compiler) once(name, source string, capability int, defines []string) ([]byte, error) {
 	key := sha256.Sum256(fmt.Appendf(nil, "%d %q %s", capability, defines, source))
 	c.mu.Lock()
@@ -90,8 +90,8 @@ func (c *compiler) once(name, source string, capability int, defines []string) (
 	return image, nil
 }
 
-// compile returns the machine code of a source text for a compute capability (90 is 9.0). name stands for the source
-// in messages. Defines are macros, as NAME=VALUE.
+// compile returns the machine code of a source text for a compute capability (90 is 9.0). name names the source in messages.
+// Defines are macros, as NAME=VALUE.
 func (c *compiler) compile(name, source string, capability int, defines []string) (image []byte, err error) {
 	var program uintptr
 	if err := c.check("nvrtcCreateProgram", c.nvrtcCreateProgram(&program, cText(source), cText(name), 0, 0, 0)); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PTX is CUDA C++ of instructions that kernels share. It comes before the source of kernels that use its namespace ptx.
+// PTX is CUDA C++ with wrappers of instructions, in namespace ptx. It comes before the source of kernels that use the namespace.
 //
 //go:embed kernels/ptx.cu
 var PTX string
@@ -21,16 +21,16 @@ var PTX string
 //go:embed kernels/dequantise.cu
 var dequantiseSource string
 
-const fp4Scale = 256 // of results, of kernels/dequantise.cu
+const fp4Scale = 256 // factor of FP4 results in kernels/dequantise.cu
 
 // format has the parameters that all dequantising kernels are compiled for.
 type format struct {
 	fp4, zeros bool
-	group      int // 0: all columns
+	group      int // columns of a group; 0: all columns
 	scales     scaleFormat
 }
 
-// scaleFormat is SCALE of kernels/dequantise.cu.
+// scaleFormat is the macro SCALE of kernels/dequantise.cu.
 type scaleFormat int
 
 const (
@@ -84,17 +84,17 @@ func (f format) defines() []string {
 	}
 }
 
-// dequantiser is a kernel that dequantises weights, and how it is launched for a product.
+// dequantiser is a kernel that dequantises weights, with its launch configuration for a product.
 type dequantiser struct {
 	name            string
 	sources         []string // follow kernels/dequantise.cu
-	defines         []string // besides those of the format
+	defines         []string // macros in addition to the format's
 	blocks, threads Grid
-	shared          int // bytes of a block
+	shared          int // shared memory of a block in bytes
 	splitK          int
 }
 
-// dequantisers are the compiled kernels.
+// dequantisers has the compiled kernels of a device.
 type dequantisers struct {
 	mu       sync.Mutex
 	compiled map[string]*Module // by name and macros
@@ -106,11 +106,11 @@ type dequantising struct {
 	function *Function
 	shape    shape
 	packing  packing
-	scale    float32 // of the result
+	scale    float32 // factor of the result
 }
 
-// dequantise prepares a product with four-bit codes of weights, perhaps stacked. Operands and result lie as in a
-// stationary product, whatever the role. It must not be called within Do.
+// dequantise prepares a product with four-bit codes of weights, which may be stacked. In both roles, operands and result have the
+// layout of a stationary product. It must not be called within Do.
 func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) (*dequantising, error) {
 	c := w.Codes
 	lies := p
@@ -160,7 +160,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	return q, err
 }
 
-// mostE8M0 is the largest scale of FP4 codes whose product with 2^118 BF16 holds.
+// mostE8M0 is the largest E8M0 scale of FP4 codes whose product with 2^118 is a BF16 value.
 const mostE8M0 = 136
 
 // tooLarge reports whether a scale is larger than mostE8M0.

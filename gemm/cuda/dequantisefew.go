@@ -11,17 +11,17 @@ import (
 //go:embed kernels/dequantisefew.cu
 var dequantiseFewSource string
 
-// Sizes of kernels/dequantisefew.cu.
+// Sizes that kernels/dequantisefew.cu shares.
 const (
 	fewTokens     = gemm.FewTokens
 	fewInputBytes = fewTokens * unitCols * 2
 	fewSumBytes   = fewTokens * unitRows * 4
 	fewRing       = 2 // units of a strip in a warp's ring
-	fewStrips     = 8 // most strips of a block, whose sums are in registers
+	fewStrips     = 8 // most strips of a block; their sums are in registers
 
-	sharedBytes = 228 << 10                 // of a Hopper multiprocessor
-	sharedTaken = 1 << 10                   // by the driver, for each block
-	mostShared  = sharedBytes - sharedTaken // of a block
+	sharedBytes = 228 << 10                 // shared memory of a Hopper multiprocessor
+	sharedTaken = 1 << 10                   // shared memory that the driver takes for each block
+	mostShared  = sharedBytes - sharedTaken // largest shared memory of a block
 )
 
 // fewBlock is a block of dequantise_few. blocks is the number of blocks on a multiprocessor at once.
@@ -59,13 +59,13 @@ func (b fewBlock) shared(k int, f format) int {
 	return max(groups+b.warps*fewRing*stage, b.warps*b.strips*fewSumBytes)
 }
 
-// divideFew divides a product of few tokens among blocks that fit a multiprocessor's shared memory. The multiprocessor with
-// most work determines the time. The constants were fitted to an H200: bench/results/h200/quantised/few.txt.
+// divideFew divides a product of few tokens into blocks that fit into a multiprocessor's shared memory. The multiprocessor with
+// the most work determines the time. The constants were fitted to an H200: bench/results/h200/quantised/few.txt.
 func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	const (
-		inputs  = 0.5 // time of the tokens' inputs of a unit, in units of a strip
-		cluster = 100 // of a cluster's sum
-		wave    = 50  // of the start and the end of a wave of blocks
+		inputs  = 0.5 // time for the tokens' inputs of a unit, relative to a unit of a strip
+		cluster = 100 // time for a cluster's sum
+		wave    = 50  // time for the start and the end of a wave of blocks
 	)
 	least := 0.0
 	for _, b := range []fewBlock{{warps: 16, blocks: 1}, {warps: 8, blocks: 2}} {
@@ -86,7 +86,7 @@ func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	return best
 }
 
-// takesFew reports whether dequantise_few multiplies so many tokens by these codes.
+// takesFew reports whether dequantise_few supports this number of tokens and these codes.
 func takesFew(tokens int, c *gemm.Codes) bool { return tokens <= fewTokens && fewExact(c) }
 
 // fewExact reports whether dequantise_few, which multiplies scales by powers of two, is exact with these scales.

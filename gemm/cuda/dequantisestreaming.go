@@ -9,7 +9,7 @@ import (
 //go:embed kernels/dequantisestreaming.cu
 var dequantiseStreamingSource string
 
-// streaming returns the kernel for any number of tokens with the weights as the B operand. Its sizes are those in
+// streaming returns the kernel for any number of tokens with the weights as the B operand. The sizes must match
 // kernels/dequantisestreaming.cu.
 func streaming(p gemm.Problem) dequantiser {
 	const tokens, outputs, stages = 128, 256, 4

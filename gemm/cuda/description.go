@@ -19,7 +19,7 @@ type description struct {
 	slotA, slotB, slotD uintptr // layouts
 }
 
-// create starts the description with the types of sums and factors.
+// create creates the description with the types of sums and factors.
 func (d *description) create(compute, scale int32) error {
 	return d.device.api.checkLt("cublasLtMatmulDescCreate", d.device.api.cublasLtMatmulDescCreate(&d.desc, compute, scale))
 }
@@ -34,8 +34,8 @@ func (d *description) layout(slot *uintptr, element int32, rows, cols, stride in
 	return d.device.api.checkLt("cublasLtMatrixLayoutCreate", d.device.api.cublasLtLayoutCreate(slot, element, uint64(rows), uint64(cols), int64(stride)))
 }
 
-// offers returns the heuristic's algorithms with an allowed implementation, the best first; there is at least one.
-// aligned is the alignment of all addresses in bytes; 0: enough for any algorithm.
+// offers returns the heuristic's algorithms with an allowed implementation, the best first. No allowed algorithm is an error.
+// aligned is the alignment of all addresses in bytes; 0: sufficient for any algorithm.
 func (d *description) offers(implementation uint64, aligned int) (allowed []heuristic, err error) {
 	api := d.device.api
 	var pref uintptr
@@ -46,7 +46,7 @@ func (d *description) offers(implementation uint64, aligned int) (allowed []heur
 	preferences := map[int32][]byte{
 		prefMaxWorkspace: binary.LittleEndian.AppendUint64(nil, workspaceBytes),
 		prefImplMask:     binary.LittleEndian.AppendUint64(nil, implementation),
-		// Partial sums of a split K are never added in the output's type, which would round them again.
+		// Partial sums of a split K are not added in the output's type, because that would round them again.
 		prefReduction: binary.LittleEndian.AppendUint32(nil, reduceInPlace|reduceCompute),
 	}
 	if aligned > 0 {
@@ -76,14 +76,14 @@ func (d *description) offers(implementation uint64, aligned int) (allowed []heur
 	return allowed, nil
 }
 
-// multiply queues D = alpha·A·B + beta·D by a kernel. The factors are of the type that create was given.
+// multiply queues D = alpha·A·B + beta·D with a kernel. alpha and beta have the type that create was given.
 func (d *description) multiply(h *heuristic, alpha, beta *byte, a, b, to uint64) error {
 	on := d.device
 	return on.api.checkLt("cublasLtMatmul", on.api.cublasLtMatmul(on.lt, d.desc, alpha, a, d.slotA, b, d.slotB, beta, to, d.slotD, to, d.slotD,
 		&h.algo, on.workspace, workspaceBytes, on.stream))
 }
 
-// destroy frees the description, which is in host memory. It is idempotent.
+// destroy frees the description's host memory. It is idempotent.
 func (d *description) destroy() {
 	api := d.device.api
 	for _, layout := range []*uintptr{&d.slotA, &d.slotB, &d.slotD} {

@@ -16,7 +16,7 @@ type Device struct {
 	thread *thread
 	info   Info
 	index  int  // CUDA's number
-	shared bool // it uses the primary context, of the device ordinal
+	shared bool // uses the primary context of the device ordinal
 
 	ordinal int32
 
@@ -24,13 +24,13 @@ type Device struct {
 	workspace           uint64
 	one                 uint64 // float32 1, the scale of FP8 operands
 	staging             []byte // host memory for copies; nil until it is needed
-	locked              *byte  // staging, where the driver has allocated it
+	locked              *byte  // staging, if the driver has allocated it
 	timeline            timeline
 	dequantisers        dequantisers
 	pacing, traffic     onceModule
 
 	mu      sync.Mutex
-	current *run // the latest; may have ended
+	current *run // the latest run, which may have ended
 	closed  bool
 	drain   time.Duration // longest wait of Close for queued work
 }
@@ -38,8 +38,8 @@ type Device struct {
 // drainTime is the longest wait of Close for queued work: a prefill of a long prompt takes several seconds.
 const drainTime = 800 * time.Millisecond
 
-// Open opens the GPU with CUDA's number index, from 0. The error is an [ErrNoGPU] if there is no usable
-// GPU of that number, and another one if the card refuses (busy in exclusive mode, out of memory).
+// Open opens the GPU with CUDA's number index, from 0. The error is an [ErrNoGPU] if no usable GPU has that number. A card that
+// is in exclusive use or out of memory gives another error.
 func Open(index int) (*Device, error) {
 	a, err := libraries()
 	if err != nil {
@@ -48,8 +48,8 @@ func Open(index int) (*Device, error) {
 	return open(a, index, false)
 }
 
-// OpenShared is [Open] in the card's primary context, which other libraries of the process use: NCCL in a [Group]. Only one device
-// at a time may use it.
+// OpenShared is [Open] in the card's primary context, which it shares with other libraries of the process, such as NCCL in a
+// [Group]. Only one device at a time may use the primary context.
 func OpenShared(index int) (*Device, error) {
 	a, err := libraries()
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *Device) enter(device int32) error {
 	return d.api.check("cuCtxSetCurrent", d.api.cuCtxSetCurrent(d.context))
 }
 
-// leave frees a context of the device's own. The primary one stays while another library uses it.
+// leave frees the device's own context, or releases the primary context, which stays while another library uses it.
 func (d *Device) leave() error {
 	if !d.shared {
 		return d.api.check("cuCtxDestroy", d.api.cuCtxDestroy(d.context))
@@ -151,7 +151,7 @@ func (d *Device) Close() error {
 	}
 }
 
-// Info describes the card.
+// Info returns a description of the card.
 func (d *Device) Info() Info { return d.info }
 
 // FreeMemory returns the card's free memory in bytes, over all processes.
@@ -160,8 +160,9 @@ func (d *Device) FreeMemory() (free int64, err error) {
 	return free, err
 }
 
-// Multiply returns y[M,N] row-major. An element that the kernel did not write is NaN, or −1 for INT8.
-// Operands with scales or codes are for batches. Multiply waits for the queued work of a running batch or sequence, which then idles until it returns.
+// Multiply returns y[M,N] row-major. An element that the kernel did not write is NaN, or −1 for INT8. Operands with scales or
+// codes are an error; they need a batch. Multiply waits for the queued work of a running batch or sequence, which then pauses
+// until Multiply returns.
 func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err
@@ -203,7 +204,7 @@ func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err er
 	return m.shape.result(p, raw), nil
 }
 
-// multiplier is a product ready to launch. Its methods must be called on the device's thread, except destroy.
+// multiplier is a product that is ready to launch. Its methods must be called on the device's thread, except destroy.
 type multiplier interface {
 	// launch queues the product of operands at addresses of the card.
 	launch(p gemm.Problem, x, w, y uint64) error
@@ -212,7 +213,7 @@ type multiplier interface {
 	destroy()
 }
 
-// compute runs m once into poisoned memory and downloads D.
+// compute runs m once into memory filled with NaNs and downloads D.
 func (d *Device) compute(m multiplier, p gemm.Problem, x, w, y uint64) ([]byte, error) {
 	raw := make([]byte, m.sizes().outputBytes(p.Type))
 	if err := first(

@@ -1,8 +1,8 @@
-// Package cuda multiplies on an NVIDIA GPU, through libraries found at run time.
+// Package cuda multiplies matrices on an NVIDIA GPU, with libraries that it finds at run time.
 //
-// [Open] opens the driver (libcuda) and cuBLASLt (of CUDA 12 or 13) without cgo. Building needs
-// neither, on any platform. If a library or a GPU is missing, the error is an [ErrNoGPU] that lists the
-// file names and folders that were tried. Only Linux on amd64 and arm64 is supported.
+// [Open] opens the driver (libcuda) and cuBLASLt (of CUDA 12 or 13) without cgo. Building needs neither library, on any platform.
+// If a library or a GPU is missing, the error is an [ErrNoGPU] that lists the file names and folders that were tried. Only Linux
+// on amd64 and arm64 is supported.
 //
 // A [Device] owns a CUDA context and one operating-system thread, which makes every call. Closing it
 // frees the context and all memory, also after errors.
@@ -22,8 +22,8 @@
 // # Quantised weights
 //
 // Weights in FP8 may have scales ([gemm.Scales]): one for the matrix, one for each output, or one for each 128×128
-// elements. cuBLASLt multiplies by them; those of the activations are 1. The library has the last two since CUDA
-// 12.9, for some cards; otherwise preparing the product fails.
+// elements. cuBLASLt multiplies by these scales; the scales of the activations are 1. Scales per output and per block need CUDA
+// 12.9 or later and some cards; otherwise preparing the product is an error.
 //
 // Weights in four bits ([gemm.Codes]) are multiplied by kernels of this package, compiled at run time for Hopper
 // (kernels/dequantise.cu). The card's memory holds packed codes. The kernels dequantise them to BF16 in registers and

@@ -6,8 +6,8 @@ type (
 	status int32
 )
 
-// Values of NVIDIA's enumerations, from the headers of CUDA 12.6 unless a comment says otherwise; they are part of the binary
-// interface and do not change. TestEnums lists each with its C name and header.
+// Values of NVIDIA's enumerations, from the headers of CUDA 12.6 unless a comment names another version. They are part of the
+// binary interface and do not change. TestEnums lists each value with its C name and header.
 const (
 	success          result = 0
 	errorOutOfMemory result = 2
@@ -50,7 +50,7 @@ const (
 
 	prefMaxWorkspace = 1
 	prefReduction    = 3
-	prefAlignmentA   = 5 // of B, C and D: the next three
+	prefAlignmentA   = 5 // B, C and D: the next three numbers
 	prefImplMask     = 12
 
 	reduceInPlace = 1
@@ -68,6 +68,6 @@ const (
 
 	capNumericalImpl = 15
 
-	implTensorOps    = 0xfe // of the implementation flags, those of tensor cores
+	implTensorOps    = 0xfe // the flags of tensor cores among the implementation flags
 	implAccumulate16 = 1 << 8
 )

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrNoGPU marks every reason why this machine cannot multiply on a GPU: no driver, no device, no
-// cuBLASLt, an old version, or a platform without CUDA. The text names the reason.
+// ErrNoGPU is wrapped by every error of a machine that cannot multiply on a GPU: no driver, no device, no cuBLASLt, an old
+// version, or a platform without CUDA. The text names the reason.
 var ErrNoGPU = errors.New("no usable NVIDIA GPU")
 
-// ErrOutOfMemory marks an allocation that exceeds the card's free memory.
+// ErrOutOfMemory is the error of an allocation that exceeds the card's free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
 // ErrNoKernel is the error for a size beyond the limits of the kernels on this card.
@@ -21,7 +21,7 @@ func noGPU(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrNoGPU, fmt.Errorf(format, args...))
 }
 
-// check turns a driver call's result into an error that names the call.
+// check returns the error of a driver call's result, with the call's name; nil on success.
 func (a *api) check(call string, r result) error {
 	if r == success {
 		return nil
@@ -36,7 +36,7 @@ func (a *api) check(call string, r result) error {
 	return err
 }
 
-// checkLt turns a cuBLASLt call's status into an error that names the call.
+// checkLt returns the error of a cuBLASLt call's status, with the call's name; nil on success.
 func (a *api) checkLt(call string, s status) error {
 	if s == 0 {
 		return nil

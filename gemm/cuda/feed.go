@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The card is kept busy by queueing pieces of about pieceTime (or of one launch, if that takes longer).
-// ahead pieces are queued at any time. A deeper queue would only take longer to drain after a cancellation.
+// A run queues pieces of about pieceTime, or of one launch if that takes longer. ahead pieces are queued at any time, which keeps
+// the card busy. A deeper queue would only take longer to drain after a cancellation.
 const (
 	ahead     = 3
 	pieceTime = 25 * time.Millisecond
@@ -18,7 +18,7 @@ const (
 
 var errCancelled = errors.New("cancelled before all of the work had run")
 
-// supply yields work for the card, piece by piece. Its methods are called on the device's thread.
+// supply queues the work of a run, piece by piece. Its methods are called on the device's thread.
 type supply interface {
 	// next queues the next piece and returns an event after it, or 0 if nothing is left.
 	next() (mark uintptr, err error)
@@ -26,11 +26,11 @@ type supply interface {
 	ended() error
 }
 
-// run is one Start.
+// run is the state of one call of Start.
 type run struct {
 	name      string
 	cancelled atomic.Bool
-	done      chan struct{} // closed when the card has finished it
+	done      chan struct{} // closed when the card has finished the run
 	err       error         // valid once done is closed
 }
 
@@ -75,8 +75,8 @@ func (r *run) wait(ctx context.Context) error {
 	}
 }
 
-// occupy makes r the device's current run. It fails while another is running, and waits for the queued work
-// of a cancelled one.
+// occupy makes r the device's current run. It returns an error while another run is active, and waits for the queued work of a
+// cancelled run.
 func (d *Device) occupy(r *run) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,8 +93,8 @@ func (d *Device) occupy(r *run) error {
 	return nil
 }
 
-// start queues the first pieces of s and returns at once; another goroutine queues the rest. The run is nil if
-// the device was busy, and has ended if a piece could not be queued.
+// start queues the first pieces of s and returns at once; another goroutine queues the rest. If the device is busy, the run is
+// nil. If a piece could not be queued, the run has ended.
 func (d *Device) start(name string, s supply) (*run, error) {
 	r := newRun(name)
 	if err := d.occupy(r); err != nil {
@@ -104,7 +104,7 @@ func (d *Device) start(name string, s supply) (*run, error) {
 	if err := d.thread.do(func() (err error) { marks, err = begun(s); return err }); err != nil {
 		return r, d.failed(r, err)
 	}
-	go func() { // Wait returns its error
+	go func() { // its error is the run's, which Wait returns
 		if err := d.feed(r, s, marks); err != nil {
 			_ = d.failed(r, err)
 		} else {
@@ -116,7 +116,7 @@ func (d *Device) start(name string, s supply) (*run, error) {
 
 // failed ends a run after its queued work has drained.
 func (d *Device) failed(r *run, err error) error {
-	_ = d.thread.do(d.sync) // fails too on a card that failed
+	_ = d.thread.do(d.sync) // on a failed card this call fails, too
 	return r.finish(err)
 }
 
@@ -132,8 +132,8 @@ func begun(s supply) (marks []uintptr, err error) {
 	return marks, nil
 }
 
-// feed queues a piece whenever one has ended, and waits for all to end. marks are the events of the queued
-// pieces, oldest first.
+// feed queues a piece whenever a piece has ended, and waits for all pieces to end. marks are the events of the queued pieces,
+// oldest first.
 func (d *Device) feed(r *run, s supply, marks []uintptr) error {
 	left := true
 	for len(marks) > 0 {

@@ -6,8 +6,7 @@ import (
 )
 
 // capture records the work that f queues on the device's stream as a graph, without running it. It must be
-// called on the device's thread. f may only launch kernels that have run before: a kernel cannot be loaded
-// while recording.
+// called on the device's thread. f may only launch kernels that have run before, because recording cannot load a kernel.
 func (d *Device) capture(f func() error) (exec uintptr, err error) {
 	a := d.api
 	if err := a.check("cuStreamBeginCapture", a.cuStreamBeginCapture(d.stream, captureThreadLocal)); err != nil {
@@ -60,7 +59,7 @@ func (d *Device) timed(f func() error) (took time.Duration, err error) {
 	return took, nil
 }
 
-// destroyGraph destroys a graph and sets it to 0. It ignores a graph that is 0.
+// destroyGraph destroys a graph and sets exec to 0. It does nothing if exec is 0.
 func (d *Device) destroyGraph(exec *uintptr) error {
 	if *exec == 0 {
 		return nil
@@ -81,7 +80,7 @@ func (d *Device) mark(event uintptr) error {
 	return d.api.check("cuEventRecord", d.api.cuEventRecord(event, d.stream))
 }
 
-// happened reports whether the card has reached an event. The error says why it never will.
+// happened reports whether the card has reached an event. An error means that the card will never reach the event.
 func (d *Device) happened(event uintptr) (bool, error) {
 	r := d.api.cuEventQuery(event)
 	if r == errorNotReady {
@@ -90,8 +89,8 @@ func (d *Device) happened(event uintptr) (bool, error) {
 	return true, d.api.check("a kernel", r)
 }
 
-// between returns the card's time from one event to another. Both must have happened. Its relative error is up to
-// 3e-8: the driver returns a float32.
+// between returns the card's time from one event to another. Both must have happened. The relative error is up to 3e-8, because
+// the driver returns a float32.
 func (d *Device) between(from, to uintptr) (time.Duration, error) {
 	var ms float32
 	err := d.api.check("cuEventElapsedTime", d.api.cuEventElapsedTime(&ms, from, to))

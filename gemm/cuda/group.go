@@ -28,7 +28,7 @@ type Group struct {
 	version int32
 	members []*member
 	op      Collective
-	count   uint64 // BF16 values that a card sends
+	count   uint64 // number of BF16 values that a card sends
 	run     *GroupRun
 	closed  bool
 }
@@ -37,21 +37,21 @@ type Group struct {
 type member struct {
 	device   *Device
 	comm     uintptr
-	stream   uintptr // of collectives
+	stream   uintptr // stream of collectives
 	begin    uintptr // events of a run
 	end      uintptr
 	marks    [ahead]uintptr
-	fork     uintptr // events between the two streams, which do not need the time
+	fork     uintptr // events that synchronise the two streams and record no time
 	join     uintptr
 	memory   *arena
 	send     [sets]uint64
 	received [sets]uint64
 }
 
-// sets of buffers have the same contents at different addresses.
+// sets is the number of sets of buffers, which have the same contents at different addresses.
 const sets = 2
 
-// NewGroup makes a communicator of cards that [OpenShared] has opened. A missing NCCL is an [ErrNoNCCL].
+// NewGroup returns a group of cards that [OpenShared] has opened, with a communicator. Without NCCL the error is an [ErrNoNCCL].
 func NewGroup(devices []*Device) (*Group, error) {
 	if len(devices) < 2 {
 		return nil, fmt.Errorf("a group of %d cards: give at least two", len(devices))
@@ -88,7 +88,7 @@ func NewGroup(devices []*Device) (*Group, error) {
 	return g, nil
 }
 
-// Version is NCCL's.
+// Version returns NCCL's version.
 func (g *Group) Version() string { return ncclVersion(g.version) }
 
 func (m *member) events() []*uintptr {
@@ -108,8 +108,9 @@ func (m *member) setUp() (err error) {
 	return nil
 }
 
-// Prepare allocates buffers for a collective. size is in bytes: the size of an all-reduce is that of a card's buffer, the size of an
-// all-gather that of the gathered data. It checks results, and then fills the cards' send buffers with data, repeated as needed.
+// Prepare allocates buffers for a collective. size is in bytes: the size of a card's buffer for an all-reduce, and the size of
+// the gathered data for an all-gather. Prepare checks the collective's results. Then it fills the cards' send buffers with data,
+// repeated as needed.
 func (g *Group) Prepare(ctx context.Context, op Collective, size int64, data []byte) error {
 	each, all := int(size), int(size)
 	if op == AllGather {
@@ -152,7 +153,7 @@ func (g *Group) Prepare(ctx context.Context, op Collective, size int64, data []b
 	return nil
 }
 
-// fill fills what a card sends.
+// fill fills a card's send buffer with data, repeated as needed.
 func (m *member) fill(set, size int, data []byte) error {
 	block := data[:min(len(data), size)]
 	if err := m.device.upload(m.send[set], block); err != nil {
@@ -164,7 +165,7 @@ func (m *member) fill(set, size int, data []byte) error {
 // checkPeriod is the number of different values of smallIntegers.
 const checkPeriod = 101
 
-// smallIntegers are BF16 values whose sums over a few cards are exact, as those up to 256 are.
+// smallIntegers returns BF16 values whose sums over a few cards are exact: integers up to 256 are exact in BF16.
 func smallIntegers(rank int) []byte {
 	b := make([]byte, 2*checkPeriod)
 	for i := range checkPeriod {
@@ -175,7 +176,7 @@ func smallIntegers(rank int) []byte {
 
 func bf16(v float32) uint16 { return uint16(math.Float32bits(v) >> 16) } // exact for small integers
 
-// expected returns the first of what a card receives of small integers, and the period of its repetition.
+// expected returns the beginning of the data that a card receives if all cards send smallIntegers; the received data repeat it.
 func (g *Group) expected() (data []byte) {
 	switch g.op {
 	case AllGather:
@@ -199,7 +200,7 @@ func (g *Group) expected() (data []byte) {
 	}
 }
 
-// check runs the collective once in each set of buffers and compares every received value.
+// check runs the collective once in each set of buffers and checks every received value.
 func (g *Group) check(ctx context.Context) error {
 	want := g.expected()
 	for set := range sets {
@@ -230,7 +231,8 @@ func (g *Group) check(ctx context.Context) error {
 	return nil
 }
 
-// differs returns the first place where data, which begins at an offset, differs from repetitions of want; negative: none.
+// differs returns the first index at which data differs from repetitions of want, or a negative number. data begins at offset at
+// of the repetitions.
 func differs(data, want []byte, at int) int {
 	for i := 0; i < len(data); {
 		from := (at + i) % len(want)
@@ -243,7 +245,7 @@ func differs(data, want []byte, at int) int {
 	return -1
 }
 
-// launch queues a collective of one card. Every card must queue the same ones in the same order.
+// launch queues one card's part of a collective. Every card must queue the same collectives in the same order.
 func (g *Group) launch(m *member, stream uintptr, set int) error {
 	if g.op == AllGather {
 		return g.nccl.check("ncclAllGather", g.nccl.ncclAllGather(m.send[set], m.received[set], g.count, ncclBF16, m.comm, stream))
@@ -251,19 +253,20 @@ func (g *Group) launch(m *member, stream uintptr, set int) error {
 	return g.nccl.check("ncclAllReduce", g.nccl.ncclAllReduce(m.send[set], m.received[set], g.count, ncclBF16, ncclSum, m.comm, stream))
 }
 
-// GroupRun is work that all cards of a group do at the same time.
+// GroupRun is work that runs on all cards of a group at the same time.
 type GroupRun struct {
 	group   *Group
 	runs    []*run
 	batches []*Batch
 
 	mu      sync.Mutex
-	granted int // pieces that some card has queued
+	granted int // number of pieces that at least one card has queued
 	stopped bool
 }
 
-// Start queues n executions on every card and returns at once. An execution is a replay of the card's batch, a collective in a set
-// of buffers, or both side by side; then the next begins when both have ended. Nil batches or a negative set: none.
+// Start queues n executions on every card and returns at once. An execution is a replay of the card's batch, a collective in a
+// set of buffers, or both at the same time; the next execution begins when both have ended. batches is nil for no batch, and set
+// negative for no collective.
 func (g *Group) Start(name string, batches []*Batch, set, n int) (*GroupRun, error) {
 	if n < 1 || batches == nil && set < 0 || set >= sets {
 		return nil, fmt.Errorf("%s: %d executions, buffers %d: there is nothing to run", name, n, set)
@@ -272,7 +275,7 @@ func (g *Group) Start(name string, batches []*Batch, set, n int) (*GroupRun, err
 	g.run = r
 	errs := make([]error, len(g.members))
 	r.runs = make([]*run, len(g.members))
-	var all sync.WaitGroup // a card's first collective may wait for the other cards'
+	var all sync.WaitGroup // a card's first collective may wait for the other cards
 	for i, m := range g.members {
 		p := &pieces{run: r, member: m, set: set, left: n}
 		if batches != nil {
@@ -288,8 +291,8 @@ func (g *Group) Start(name string, batches []*Batch, set, n int) (*GroupRun, err
 	return r, nil
 }
 
-// grant reports whether a card may queue its piece of a number. After a stop it may only queue those that another card has
-// queued: a collective ends when all cards run it.
+// grant reports whether a card may queue its piece of a number. After a stop, a card may only queue pieces that another card has
+// queued, because a collective ends only if all cards run it.
 func (r *GroupRun) grant(piece int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,7 +309,7 @@ func (r *GroupRun) stop() {
 	r.stopped = true
 }
 
-// Wait returns when all cards are done. If ctx ends first it returns ctx's error, and the cards stop after the queued work.
+// Wait returns when all cards are done. If ctx ends first, Wait returns ctx's error, and the cards stop after the queued work.
 func (r *GroupRun) Wait(ctx context.Context) error {
 	var errs []error
 	for _, one := range r.runs {
@@ -336,10 +339,10 @@ func (r *GroupRun) Elapsed() (longest time.Duration, err error) {
 	return longest, nil
 }
 
-// chunkTime is about the time of a piece.
-const groupChunk = 8 // executions of a piece
+// groupChunk is the number of executions in a piece of a run.
+const groupChunk = 8
 
-// pieces is a card's rest of a run.
+// pieces is the remaining work of a card in a run.
 type pieces struct {
 	run    *GroupRun
 	member *member
@@ -380,7 +383,7 @@ func (p *pieces) next() (mark uintptr, err error) {
 	return mark, record(mark)
 }
 
-// execution queues a replay, a collective, or both side by side.
+// execution queues a replay, a collective, or both at the same time.
 func (p *pieces) execution() error {
 	m := p.member
 	if p.batch == nil {
@@ -392,7 +395,7 @@ func (p *pieces) execution() error {
 	return p.run.group.besides(m, p.batch, p.set)
 }
 
-// besides queues a replay and a collective side by side. Later work on the card's stream begins when both have ended.
+// besides queues a replay and a collective that run at the same time. Later work on the card's stream begins when both have ended.
 func (g *Group) besides(m *member, b *Batch, set int) error {
 	a := m.device.api
 	return first(

@@ -13,27 +13,27 @@ import (
 const (
 	GroupProducts   = iota // a replay of every card's batch
 	GroupCollective        // a collective between all cards
-	GroupBoth              // one of each, side by side; the next begins when both have ended
+	GroupBoth              // both at the same time; the next execution begins when both have ended
 	groupKinds
 )
 
-// mostQueued is about the number of executions in a piece. A card whose queue is full would keep its thread waiting.
+// mostQueued is the approximate number of executions in a piece. With more, a full queue would block the card's thread.
 const mostQueued = 256
 
-// GroupSequence is a launch sequence of all cards of a group, as [Sequence] is of one. Its methods are for one goroutine.
+// GroupSequence is a launch sequence of all cards of a group; [Sequence] is the same for one card. Its methods are for one goroutine.
 type GroupSequence struct {
 	group   *Group
 	name    string
 	batches []*Batch
 	kinds   [groupKinds]struct {
-		once  time.Duration // of an execution, on the slowest card
+		once  time.Duration // duration of an execution on the slowest card
 		group int           // executions between two stamps
 	}
 	run   *GroupRun
-	cards []*sequenceRun // of the last Start
+	cards []*sequenceRun // the runs of the last Start
 }
 
-// NewSequence times products and the collective of [Group.Prepare] for a launch sequence. batches are every card's.
+// NewSequence times products and the collective of [Group.Prepare] for a launch sequence. batches has one batch per card.
 func (g *Group) NewSequence(ctx context.Context, name string, batches []*Batch) (*GroupSequence, error) {
 	if len(batches) != len(g.members) || g.count == 0 {
 		return nil, fmt.Errorf("sequence %s: give a batch for each of %d cards, after Prepare", name, len(g.members))
@@ -48,7 +48,7 @@ func (g *Group) NewSequence(ctx context.Context, name string, batches []*Batch) 
 			with = nil
 		}
 		const warm, timed = 2, 8              // executions
-		const shortest = 5 * time.Microsecond // the host launches no collective faster
+		const shortest = 5 * time.Microsecond // launching a collective takes the host at least this long
 		for _, n := range []int{warm, timed} {
 			r, err := g.Start(name, with, set, n)
 			if err == nil {
@@ -94,7 +94,7 @@ func (t *GroupSequence) Start(segments []Segment) error {
 	return nil
 }
 
-// execute queues a card's executions up to the next stamp; see [sequenceRun].
+// execute queues a card's executions until the next stamp; see [sequenceRun].
 func (t *GroupSequence) execute(card, product, queued, left int) (n int, takes time.Duration, err error) {
 	m, k := t.group.members[card], &t.kinds[product]
 	if n = min(left, k.group); queued < singles {
@@ -104,7 +104,7 @@ func (t *GroupSequence) execute(card, product, queued, left int) (n int, takes t
 		switch product {
 		case GroupProducts:
 			err = m.device.replay(t.batches[card].exec, 1)
-		case GroupCollective: // on the stream of the stamps
+		case GroupCollective: // the stamps are on this stream, too
 			err = t.group.launch(m, m.device.stream, 0)
 		default:
 			err = t.group.besides(m, t.batches[card], 0)
@@ -124,7 +124,7 @@ func (t *GroupSequence) Wait(ctx context.Context) error {
 	return t.run.Wait(ctx)
 }
 
-// Stamps returns a card's stamps of the last Start, in time order. It fails if not all segments have run.
+// Stamps returns a card's stamps of the last Start, in time order. It is an error if not all segments have run.
 func (t *GroupSequence) Stamps(card int) ([]Stamp, error) {
 	if t.run == nil || !t.run.runs[card].over() {
 		return nil, fmt.Errorf("sequence %s: no segments have ended", t.name)
@@ -132,7 +132,7 @@ func (t *GroupSequence) Stamps(card int) ([]Stamp, error) {
 	return slices.Clone(t.cards[card].stamps), t.run.runs[card].err
 }
 
-// Close stops a running sequence. The group, its buffers and its batches stay.
+// Close stops a running sequence. The group, its buffers and its batches stay open.
 func (t *GroupSequence) Close() error {
 	if t.run == nil {
 		return nil

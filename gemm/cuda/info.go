@@ -2,11 +2,11 @@ package cuda
 
 import "fmt"
 
-// Info describes a GPU and the software it is used through.
+// Info describes a GPU, its driver and its libraries.
 type Info struct {
 	Name       string   `json:"name"`
-	Index      int      `json:"index"`      // CUDA's number; depends on CUDA_VISIBLE_DEVICES
-	PCIBusID   string   `json:"pci_bus_id"` // identifies the card to NVML
+	Index      int      `json:"index"`      // CUDA's device number; depends on CUDA_VISIBLE_DEVICES
+	PCIBusID   string   `json:"pci_bus_id"` // identifies the card in NVML
 	Memory     int64    `json:"memory_bytes"`
 	SMs        int      `json:"sms"` // streaming multiprocessors
 	L2         int64    `json:"l2_bytes"`
@@ -15,10 +15,10 @@ type Info struct {
 	CublasLt   string   `json:"cublaslt"`
 	Libraries  []string `json:"libraries"` // the files in use, driver first
 
-	capability int // 90 is 9.0
+	capability int // 90 means 9.0
 }
 
-// info queries the driver. It may be called on any thread after cuInit.
+// info returns the driver's description of a GPU and its ordinal. It may be called on any thread after cuInit.
 func (a *api) info(index int) (Info, int32, error) {
 	var count, device, driver int32
 	if err := a.check("cuDeviceGetCount", a.cuDeviceGetCount(&count)); err != nil {
@@ -55,7 +55,7 @@ func (a *api) info(index int) (Info, int32, error) {
 	}, device, nil
 }
 
-// first runs steps until one fails.
+// first runs steps in order until one fails, and returns its error.
 func first(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -8,9 +8,9 @@ import (
 // Kernel identifies a kernel of this module by its name, or one of cuBLASLt by the library's numbers for the algorithm and its
 // configuration. They are only comparable within one version of the library.
 type Kernel struct {
-	// Name is that of a kernel of this module, which has no numbers of cuBLASLt; empty for the library's.
+	// Name is the name of a kernel of this module; empty for cuBLASLt's kernels, which have numbers instead.
 	Name        string  `json:"name,omitempty"`
-	M           int     `json:"m"` // of D[m,n], padding included
+	M           int     `json:"m"` // D is [m,n] with its padding
 	N           int     `json:"n"`
 	K           int     `json:"k"`
 	Algorithm   int     `json:"algorithm"`
@@ -26,10 +26,10 @@ type Kernel struct {
 	TensorCores bool    `json:"tensor_cores"`
 	Half        bool    `json:"half_accumulator"` // accumulates in float16
 	Workspace   int64   `json:"workspace_bytes"`
-	Waves       float64 `json:"waves"` // 1 fills the card once
+	Waves       float64 `json:"waves"` // 1: the blocks fill the card once
 }
 
-// String describes the kernel in one line.
+// String returns a description of the kernel in one line.
 func (k Kernel) String() string {
 	if k.Name != "" {
 		return fmt.Sprintf("lowtoggle's own kernel %s, split-K %d, tensor cores", k.Name, k.SplitK)
@@ -41,12 +41,12 @@ func (k Kernel) String() string {
 	return fmt.Sprintf("algorithm %d, tile %d, stages %d, split-K %d, cluster %d, custom %d, %s", k.Algorithm, k.Tile, k.Stages, k.SplitK, k.Cluster, k.Custom, unit)
 }
 
-// kernel reads the attributes of the heuristic's choice. An attribute that this version lacks stays 0.
+// kernel returns the attributes of the heuristic's choice. An attribute that the library's version lacks is 0.
 func (a *api) kernel(s shape, compute int32, h *heuristic) Kernel {
 	flags := a.implementation(h)
 	k := Kernel{
 		M: s.m, N: s.n, K: s.k, Compute: int(compute),
-		// TF32 exists on tensor cores only, but the flags of its kernels do not name them.
+		// TF32 exists only on tensor cores, but the flags of TF32 kernels do not show tensor cores.
 		TensorCores: flags&implTensorOps != 0 || compute == compute32FTF32, Half: flags&implAccumulate16 != 0,
 		Workspace: int64(h.workspace), Waves: float64(h.waves),
 	}

@@ -11,11 +11,11 @@ import (
 // layer is a product on the card.
 type layer struct {
 	Product
-	problem gemm.Problem // of the stacked weights; never streaming with codes
-	scales  *gemm.Scales // of the stacked weights
+	problem gemm.Problem // with stacked weights; never streaming with codes
+	scales  *gemm.Scales // scales of the stacked weights
 	product multiplier
 	kernel  Kernel
-	x, y    uint64   // y is shared by all layers, x by those with the same operand
+	x, y    uint64   // all layers share y; layers with the same operand share x
 	w       []uint64 // one address per copy
 }
 
@@ -30,13 +30,13 @@ func (d *Device) newLayers(ctx context.Context, products []Product, stack int) (
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if p.W.Codes == nil && p.Problem.Type != arith.FP8 {
-			p.W.Scales = nil // a kernel of the runtime multiplies the results by them
+			p.W.Scales = nil // a kernel of the runtime applies these scales to the results
 		}
 		l := &layer{Product: p, problem: stacked}
 		var err error
 		if p.W.Codes != nil {
 			l.product, err = d.dequantise(ctx, stacked, p.W)
-			l.problem.Streaming = false // how its memory lies
+			l.problem.Streaming = false // the memory layout is always stationary
 		} else {
 			l.scales, err = stackScales(p.W.Scales, p.Problem.N, stack)
 		}
@@ -81,7 +81,7 @@ func memory(m gemm.Matrix) memoryOf { return memoryOf{&m.Data[0], m.Rows, m.Cols
 // ends it stops between two products.
 func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) error {
 	d := a.device
-	shared := map[memoryOf]uint64{} // layers that read one activation share its x
+	shared := map[memoryOf]uint64{} // layers with the same input share its x
 	size := 0
 	for _, l := range layers {
 		err := first(
@@ -105,7 +105,7 @@ func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) 
 	return err
 }
 
-// prepare chooses the kernel, unless it is a dequantising one.
+// prepare chooses cuBLASLt's kernel. A dequantising kernel is chosen already.
 func (l *layer) prepare(d *Device) error {
 	if q, ok := l.product.(*dequantising); ok {
 		l.kernel = q.kernel()
@@ -142,7 +142,7 @@ func (a *arena) scales(l *layer) error {
 	return m.scale(l.problem)
 }
 
-// scaleData returns the scales of w and x as the library reads them.
+// scaleData returns the scales of w and x in the library's layout.
 func (l *layer) scaleData() [2][]byte {
 	m := l.product.(*matmul)
 	x, w := m.shape.rowsOf(l.problem)
@@ -195,7 +195,7 @@ func (l *layer) launch(copy int) error {
 	return nil
 }
 
-// destroy frees the descriptors. They are host memory of the library: any thread may free them.
+// destroy frees the descriptors. Any thread may free them, because they are host memory.
 func (l *layer) destroy() {
 	if l.product != nil {
 		l.product.destroy()

@@ -17,7 +17,7 @@ const (
 	FP32
 )
 
-// Bytes returns an element's size.
+// Bytes returns the size of an element in bytes.
 func (e Element) Bytes() int {
 	if e == FP32 {
 		return 4
@@ -34,10 +34,10 @@ func (e Element) code() int32 { return [...]int32{r16BF, r16F, r32F}[e] }
 // LinearShape describes y[M,N] = x[M,K]·wᵀ of matrices on the card, with sums in float32 and no TF32.
 type LinearShape struct {
 	M, N, K int
-	In, Out Element // of x and w, and of y
+	In, Out Element // types of x and w, and of y
 	// Transposed: w is stored [K,N] instead of [N,K]. TransposedX: x is stored [K,M] instead of [M,K].
 	Transposed, TransposedX bool
-	// StrideX, StrideW and StrideY are the elements from one row to the next. A StrideW of 0: w has no gaps.
+	// StrideX, StrideW and StrideY are the distances between rows in elements. StrideW 0: w has no gaps.
 	StrideX, StrideW, StrideY int
 	// Aligned is the alignment of x, w and y in bytes: a power of two, at most 256.
 	Aligned int
@@ -66,8 +66,8 @@ func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
 	return l, nil
 }
 
-// describe writes the product column-major: yᵀ[N,M] = w·xᵀ, with w transposed unless it is stored [K,N], and x transposed
-// where it is stored [K,M].
+// describe describes the product column-major: yᵀ[N,M] = w·xᵀ. w is transposed unless it is stored [K,N], and x is transposed if
+// it is stored [K,M].
 func (l *Linear) describe() error {
 	s := l.shape
 	op, rows, cols := uint32(opT), s.K, s.N
@@ -106,7 +106,7 @@ func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
 	return l.multiply(h, &ones[r32F][0], beta, uint64(w), uint64(x), uint64(y))
 }
 
-// Kernel describes the kernel that Launch runs.
+// Kernel returns the kernel that Launch runs.
 func (l *Linear) Kernel() Kernel {
 	return l.device.api.kernel(shape{l.shape.N, l.shape.M, l.shape.K}, compute32F, &l.kernels[0])
 }

@@ -65,7 +65,7 @@ func bindFirst(o opener, m machine, what string, files, folders []string, symbol
 			if err == nil {
 				return path, nil
 			}
-			if i > 0 || handle != 0 { // a file that the loader does not find is looked for in the folders next
+			if i > 0 || handle != 0 { // a file that the loader does not find may be in a folder
 				refusals = append(refusals, err)
 			}
 		}
@@ -73,5 +73,5 @@ func bindFirst(o opener, m machine, what string, files, folders []string, symbol
 	return "", missing(what, files, folders, refusals, advice)
 }
 
-// cudaVersion writes 12040 as 12.4.
+// cudaVersion returns "12.4" for 12040.
 func cudaVersion(v int32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -9,7 +9,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// libraries opens the libraries once per process: a driver must not be unloaded.
+// libraries opens the libraries once per process, because a driver must not be unloaded.
 var libraries = sync.OnceValues(func() (*api, error) { return load(loader{}, thisMachine) })
 
 // loader is the system's dynamic loader.
@@ -19,7 +19,7 @@ func (loader) open(path string) (uintptr, error) {
 	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-// bind looks up every symbol and points its field at it.
+// bind looks up every symbol and sets the symbol's field to call it.
 func (loader) bind(handle uintptr, symbols []symbol) error {
 	for _, s := range symbols {
 		address, err := purego.Dlsym(handle, s.name)

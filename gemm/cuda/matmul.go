@@ -8,19 +8,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// matmul is a product ready to launch: its description and the chosen algorithm.
+// matmul is a product that is ready to launch: its description and the chosen algorithm.
 type matmul struct {
 	description
 	shape  shape
 	mode   mode
-	scales scales // of FP8 operands
+	scales scales // scales of FP8 operands
 	choice heuristic
 }
 
 func (m *matmul) sizes() shape { return m.shape }
 
-// prepare describes p to cuBLASLt and lets its heuristic choose a kernel. The scales are those of FP8 operands: their
-// addresses may be set later.
+// prepare describes p to cuBLASLt and lets its heuristic choose a kernel. s has the scales of FP8 operands, whose addresses may
+// be set later.
 func (d *Device) prepare(p gemm.Problem, s scales) (*matmul, error) {
 	a := arithmetics[p.Type]
 	if d.info.capability < a.capability {
@@ -73,7 +73,7 @@ func (m *matmul) scale(p gemm.Problem) error {
 			return err
 		}
 		if modes[slot] == scaleTensor {
-			continue // older libraries do not know the attribute
+			continue // older libraries do not have the attribute
 		}
 		if err := m.set([2]int32{descScaleModeA, descScaleModeB}[slot], binary.LittleEndian.AppendUint32(nil, uint32(modes[slot]))); err != nil {
 			return err
