@@ -167,7 +167,7 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	for _, c := range cards {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.id, strings.Replace(strings.TrimSuffix(c.first, "Z"), "T", " ", 1), strings.Join(c.files, ", "))
 	}
-	fmt.Fprintf(&b, "\nThese files do not record their card: %s. The text files do not record it either.\n", strings.Join(unknown, ", "))
+	fmt.Fprintf(&b, "\nThese files do not record their card: %s. The text files do not record their card either.\n", strings.Join(unknown, ", "))
 	return b.Bytes()
 }
 

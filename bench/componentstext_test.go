@@ -13,10 +13,9 @@ H200 reports the power of its memory, as a mean over a second. So the split is a
     watts = static + leakage·(°C − 50) + awake·busy·(clock/clock₀)² +
             (clock/clock₀)·(operations + bytes on the chip) + bytes of memory
 
-Each operation and byte has an energy. A part of that energy follows the operands' bits, by the features of the
+Each operation and byte has an energy. A part of this energy depends on the operands' bits, through the features of the
 [cost model](cost.md). *Awake* is proportional to the share of the multiprocessors that have work. *Busy* is the share of
-an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, it follows from the
-predicted power. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
+an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, the model derives it from the predicted power. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
 components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h200.json`" + `).
 
 ![Components of an H200](power-components.svg)
@@ -35,8 +34,7 @@ Every kernel below is unseen: it is held out, or left out of the fit in turn and
 %.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
 the best naive model %s. The naive models are a constant, and a constant plus a part in proportion to the share of time in
 which a kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive. Its inputs
-are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has
-no bits, caches, clocks or temperature. Its column shows what these add.
+are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has no bits, caches, clocks or temperature: the difference to its column shows their contribution.
 `
 
 const componentsCap = `
@@ -51,8 +49,7 @@ const componentsElsewhere = `
 The built-in components belong to one card. The recorded GEMMs of other cards
 ([bench/results/h200](../bench/results/h200)) test these components there, with operands from zeros to random ones.
 Nothing is fitted to these readings. Below the cap there are %d readings on %d cards, from %.0f to %.0f W. The model's
-mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which is not
-known in advance, is off by %s.
+mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which only the readings themselves give, is off by %s.
 
 ![Predicted over measured power](components-unseen.svg)
 `
@@ -74,8 +71,7 @@ microseconds each, and the predicted power is too high:
 const componentsSensor = `
 ## Checked against the memory's sensor
 
-On the other cards the reading of the memory's sensor is independent of the fit. The sensor's reading has an offset.
-The rest of it should be the HBM part of the split.
+On the other cards the reading of the memory's sensor is independent of the fit. The sensor's reading minus its offset should equal the HBM part of the split.
 `
 
 const componentsPairs = `
@@ -91,7 +87,7 @@ const componentsPairs = `
 With weights from memory, the recorded kernels of a run have the same shape, clock and time. Only the bits of the weights
 differ. Each of %d kernels is compared with the run's random weights. The card draws up to %.0f W less, %.1f W on
 average, and the split predicts the difference with a mean error of %.1f W. The sensor reads up to %.0f W less, %.1f W
-on average, and the predicted HBM part has a mean error of %.1f W. In sum the split predicts %.2f of the card's
+on average, and the predicted HBM part has a mean error of %.1f W. In total the split predicts %.2f of the card's
 differences and %.2f of the sensor's, so it underestimates the effect of bits in decode.
 `
 
@@ -152,8 +148,7 @@ The largest errors of the built-in components:
 `
 
 const componentsCardPairs = `
-These pairs of held-out kernels differ in one component alone. The table has the difference of the second from the first: in power and in
-the memory sensor's reading, predicted by the built-in components and by the card's own fit. The last
+These pairs of held-out kernels differ in one component alone. The table has the second kernel minus the first: measured, predicted by the built-in components, and predicted by the card's own fit. The last
 product ran at the power cap, at a lower clock than the one before it.
 
 | kernel | and | differ in | measured | built-in | own fit | sensor | built-in | own fit |

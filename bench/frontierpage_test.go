@@ -18,8 +18,7 @@ const frontierNotes = `
 - *Prefill* saves little, and changing values cannot save much more on these cards. If all weights keep their signs and share one
   magnitude, no accuracy is left, and the layers save {structure onemag} of energy. With weights rounded to powers of two they save
   {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another card of the kind). Only many zero
-  rows or columns save more: a quarter of all inputs saves {structure colend25}, a quarter of all outputs {structure rows25}. This
-  model cannot spare them.
+  rows or columns save more: a quarter of all inputs saves {structure colend25}, a quarter of all outputs {structure rows25}. This model cannot spare so many rows or columns.
 - In prefill, all points but zeros draw the power of the cap. So energy falls as much as time does, and energy × time falls about
   twice as much.
 - In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}, and by {energy decode-round-0.1} with round alone. The
@@ -27,12 +26,10 @@ const frontierNotes = `
 - *Pruning* inputs overfits the calibration tokens. With {allowed full-0.1} allowed in prefill it raised perplexity
   by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. So no recipe prunes.
   In decode, the points of the same passes stayed within their budgets.
-- The trellis without compensation raised perplexity by {perplexity trellis-0.1} with {allowed trellis-0.1} allowed. convert measures this on
-  the evaluation tokens and exits with status 3.
+- The trellis without compensation raised perplexity by {perplexity trellis-0.1} with {allowed trellis-0.1} allowed. In this case convert, which measures perplexity on the evaluation tokens, exits with status 3.
 - In decode the predicted savings are {decode too high} points too high ([cost-accuracy.md](cost-accuracy.md)).
 - Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 followed on
-  the card of the run of decode. These files cannot tell whether run 1 reads lower because of its card or because of the error that
-  its copy shows.
+  the card of the run of decode. Run 1 may read lower because of its card or because of the error that its copy shows. These files cannot distinguish the two.
 
 ## How to repeat it
 
@@ -91,7 +88,7 @@ weights. Both have 95 %% intervals.
 	f.bought(print)
 	f.factors(print)
 	print("\n## Every point\n\nChanges of energy, of time, and of energy × time, relative to the untouched weights. If a point has\n" +
-		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. A copy of the untouched weights should read 1 within its interval.\n")
+		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. The interval of a copy of the untouched weights should contain 1.\n")
 	f.table(print, "Prefill", f.planned("prefill"), append(f.of(stationary), f.of(streaming)...))
 	f.table(print, "Decode", f.planned(decode), f.of(decode))
 	f.listRuns(print)
@@ -353,6 +350,6 @@ func nullMisses(t *testing.T) string {
 			all++
 		}
 	}
-	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. Chance alone explains one miss in twenty, on either side.",
+	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. By chance alone, one interval in twenty misses 1, on either side.",
 		all, nullBlocks, below, above)
 }

@@ -207,7 +207,7 @@ untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default
 
 Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. *Stationary* and *streaming* are the two operand slots of the
 GEMM. The streaming operand passes through the multipliers row by row. The weights were
-made by an older program. Column w gives the equivalent [pattern](patterns.md), which draws other random numbers.
+made by an older program. Column w gives the equivalent [pattern](patterns.md), whose random numbers differ.
 *E* is relative energy.
 
 | weights | w | E stationary | E streaming |
@@ -234,7 +234,7 @@ made by an older program. Column w gives the equivalent [pattern](patterns.md), 
 
 All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
 ([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16;
-weights are stationary and read from memory. For that, copies of each layer are stacked.
+weights are stationary and read from memory. To read them from memory, copies of each layer are stacked.
 
 | weights | E stationary | E streaming | E decode |
 |---|---|---|---|

@@ -22,7 +22,7 @@ const (
 - Absolute values save {absolute} of energy in the streaming slot.
 `
 	layerNotes = `
-- Prefill: the card drew {cap} W in every row but zeros, so energy falls only as much as time does. With the default recipe, kinds of
+- Prefill: the card drew {cap} W in every row but zeros, so energy falls only by as much as time. With the default recipe, kinds of
   layers below the cap save {below} of energy, and those at the cap {at cap} (see *The default recipe*). At the cap, energy × time
   shows more of the saving: {both} for ` + "`round=4`" + ` in the stationary role.
 - Decode: ` + "`round=4`" + ` saves {decode} of energy. Here the card draws {decode power} W at {decode clock} GHz and reads {rate} TB/s of weights.
@@ -41,8 +41,7 @@ const (
 	recordedNotes = `The runs on this page took place on 2026-11-21. %s measured null-60s, pair-1,
 pytorch-1 and pytorch-2 (before and after other runs there). %s measured null-20s and the patterns, and %s all
 other files. [cards.md](cards.md) has the card of every record. Earlier builds of the same day ran on the first and the second card. They
-wrote the half width of the null comparison as smallest_effect. The build on the first card could also end a window on a counter step that it saw late. The windows'
-lengths show that this did not happen.
+wrote the half width of the null comparison as smallest_effect. The build on the first card could also end a window on a counter step that it saw late. The windows' lengths show that none ended this way.
 
 ` + "```" + `
 go build .

@@ -42,9 +42,9 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of matrix products (GEMMs)
 depends on the values in them, and stated the takeaways T1 to T15. This page repeats their experiments. It gives the
 energy of a GEMM relative to one of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. At its power cap, a
-card shows a saving as time and not as power. So energy decides whether a takeaway holds, and power is given beside it.
+card shows a saving as time and not as power. So energy decides whether a takeaway holds; the page gives power, too.
 
-GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. Both have K along their rows. Where only the
+GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. The rows of both run along K. Where only the
 weights change, w has the pattern of A and x is normal. Experiment 5b would then equal 5a and is left out. Operands whose
 GEMM could overflow were divided by a power of two. This changes only exponents, except for elements that
 become subnormal or zero. Patterns are drawn from one seed unless a number of seeds is given; the paper used ten. Intervals of
@@ -99,7 +99,7 @@ A takeaway holds or fails in a series if the 95 %% interval decides it. Otherwis
   At larger means most elements become equal, and one value for all elements is T3.
 - T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below its power cap, as
   H200s do in FP16 on tensor cores. A higher clock multiplies the power above idle by the clocks' ratio if the voltage stays, and by
-  its third power if the voltage rises in proportion. The page gives the range between these two. T7 holds only if the low
+  its third power if the voltage rises in proportion. The page gives the range between these two cases. T7 holds only if the low
   end is above the other types' high ends. T7 fails only in intervals that are corrected for the three comparisons.
 `
 

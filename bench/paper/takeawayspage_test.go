@@ -170,8 +170,7 @@ their values, and stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repe
 the results on H200s, in up to %d series of one dtype, size and role. [reproduce.md](reproduce.md) has
 every point, rule and figure, and what remains to be measured.
 
-The rules were corrected. Some tested the largest of several changes as if it were the only one. Others compared means or clocks that
-are not comparable. The first rules were applied to the series of 2026-11-21.
+The rules were corrected. Some of the first rules tested the largest of several changes as if it were the only one. Others compared means or clocks that are not comparable. The first rules were applied to the series of 2026-11-21.
 
 `
 
