@@ -36,14 +36,16 @@ less than the cap. All plans have the same address in memory. The records are of
 	cardsRecorded = `
 ### How precise a record is
 
-A block measures a plan in two windows. After one block the interval of a plan has one degree of freedom, so its width varies much by chance. The standard error below is therefore pooled over all plans of a run. It includes the distance of the copy from zero.
+A block measures a plan in two windows. After one block the interval of a plan has one degree of freedom, so its width varies much
+by chance. The standard error below is therefore pooled over all plans of a run. It includes the distance of the copy from zero.
 *Copy* is the reading of the same weights in the same place, which should be zero. *Expected between cards* is the standard deviation of
 ` + "`grid=4`" + ` between cards in percentage points, if cards differ by the same share of the saving as in the older records (in bursts, by that of
 prefill). With the *blocks needed*, the standard error is half of that. In %d of the %d runs the card did not reach a steady
 state before the first block.
 
 One block shows that a plan saves: %d of the %d savings exceed two standard errors. It cannot rank plans whose savings are
-closer than about three standard errors. The plans of a run share the error of the source's readings, so all their savings may be too large or too small together. A comparison with other cards needs about as many blocks as the table states. Records of one
+closer than about three standard errors. The plans of a run share the error of the source's readings, so all their savings may be
+too large or too small together. A comparison with other cards needs about as many blocks as the table states. Records of one
 card cannot show how much cards differ.
 
 | card | phase | blocks | copy | standard error, points | expected between cards | blocks needed |
@@ -62,10 +64,12 @@ These runs were made for other pages. Runs of one plan differ in the card, the d
 lowtoggle. The difference between cards includes all of these. Each run's error is pooled over its comparisons and its copy, as above.
 `
 	cardsNotes = `
-- *Own inputs* are activations of the model on calibration tokens; *random inputs* are normal(0,1). A plan *for* a percentage is the result of a search that may raise perplexity by this percentage.
+- *Own inputs* are activations of the model on calibration tokens; *random inputs* are normal(0,1). A plan *for* a percentage is
+  the result of a search that may raise perplexity by this percentage.
 - The cards of ` + "`round=4`" + ` with random inputs ran at the same time in one host.
 - The runs frontier-stationary-1, order-stationary-1 and order-stationary-2 are marked invalid, because their copies read %s to %s.
-  They are included, because excluding runs by their copies would bias the result. The errors are also smaller than the differences between cards.
+  They are included, because excluding runs by their copies would bias the result. The errors are also smaller than the
+  differences between cards.
 - Whole models exchange memory between blocks, so addresses do not contribute to their differences. In decode with
   ` + "`grid=4`" + `: %s.
 `

@@ -46,7 +46,7 @@ func powerClaims(e *evidence) []claim {
 			span(all, 0, func(r *profile.Profile) float64 { return float64(r.Golden) })),
 		says("draws some {} (8192³) or {} (2048³)", start(large[:]), start(small[:])),
 		says("with τ = {} ms on one card and {} and {} ms on the other", span(large[:], 1, lag), fmt.Sprintf("%.1f", lag(small[0])), fmt.Sprintf("%.1f", lag(small[1]))),
-		says("(its window is {} ms)", span(all, 0, func(r *profile.Profile) float64 { return 1e3 * sensor(r).Window.Seconds() })),
+		says("its window is {} ms.", span(all, 0, func(r *profile.Profile) float64 { return 1e3 * sensor(r).Window.Seconds() })),
 		says("Its noise was {} W for 2048³, and {} W for 8192³", span(small[:], 0, noise), span(large[:], 0, noise)),
 		says("differ by {} % in scale", span(all, 2, func(r *profile.Profile) float64 { return 100 * (sensor(r).Gain - 1) })),
 		says("to the power of {} (8192³) and {} (2048³)", span(large[:], 1, order), span(small[:], 1, order)),

@@ -116,7 +116,7 @@ func quantisedClaims(e *evidence) []claim {
 	lowest := fmt.Sprint(*e.recipe("balanced").MinSNR)
 	list = append(list,
 		says("keeps an output SNR of {} dB. FP8 scales", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
-		says("warn of layers below {} dB, the lowest SNR", lowest), says("must also have {} dB less than", below), says("less than {} dB with any codes", lowest),
+		says("warn of layers below {} dB, the lowest SNR", lowest), says("SNR is also {} dB below that of", below), says("less than {} dB with any codes", lowest),
 		says("Dampings from {} to {} make", e.damping("defaultDamp"), e.damping("codesDamp")))
 	channel, block := e.nearest("fp8"), e.nearest("fp8-block")
 	for _, passes := range []string{"scales=5", "scales=3", "scales=2", "round=1"} {
@@ -156,7 +156,7 @@ func codesClaims(e *evidence) []claim {
 	}
 	falls := func(name string) string { return printed(2, -change(e.evaluation(name).Against.Ratio)) + " %" }
 	list = append(list, says("perplexity changes by {} with `scales=2` and by {} with\n`scales=0`", e.recordedWithin("r/int4-scales2-comp"), e.recordedWithin("r/int4-scales0-comp")),
-		says("it falls: by {} with `scales=2` and by {} with `scales=0`.", falls("r/int4-scales2-reference"), falls("r/int4-scales0-reference")))
+		says("perplexity falls: by {} with `scales=2` and by {} with `scales=0`.", falls("r/int4-scales2-reference"), falls("r/int4-scales0-reference")))
 	rises := func(model string) string { return percent(change(e.evaluation(model).Against.Ratio), 2)[1:] }
 	list = append(list, says("The search raised perplexity by {} with `--max-loss 0.1%` and by {} with `--max-loss 0.5%`.", rises("r/fp8-within0.1"), rises("r/fp8-within0.5")))
 	return append(list, says("perplexity rises by {} with `scales=3` and by {} with `scales=2`", rises("r/fp8-scales3"), rises("r/fp8-scales2")))

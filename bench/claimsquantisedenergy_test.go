@@ -46,7 +46,7 @@ func quantisedEnergyClaims(e *evidence) []claim {
 		says("95 % intervals of up to ±{} %.", printed(0, 100*widest)),
 		says("scales of two mantissa bits save {} of energy (95 %: {}), and powers of\ntwo {} ({}).", saved(mantissa, 1), span(mantissa), saved(powers, 1), span(powers)),
 		says("also take {} and {} less time. With all\ncodes zero the card draws {},", faster(mantissa), faster(powers), watts(zeros.Watts)),
-		says("power than the other one: {} with the FP8 blocks of the source and with `scales=3`, where the other card drew {} and\n{}.",
+		says("power than the card of the other table: {} with the FP8 blocks of the source and with `scales=3`, where the other card drew {} and\n{}.",
 			watts(recordedRun(e.T, "quantised/"+capped).Baseline.Watts), watts(recordedRun(e.T, "quantised/"+uncapped).Baseline.Watts), watts(e.quantisedOf(uncapped, "scales=3").Watts)),
 		says("`scales=3` saves {} of energy and {} of time, `scales=2` {} and\n{}. The predictions", saved(three, 1), faster(three), saved(coarse, 1), faster(coarse)),
 	}
@@ -104,6 +104,6 @@ func rateClaims(e *evidence) []claim {
 	earlier := recordedRun(e.T, "quantised/int4-decode")
 	weights := float64(earlier.Products[0].Problem.N * earlier.Products[0].Problem.K)
 	list = append(list, says("an earlier kernel that read\n{} TB/s", two(weights*(4+16.0/128)/8/earlier.Baseline.Seconds/1e12)))
-	return append(list, says("weights at {} to {} of BF16's rate. It is {} to {} times as fast as BF16;\nits bytes would allow {} to {} times.", two(low), two(high),
+	return append(list, says("weights at {} to {} of BF16's rate. It is {} to {} times as fast as BF16;\nby the number of bytes alone, {} to {} times would be possible.", two(low), two(high),
 		printed(1, lowest), printed(1, highest), printed(1, fewest), printed(1, most)))
 }

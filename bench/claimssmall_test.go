@@ -35,7 +35,7 @@ func architectureClaims(e *evidence) []claim {
 func storesClaims(e *evidence) []claim {
 	return []claim{
 		says("models, or {} MiB of smaller ones", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
-		says("hold {} MiB and the size", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
+		says("hold {} MiB of the source", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("four parts, {} MiB.", printed(0, 4*e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
 		says("With the {} MiB reduced", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("hold less than {} MiB of a model", e.source("weights/planmemory_test.go", `const mostHeld = (\d+) << 20`)[0]),

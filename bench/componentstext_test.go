@@ -15,7 +15,8 @@ H200 reports the power of its memory, as a mean over a second. So the split is a
 
 Each operation and byte has an energy. A part of this energy depends on the operands' bits, through the features of the
 [cost model](cost.md). *Awake* is proportional to the share of the multiprocessors that have work. *Busy* is the share of
-an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, the model derives it from the predicted power. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
+an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, the model derives it from the
+predicted power. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
 components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h200.json`" + `).
 
 ![Components of an H200](power-components.svg)
@@ -34,7 +35,8 @@ Every kernel below is unseen: it is held out, or left out of the fit in turn and
 %.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
 the best naive model %s. The naive models are a constant, and a constant plus a part in proportion to the share of time in
 which a kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive. Its inputs
-are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has no bits, caches, clocks or temperature: the difference to its column shows their contribution.
+are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has no bits,
+caches, clocks or temperature: the difference to its column shows their contribution.
 `
 
 const componentsCap = `
@@ -49,7 +51,8 @@ const componentsElsewhere = `
 The built-in components belong to one card. The recorded GEMMs of other cards
 ([bench/results/h200](../bench/results/h200)) test these components there, with operands from zeros to random ones.
 Nothing is fitted to these readings. Below the cap there are %d readings on %d cards, from %.0f to %.0f W. The model's
-mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which only the readings themselves give, is off by %s.
+mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which only the readings
+themselves give, is off by %s.
 
 ![Predicted over measured power](components-unseen.svg)
 `
@@ -71,7 +74,8 @@ microseconds each, and the predicted power is too high:
 const componentsSensor = `
 ## Checked against the memory's sensor
 
-On the other cards the reading of the memory's sensor is independent of the fit. The sensor's reading minus its offset should equal the HBM part of the split.
+On the other cards the reading of the memory's sensor is independent of the fit. The sensor's reading minus its offset should
+equal the HBM part of the split.
 `
 
 const componentsPairs = `
@@ -96,8 +100,8 @@ const componentsUse = `
 
 ` + "`verify --gpu`" + ` and ` + "`profile`" + ` split their measurement by component. They read the file that ` + "`--components`" + ` names, else
 ` + "`calibration-components.json`" + ` in the working folder, else the built-in one, and name the file above the table. They also
-compute which clock uses least energy within 1 and 5 %% of time, and by energy-delay product, before and after a
-conversion.
+compute, before and after a conversion, the clock of least energy within 1 and 5 %% of time, and the clock of least
+energy-delay product.
 
 - A clock is advised only if the model's error on unseen kernels below the cap is at most half of the best naive
   model's, and if unseen kernels of the same kind are off by at most 5 %% on average. A kind is a dtype and a
@@ -134,7 +138,7 @@ of this range of power, a constant predicts nearly as well.
 The parts are less certain than their sum. *Awake* is %s in the built-in components, whose kernels do not spin,
 %s in the other card's fit and %s here. *Static* is %s, %s and %s: the leakage, which rises
 with temperature, compensates for the difference. A term for at least one awake multiprocessor, independent of their number, is
-%s here. The memory sensor's offset is %s, %s and %s. Some of this may be a difference between the cards.
+%s here. The memory sensor's offset is %s, %s and %s. Real differences between the cards may contribute.
 
 | kernels | number | watts | built-in | worst | constant | duty | utilisation | other card's fit | own fit, unseen |
 |---|---|---|---|---|---|---|---|---|---|
@@ -148,7 +152,8 @@ The largest errors of the built-in components:
 `
 
 const componentsCardPairs = `
-These pairs of held-out kernels differ in one component alone. The table has the second kernel minus the first: measured, predicted by the built-in components, and predicted by the card's own fit. The last
+These pairs of held-out kernels differ in one component alone. The table has the second kernel minus the first: measured,
+predicted by the built-in components, and predicted by the card's own fit. The last
 product ran at the power cap, at a lower clock than the one before it.
 
 | kernel | and | differ in | measured | built-in | own fit | sensor | built-in | own fit |

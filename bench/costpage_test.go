@@ -368,14 +368,16 @@ Generated from the built-in calibration and [bench/results](../bench/results) by
 
 ## Patterns of classes that the fit has not seen
 
-The patterns are divided into classes: sorted values; random zeros, single or in blocks, with any other change of the values; rounding, grids and zeroed bits; random bits; constants and few values; shifts; repeated rows; repeated columns;
+The patterns are divided into classes: sorted values; random zeros, single or in blocks, with any other change of the values;
+rounding, grids and zeroed bits; random bits; constants and few values; shifts; repeated rows; repeated columns;
 signs; spread. Each point is predicted by a model and a response that were fitted without its whole class, and compared
 with the measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such
 weights, and they count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's
 correlation. The last two columns are simpler models, tested in the same way. They are linear in fewer features and use the
 same response. Their cells give mean error, worst error and rank.
 
-Three choices were made on all the data, including the classes left out: the list of features, the weights of steps within a run of rows, and the two constants of the response.
+Three choices were made on all the data, including the classes left out: the list of features, the weights of steps within a run
+of rows, and the two constants of the response.
 `
 
 const costMisses = `
@@ -384,7 +386,8 @@ The rank misses its target in: %s.
 The target for the mean error was 1.5 points in decode, and 2 points for the other dtypes. FP32 misses its target.
 The FP32 kernel on CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
 points. A fit that has seen no all-zero weights predicts too small a saving for them: groups of operands that are all zero
-save more energy than their bits explain. With zeros in large blocks, sums stay constant for longer than in any other class. The fits for predictions use all classes.
+save more energy than their bits explain. With zeros in large blocks, sums stay constant for longer than in any other class. The
+fits for predictions use all classes.
 `
 
 const costFeaturesText = `
@@ -401,7 +404,8 @@ const costSharedText = `
 BF16 and FP16 pass through the same multipliers of tensor cores, and so may FP8 and INT8. In decode, all types come through the
 same memory. The table compares mean errors, in points, of models with their own coefficients and of models that share all
 coefficients. Features are relative to random operands of each type, so coefficients are shares of the power. Shared coefficients
-predict worse for at least one of the types: a mantissa of 7 bits is a smaller share of a multiplier's power than one of 10. Each type therefore has its own coefficients.
+predict worse for at least one of the types: a mantissa of 7 bits is a smaller share of a multiplier's power than one of 10. Each
+type therefore has its own coefficients.
 `
 
 const costCardsText = `

@@ -67,14 +67,14 @@ var given = []struct {
 	}},
 	{"what was asked for", map[string][]string{
 		"bench/measured_test.go": {"60 s: ±0.3 %", "20 s: ±0.5 %", "within 2 %%"},
-		"bench/costpage_test.go": {"mean error of 1 point", "worst error of 4 points", "rank of 0.95", "mean of 1.5 points", "limit of 4\npoints"},
+		"bench/costpage_test.go": {"mean error of 1 point", "worst error of 4 points", "rank of 0.95", "mean error was 1.5 points", "limit of 4\npoints"},
 		"docs/scale.md":          {"at most 10 minutes", "at most 2 GB", "at most 20 MB", "at most 10 s", "at most 1.1"},
 		"docs/results.md":        {"at most 1.5", "100 MB", "at least 0.5", "under 60 s", "under 10 min", "1e-6 nats"},
 	}},
 	{"a convention: exit statuses, codes, versions of libraries that are needed", map[string][]string{
 		"docs/quantised-values.md": {"all −1 means", "2^(byte − 127)"},
 		"docs/sweep.md":            {"((k−1)·E", "energy k−1 times"},
-		"docs/quantised.md":        {"replaces −0 by +0", "code of −0 is NaN", "below 1 dB on average", "31.6 dB | 0 |"},
+		"docs/quantised.md":        {"replaces −0 by +0", "code of −0 is NaN", "mean SNR is below 1 dB", "31.6 dB | 0 |"},
 		"docs/quantising.md":       {"(+1.18 … +1.63) | 0 |"},
 		"docs/formats.md":          {"| 0 | done", "| 1 | failed", "| 2 | wrong", "| 3 | done", "| 4 | no GPU", "| 75 | `convert"},
 		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "codes of −0 by those of +0", "Passes that choose codes anew write +0"},

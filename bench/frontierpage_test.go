@@ -18,7 +18,8 @@ const frontierNotes = `
 - *Prefill* saves little, and changing values cannot save much more on these cards. If all weights keep their signs and share one
   magnitude, no accuracy is left, and the layers save {structure onemag} of energy. With weights rounded to powers of two they save
   {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another card of the kind). Only many zero
-  rows or columns save more: a quarter of all inputs saves {structure colend25}, a quarter of all outputs {structure rows25}. This model cannot spare so many rows or columns.
+  rows or columns save more: a quarter of all inputs saves {structure colend25}, a quarter of all outputs {structure rows25}. This
+  model cannot spare so many rows or columns.
 - In prefill, all points but zeros draw the power of the cap. So energy falls as much as time does, and energy × time falls about
   twice as much.
 - In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}, and by {energy decode-round-0.1} with round alone. The
@@ -26,10 +27,12 @@ const frontierNotes = `
 - *Pruning* inputs overfits the calibration tokens. With {allowed full-0.1} allowed in prefill it raised perplexity
   by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. So no recipe prunes.
   In decode, the points of the same passes stayed within their budgets.
-- The trellis without compensation raised perplexity by {perplexity trellis-0.1} with {allowed trellis-0.1} allowed. In this case convert, which measures perplexity on the evaluation tokens, exits with status 3.
+- The trellis without compensation raised perplexity by {perplexity trellis-0.1} with {allowed trellis-0.1} allowed. In this case
+  convert, which measures perplexity on the evaluation tokens, exits with status 3.
 - In decode the predicted savings are {decode too high} points too high ([cost-accuracy.md](cost-accuracy.md)).
 - Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 followed on
-  the card of the run of decode. Run 1 may read lower because of its card or because of the error that its copy shows. These files cannot distinguish the two.
+  the card of the run of decode. Run 1 may read lower because of its card or because of the error that its copy shows. These files
+  cannot distinguish the two.
 
 ## How to repeat it
 
@@ -78,7 +81,7 @@ func (f *frontier) page() []byte {
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
 How much energy does a given rise of perplexity save? All linear layers of %s were converted with --max-loss. Each
 point has a strategy (the passes that the search could use) and a budget (the rise of perplexity that it was allowed). The
-search used calibration tokens only. Perplexity here is that of %d evaluation tokens (%.4f before), by
+search used calibration tokens only. Perplexity is measured on %d evaluation tokens (%.4f before), by
 [bench/loss.py](../bench/loss.py). Energy is measured for the GEMMs of all linear layers, relative to the untouched
 weights. Both have 95 %% intervals.
 
@@ -88,7 +91,7 @@ weights. Both have 95 %% intervals.
 	f.bought(print)
 	f.factors(print)
 	print("\n## Every point\n\nChanges of energy, of time, and of energy × time, relative to the untouched weights. If a point has\n" +
-		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. The interval of a copy of the untouched weights should contain 1.\n")
+		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold.\nThe interval of a copy of the untouched weights should contain 1.\n")
 	f.table(print, "Prefill", f.planned("prefill"), append(f.of(stationary), f.of(streaming)...))
 	f.table(print, "Decode", f.planned(decode), f.of(decode))
 	f.listRuns(print)
@@ -231,7 +234,7 @@ func ratio(r *frontierRun) string {
 
 // listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
-	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights that are all\nzero, the least possible energy. Times are UTC.\n\n" +
+	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is the reading of weights that are all\nzero, the least possible energy. Times are UTC.\n\n" +
 		"| run | file | card | driver, begun | copy | zeros | power before | power of the points | validity |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
@@ -350,6 +353,6 @@ func nullMisses(t *testing.T) string {
 			all++
 		}
 	}
-	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. By chance alone, one interval in twenty misses 1, on either side.",
+	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. By chance alone,\none interval in twenty misses 1, on either side.",
 		all, nullBlocks, below, above)
 }

@@ -41,7 +41,8 @@ const (
 	recordedNotes = `The runs on this page took place on 2026-11-21. %s measured null-60s, pair-1,
 pytorch-1 and pytorch-2 (before and after other runs there). %s measured null-20s and the patterns, and %s all
 other files. [cards.md](cards.md) has the card of every record. Earlier builds of the same day ran on the first and the second card. They
-wrote the half width of the null comparison as smallest_effect. The build on the first card could also end a window on a counter step that it saw late. The windows' lengths show that none ended this way.
+wrote the half width of the null comparison as smallest_effect. The build on the first card could also end a window on a counter
+step that it saw late. The windows' lengths show that none ended this way.
 
 ` + "```" + `
 go build .

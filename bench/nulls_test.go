@@ -211,7 +211,8 @@ func nullsSection(t *testing.T, all []*measure.Result) string {
 	}
 	row("both", "the source's", "energy", pool(exchanged))
 	b.WriteString(`
-- Below the cap, the times of copies in their own memory differ between runs by more than their passes. Addresses can cause such differences; places in the order cannot.
+- Below the cap, the times of copies in their own memory differ between runs by more than their passes. Addresses can cause such
+  differences; places in the order cannot.
 - At the cap, copies in their own memory read less than 1 on average. The runs' times differ by more than their
   passes, and energy follows time.
 - At the source's addresses, no difference between runs was found beyond that of their passes.

@@ -53,8 +53,8 @@ func remainingPage(list []remainder) string {
 
 const remainingIntroduction = "# What has not been measured yet?\n\nGenerated from [bench/results/h200](../bench/results/h200) by `go test ./bench -run RemainingPage -update`. " +
 	`The pages state what
-their records hold. This page lists the measurements that were planned beyond these records, with their estimated time on a card. The time of
-` + "`points` and `seeds`" + ` follows from the pace of the recorded series; the others are the times that the script's settings take.
+their records hold. This page lists the measurements that were planned beyond these records, with their estimated
+time on a card. The time of ` + "`points` and `seeds`" + ` follows from the pace of the recorded series; the others are the times that the script's settings take.
 
 `
 

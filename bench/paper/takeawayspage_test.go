@@ -170,7 +170,8 @@ their values, and stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repe
 the results on H200s, in up to %d series of one dtype, size and role. [reproduce.md](reproduce.md) has
 every point, rule and figure, and what remains to be measured.
 
-The rules were corrected. Some of the first rules tested the largest of several changes as if it were the only one. Others compared means or clocks that are not comparable. The first rules were applied to the series of 2026-11-21.
+The rules were corrected. Some of the first rules tested the largest of several changes as if it were the only one. Others
+compared means or clocks that are not comparable. The first rules were applied to the series of 2026-11-21.
 
 `
 
@@ -187,7 +188,7 @@ Three reservations:
 - Rows here are the rows of the paper's text. Its published program stores matrices by columns, so its
   sorted operands differ from the text. This affects T8 to T11 and T13.
 - Some series lack points from one seed: %s.
-- Main points, on which the rules decide, are drawn from %s; the paper used ten. Intervals of one or two seeds cover the drawn
+- The main points, which decide the rules, are drawn from %s; the paper used ten. Intervals of one or two seeds cover the drawn
   operands alone. No interval includes the spread between cards.
 
 ## Which operand streams
