@@ -72,11 +72,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 	if l.Decode > 0 {
 		random := codes
 		rows := min(codes.Rows, bandRows)
-		data, err := randomBytes(ctx, 0, rows, 0, codes.Cols)
-		if err != nil {
-			return e, err
-		}
-		random.Bands = []Band{{Data: data}}
+		random.Bands = []Band{{Data: noise(0, 0, rows*codes.Cols)}}
 		codes.Scale = RandomSigma(codes.DType) // the same for both
 		random.Scale = codes.Scale
 		memory, err := c.Energy(ctx, codes, role, Workload{Decode: 1})
@@ -105,12 +101,17 @@ func (d *Dequantised) many(r Role) float64 {
 
 // randomBytes is an operand of random bytes.
 func randomBytes(_ context.Context, row, rows, col, cols int) ([]byte, error) {
+	return noise(row, col, rows*cols), nil
+}
+
+// noise returns n random bytes for a block that begins at a row and a column.
+func noise(row, col, n int) []byte {
 	rng := rand.New(rand.NewPCG(uint64(row), uint64(col)))
-	data := make([]byte, rows*cols)
+	data := make([]byte, n)
 	for i := range data {
 		data[i] = byte(rng.Uint32())
 	}
-	return data, nil
+	return data
 }
 
 // shared scales a prediction down to the share of the energy that depends on the operands. half is half its interval.

@@ -37,7 +37,10 @@ func TestKernelsDecideTheRole(t *testing.T) {
 		{"", int8, weights.I8, 16, cost.Streaming, cost.CUTLASS},
 		{"", int4, weights.BF16, 8192, cost.Stationary, cost.Machete},
 		{cost.Marlin, int4, weights.BF16, 16, cost.Streaming, cost.Marlin},
+		{cost.Marlin, int4, weights.BF16, 9, cost.Streaming, cost.Marlin},
 		{cost.Marlin, int4, weights.BF16, 8, cost.Stationary, cost.Marlin},
+		{"", fp4, weights.BF16, 9, cost.Streaming, cost.Marlin},
+		{"", fp4, weights.BF16, 8, cost.Stationary, cost.Marlin},
 		{"", fp4, weights.BF16, 16, cost.Streaming, cost.Marlin},
 	} {
 		role, name, err := c.kernel.Role(c.f, c.operand, c.tokens)
