@@ -9,9 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// leftBehind says which adapter in the model's folder could not follow what an exact or compensated
-// pass does to the base, and why; empty where none lies there or the one that does can. layout may be
-// nil.
+// leftBehind returns the reason why an adapter in the model's folder cannot follow exact and compensated passes. The
+// result is empty if there is no adapter, or if the adapter can follow. layout may be nil.
 func leftBehind(m *weights.Model, layout *arch.Layout) string {
 	if stray := m.StrayAdapters(); len(stray) > 0 {
 		return fmt.Sprintf("%s is not converted with the model: only %s beside the model's own files can be",
@@ -23,8 +22,7 @@ func leftBehind(m *weights.Model, layout *arch.Layout) string {
 	return ""
 }
 
-// checkAdapters returns an error where passes that keep the function would break it for an adapter in the
-// model's folder.
+// checkAdapters returns an error if exact or compensated passes would make an adapter in the model's folder invalid.
 func checkAdapters(m *weights.Model, layout *arch.Layout) error {
 	if reason := leftBehind(m, layout); reason != "" {
 		return fmt.Errorf("%s: %s: merge it into the base or move it out of the folder (it will not fit the result), "+
@@ -33,10 +31,10 @@ func checkAdapters(m *weights.Model, layout *arch.Layout) error {
 	return nil
 }
 
-// refuseAdapter returns an error for an adapter that is given as though it were a model.
+// refuseAdapter returns an error if m is an adapter and not a model.
 func refuseAdapter(m *weights.Model) error {
 	if m.Single && len(m.Shards) == 1 && filepath.Base(m.Shards[0].Path) == weights.AdapterName {
-		return fmt.Errorf("%s: is an adapter, which is converted along with its base: put it and %s into a copy of the base model's folder, and give that folder",
+		return fmt.Errorf("%s: is an adapter, and adapters are converted with their base model: put the adapter and %s into a copy of the base model's folder, and give that folder",
 			m.Shards[0].Path, weights.AdapterConfigName)
 	}
 	return nil

@@ -22,30 +22,31 @@ import (
 // ApplyOptions are the options of [Apply].
 type ApplyOptions struct {
 	Table    Table            // of the plan's passes; default: Passes
-	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
-	Hessians program.Hessians // of the tokens that the plan was made with; nil: those of Tokens
-	Tokens   *Tokens          // needed where the plan was made with tokens
-	// Reference is needed where the plan was made with one; see [Options].
+	Family   *arch.Family     // nil: the family of Tokens, or of config.json in the catalogue
+	Hessians program.Hessians // of the plan's tokens; nil: those of Tokens
+	Tokens   *Tokens          // required if the plan was made with tokens
+	// Reference is required if the plan was made with a reference; see [Options].
 	Reference *weights.Model
 	Workers   int         // goroutines; default: all processors
 	Resume    bool        // continue an interrupted call
-	Replace   *apply.Made // folder out that the result replaces; nil: out must be new or empty
-	Store     apply.Store // where out lies; nil: on a disk
-	Version   string      // of the program. All parts must have the same one; needed for parts and with Store
+	Replace   *apply.Made // folder out to replace; nil: out must be new or empty
+	Store     apply.Store // object store of out; nil: out is on a disk
+	Version   string      // of the program; required for parts and with Store. All parts must have the same version
 	Progress  func(Event) // nil: none; called from several goroutines
 	Folder    FolderOptions
 }
 
-// FolderOptions say what lies beside the weights of a result. Without a BaseModel the card has that of [BaseModel].
+// FolderOptions choose the files beside the weights of a result. Without BaseModel, the model card names the model
+// that [BaseModel] returns.
 type FolderOptions = plan.Folder
 
-// errNoPlan is the error of functions that are given a nil plan.
+// errNoPlan is the error for a nil plan.
 var errNoPlan = fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
 
-// Apply carries out a plan: it writes a new folder out with the model's tensors transformed, the other files of the
-// model's folder, a model card, and [plan.ManifestName]. The folder appears under its name whole or not at all; see [apply.Run].
-// A plan for another model, and an out that exists or lies inside the model's folder, are errors before anything
-// is written.
+// Apply carries out a plan. It writes a new folder out with the transformed tensors, the other files of the model's
+// folder, a model card, and [plan.ManifestName]. The folder appears whole or not at all; see [apply.Run]. Before
+// anything is written, Apply returns an error for the plan of another model, and for an out that exists or lies
+// inside the model's folder.
 func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
 	if p == nil {
 		return nil, errNoPlan
@@ -70,7 +71,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	return applyPlan(ctx, s, p, out, o, nil)
 }
 
-// formatOf returns the layout that a given plan asks for, or without a plan, the layout that is asked for.
+// formatOf returns the layout in the request of plan p. If p is nil, it returns asked.
 func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 	if p == nil || p.Request.Format == "" {
 		return asked, nil
@@ -82,10 +83,12 @@ func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 	return f, err
 }
 
-// comparing compares a result, which open opens before others can see it, with the source. It returns nil if they were not compared.
+// comparing compares a result with the source. open opens the result before it appears under its name. The comparison
+// is nil if none was made.
 type comparing func(ctx context.Context, open func() (*weights.Model, error)) *evaluate.Comparison
 
-// applyPlan applies the plan of a source to a folder that was checked. The model card has the result of compare, which may be nil.
+// applyPlan applies the plan of a source to a folder that was checked. The model card has the result of compare.
+// compare may be nil.
 func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions, compare comparing) (_ *plan.Manifest, err error) {
 	src, err := s.toApply(ctx, p, &o)
 	if err != nil {
@@ -98,7 +101,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 	defer func() { err = errors.Join(err, free()) }()
 	if run := compare; run != nil {
 		compare = func(ctx context.Context, open func() (*weights.Model, error)) *evaluate.Comparison {
-			free() // models need the memory; the error is returned in the end
+			free() // models need the memory; the error is returned at the end
 			return run(ctx, open)
 		}
 	}
@@ -106,7 +109,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 		Store: o.Store, Version: o.Version, Folder: o.Folder, Card: o.card(s, p, compare)})
 }
 
-// card makes the result's model card of the source's.
+// card makes the result's model card from the source's card.
 func (o *ApplyOptions) card(s *source, p *plan.Plan, compare comparing) apply.CardFunc {
 	table := o.Table
 	if table == nil {
@@ -153,7 +156,7 @@ func (s *source) toApply(ctx context.Context, p *plan.Plan, o *ApplyOptions) (sr
 	return apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, nil
 }
 
-// useTokens gets the calibration statistics that a plan needs.
+// useTokens computes the calibration statistics that a plan needs.
 func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (err error) {
 	if o.Hessians != nil || o.Tokens == nil || p.Request.Hessians == "" {
 		return nil
@@ -162,7 +165,7 @@ func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (
 	if err := t.checkDevice(p); err != nil {
 		return err
 	}
-	o.Hessians = hessians{key: t.Key()} // which is all that other tokens are refused by
+	o.Hessians = hessians{key: t.Key()} // only the key is needed, to reject other tokens
 	if p.Request.Hessians != t.Key() {
 		return nil
 	}
@@ -176,29 +179,29 @@ func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (
 	return t.checkStatistics(p, h)
 }
 
-// CheckOut refuses an output folder that exists and is not empty, or lies inside the model's folder, and one that an interrupted
-// conversion left unfinished unless that is to be resumed. [Apply] calls it; callers that plan first may want to
-// know before.
+// CheckOut returns an error if the output folder exists and is not empty, or lies inside the model's folder. An
+// unfinished conversion there is an error unless resume is true. [Apply] calls CheckOut; a caller may call it
+// earlier, before planning.
 func CheckOut(m *weights.Model, out string, resume bool) error {
 	return apply.CheckOut(m, out, resume, nil)
 }
 
-// Unfinished returns the plan of an interrupted conversion to out; nil if there is none, or if it was interrupted before it had a
-// plan.
+// Unfinished returns the plan of an interrupted conversion to out. The plan is nil if there is no such conversion, or
+// if it was interrupted before the plan was written.
 func Unfinished(out string) (*plan.Plan, error) { return apply.Unfinished(out) }
 
 // VerifyOptions are the options of [Verify].
 type VerifyOptions struct {
 	Table  Table        // whose checks test the plan's steps; default: Passes
-	Family *arch.Family // nil: the catalogue's, by config.json
-	// Reference is the model that codes were chosen to be near. Default: claims about such a model are not checked.
+	Family *arch.Family // nil: the family of config.json in the catalogue
+	// Reference is the model that the codes approximate. Default: claims relative to a reference are not checked.
 	Reference *weights.Model
 	Workers   int         // goroutines; default: all processors
 	Progress  func(Event) // nil: none; called from several goroutines
 }
 
-// Verify compares a converted model with its source, without the code that converted it; see package verify. The report says what
-// is wrong with the result. The error is only about reading.
+// Verify compares a converted model with its source. It uses no code of the conversion; see package verify. The
+// report lists the problems of the result. The error is for failures to read.
 func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*verify.Report, error) {
 	if o.Table == nil {
 		o.Table = Passes
@@ -215,7 +218,8 @@ func (t Table) ReadPlan(path string) (*plan.Plan, error) {
 	return t.DecodePlan(path, js)
 }
 
-// DecodePlan is [Table.ReadPlan] for the bytes of a file. The file name in the path or URL decides whether it is a manifest.
+// DecodePlan is [Table.ReadPlan] for the content of a file. The file name in the path or URL decides whether the
+// content is a manifest.
 func (t Table) DecodePlan(path string, js []byte) (p *plan.Plan, err error) {
 	if filepath.Base(path) == plan.ManifestName {
 		var man *plan.Manifest

@@ -16,12 +16,12 @@ import (
 // hubModel is the name of a model on a hub.
 var hubModel = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$`)
 
-// notInName are runs of characters that a name on a hub cannot have.
+// notInName matches runs of characters that a name on a hub cannot have.
 var notInName = regexp.MustCompile(`[^\w.-]+`)
 
-// BaseModel returns the name of a model on a hub, for the card of a conversion, and where the name is from: an earlier
-// conversion's card, the Hub's cache, config.json, or the folder's name. The card's own base_model does not count unless
-// the model was converted before: it names what the model itself was made from.
+// BaseModel returns the name of a model on a hub, for the card of a conversion, and the origin of the name: an
+// earlier conversion's card, the Hub's cache, config.json, or the folder's name. The model's own base_model is used
+// only if lowtoggle wrote the card. In other cards it names the model from which this model was made.
 func BaseModel(m *weights.Model) (name, from string) {
 	if m == nil {
 		return "", ""

@@ -14,33 +14,33 @@ import (
 // ConvertOptions are the options of [Convert].
 type ConvertOptions struct {
 	Options            // of the plan
-	Given   *plan.Plan // carried out instead of making one; nil: make one
+	Given   *plan.Plan // the plan to carry out; nil: make one
 	Resume  bool       // continue an interrupted call
 	Folder  FolderOptions
-	// Replace is the folder out that the result replaces, from [apply.OpenMade]; nil: out must be new or empty.
+	// Replace is the folder out to replace, from [apply.OpenMade]; nil: out must be new or empty.
 	Replace *apply.Made
-	Store   apply.Store // where out lies; nil: on a disk
-	Version string      // of the program, needed with Store
+	Store   apply.Store // object store of out; nil: out is on a disk
+	Version string      // of the program; required with Store
 }
 
 // Conversion is the result of [Convert].
 type Conversion struct {
 	Plan     *plan.Plan
-	Manifest *plan.Manifest // nil where the folder could not be written
+	Manifest *plan.Manifest // nil if the folder could not be written
 	// Loss compares the result with the source on the evaluation tokens; nil without tokens.
 	Loss *evaluate.Comparison
 }
 
-// WithinBudget reports whether the loss on the evaluation tokens rose by no more than the plan's budget; true without
-// a budget of loss, or without tokens.
+// WithinBudget reports whether the loss on the evaluation tokens rose by at most the plan's budget. Without a budget
+// of loss or without tokens, it returns true.
 func (c *Conversion) WithinBudget() bool {
 	most := c.Plan.Request.MaxLoss
 	return most == nil || c.Loss == nil || c.Loss.Difference <= *most
 }
 
-// Convert plans, writes the folder out and, where there are tokens, compares the result with the source before the folder gets its
-// name, so that the model card has the loss. Work that these steps share is done once. If a step fails, Convert returns the error
-// and the results of the steps before it, or nil if there is no plan.
+// Convert plans and writes the folder out. With tokens, it compares the result with the source before the folder gets
+// its name, so that the model card has the loss. Work that these steps share is done once. If a step fails, Convert
+// returns the error and the results of the earlier steps. The results are nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
 	format, err := formatOf(o.Given, o.Format)
 	if err != nil {
@@ -79,7 +79,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return c, err
 	}
-	if o.Tokens != nil && o.Store != nil && c.Loss == nil && notCompared == nil { // an earlier call has finished it
+	if o.Tokens != nil && o.Store != nil && c.Loss == nil && notCompared == nil { // an earlier call has finished the result
 		c.Loss, notCompared = compare(ctx, func() (*weights.Model, error) { return weights.OpenStore(ctx, o.Store, "") }, o)
 	}
 	return c, notCompared

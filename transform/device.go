@@ -16,16 +16,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Device runs models in place of the CPU. [evaluate.Device] is a GPU.
+// Device runs models instead of the CPU. [evaluate.Device] is a GPU.
 type Device interface {
-	// Name says what the last digits of its results depend on, such as the kind of card and the version of its library.
+	// Name identifies everything that the last digits of the device's results depend on, such as the kind of card and
+	// the version of a library.
 	Name() string
-	// Calibrate returns a model that computes calibration statistics, for sequences of at most longest tokens. The scorer fits
-	// models of the same architecture.
+	// Calibrate returns a model that computes calibration statistics, for sequences of at most longest tokens. The
+	// scorer s must be for models of the same architecture.
 	Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated
-	// Rounder returns the device that rounds layers; nil: the CPU does.
+	// Rounder returns the device's rounder of layers; nil: the CPU rounds.
 	Rounder(ctx context.Context) (rounding.Device, error)
-	// Release frees what Rounder's device keeps.
+	// Release frees the memory of Rounder's device.
 	Release() error
 	// Compare is [evaluate.Scorer.Compare] without an observer.
 	Compare(ctx context.Context, s *evaluate.Scorer, before, after *weights.Model) (*evaluate.Comparison, error)
@@ -34,15 +35,14 @@ type Device interface {
 // ErrOtherDevice marks a plan whose calibration statistics were computed on another device.
 var ErrOtherDevice = errors.New("the statistics' last digits, and with them the result's bytes, depend on the device: apply the plan on one of the kind that it was made on, or make a new plan")
 
-// sampleFrom is the number of weights from which on a search on a device measures candidates for a layer by some of its
-// rows.
+// sampleFrom is a number of weights. For larger layers, a search on a device compares candidates on a sample of rows.
 const sampleFrom = 1 << 22
 
-// resultShare of the host's available memory may hold layers that a device has rounded, so that the next model of a search
-// computes only what changes.
+// resultShare divides the host's available memory. One such share may hold layers that a device has rounded, so the
+// next model of a search computes only the changed layers.
 const resultShare = 4
 
-// resultRoom is that memory in bytes; 0 if it is not known.
+// resultRoom returns this share in bytes; 0 if the available memory is unknown.
 func resultRoom() int {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -57,7 +57,7 @@ func resultRoom() int {
 	return 0
 }
 
-// deviceKey is the key of what a device computes from what has another key.
+// deviceKey combines the key of an input with the device that computes from it.
 func deviceKey(key string, d Device) string {
 	if d == nil {
 		return key
@@ -66,7 +66,7 @@ func deviceKey(key string, d Device) string {
 	return hex.EncodeToString(h[:])
 }
 
-// onCPU is the name of no device.
+// onCPU is the name for the CPU in messages.
 const onCPU = "the CPU"
 
 func deviceName(name string) string {
@@ -76,7 +76,7 @@ func deviceName(name string) string {
 	return name
 }
 
-// device is the name of what computes; empty for the CPU.
+// device returns the device's name; empty for the CPU.
 func (t *Tokens) device() string {
 	if t.Device == nil {
 		return ""
@@ -84,7 +84,7 @@ func (t *Tokens) device() string {
 	return t.Device.Name()
 }
 
-// checkDevice refuses a plan whose statistics another kind of device computed.
+// checkDevice returns an error if another kind of device computed the plan's statistics.
 func (t *Tokens) checkDevice(p *plan.Plan) error {
 	if was, now := p.Request.Device, t.device(); was != now {
 		return fmt.Errorf("the plan was made with calibration statistics of %s, and these would be those of %s: %w", deviceName(was), deviceName(now), ErrOtherDevice)
@@ -92,7 +92,7 @@ func (t *Tokens) checkDevice(p *plan.Plan) error {
 	return nil
 }
 
-// checkStatistics refuses statistics that differ from those of a plan.
+// checkStatistics returns an error if the statistics h differ from a plan's statistics.
 func (t *Tokens) checkStatistics(p *plan.Plan, h hessians) error {
 	if was := p.Request.Statistics; was != "" && was != h.fit.Digest() {
 		return fmt.Errorf("%s computes other calibration statistics than when the plan was made (its driver or compiler may have changed): %w", deviceName(t.device()), ErrOtherDevice)
@@ -112,7 +112,7 @@ func (t *Tokens) calibrate() evaluate.Calibrated {
 	return t.calibrated
 }
 
-// releaseRounder frees what the device that rounds keeps.
+// releaseRounder frees the memory of the rounding device.
 func (t *Tokens) releaseRounder() error {
 	if t == nil || t.Device == nil {
 		return nil
@@ -120,7 +120,7 @@ func (t *Tokens) releaseRounder() error {
 	return t.Device.Release()
 }
 
-// release frees what a search needed.
+// release frees the memory of a search.
 func (t *Tokens) release() (err error) {
 	if t.reference != nil {
 		err = t.reference.Close()

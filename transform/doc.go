@@ -1,41 +1,42 @@
 // Package transform converts models so that a GPU's wires toggle less when it multiplies by their weights.
 //
-// [Convert] is one call: it plans, writes the converted folder and, where there are tokens, compares the losses.
-// [Plan] decides and writes nothing; [Apply] carries a plan out; [Verify] checks a result without using the code
-// that made it.
+// [Convert] is one call. It plans, writes the converted folder and, with tokens, compares the losses. [Plan] decides
+// and writes nothing. [Apply] carries a plan out. [Verify] checks a result without using the code of the conversion.
 //
 // # Plan and apply
 //
-// A plan is data (package plan). [Plan] reads a model and decides everything; Apply streams the model through the
-// plan into a new folder, and decides nothing. The same plan over the same model gives the same bytes on any
-// machine with any number of workers.
+// A plan is data (package plan). [Plan] reads a model and makes all decisions. Apply streams the model through the
+// plan into a new folder, and decides nothing. The same plan over the same model gives the same bytes on any machine
+// and with any number of workers.
 //
 // # Passes
 //
 // [Passes] lists the module's passes in the order in which they act on a weight, each with its check in package
-// verify. [Table.Validate] checks a table against the constraints between passes. A pass is a value ([pass.Pass]); a caller's own
-// pass is appended to a clone of the table (see the example). Its class is exact (function and mantissas are kept), compensated
-// (the function is kept in real arithmetic, stored values round) or lossy (it spends the budget).
+// verify. [Table.Validate] checks a table against the constraints between passes. A pass is a value ([pass.Pass]). A
+// caller's own pass is appended to a clone of the table (see the example). The class of a pass is exact (function and
+// mantissas are kept), compensated (the function is kept in real arithmetic, stored values round) or lossy (spends
+// the budget).
 //
-// Exact passes act on an index that several weights share (the neurons of a layer, the heads, the residual stream;
-// see package arch), never on one weight alone. Their effect on one index is a [program.Symmetry] in the source's labels, so
-// their steps may have any order in a plan. The other passes act on one weight, after the symmetries of its axes.
+// Exact passes act on an index that several weights share, such as the neurons of a layer, the heads or the residual
+// stream (see package arch). They never act on one weight alone. The effect of an exact pass on one index is a
+// [program.Symmetry] in the source's labels, so the steps may have any order in a plan. The other passes act on one
+// weight, after the symmetries of its axes.
 //
 // # Budget
 //
-// y[M,N] = x[M,K]·w[N,K]ᵀ: outputs N, inputs K. A budget of output SNR bounds, layer by layer, ‖w‖²/‖w′−w‖² in
-// decibels: the SNR of the layer's output for independent inputs of unit variance. A budget of loss bounds, for the
-// whole model, the KL divergence in nats per token; it needs [Tokens], and package search spends it where it saves
-// most energy.
+// Outputs N, inputs K: y[M,N] = x[M,K]·w[N,K]ᵀ. A budget of output SNR bounds ‖w‖²/‖w′−w‖² of each layer in decibels.
+// This is the SNR of the layer's output for independent inputs of unit variance. A budget of loss bounds the KL
+// divergence of the whole model in nats per token. It needs [Tokens]; package search distributes it over the layers
+// for the largest saving.
 //
 // # Adapters
 //
-// A LoRA adapter beside the base takes part in the symmetries. It is written like a shard. The other passes act on
-// the base alone, and shift leaves out what an adapter changes. For an adapter that cannot be converted, exact and compensated
-// passes return an error; all others copy it.
+// A LoRA adapter beside the base takes part in the symmetries, and is written like a shard. The other passes act on
+// the base alone, and shift leaves out weights that an adapter changes. If an adapter cannot be converted, exact and
+// compensated passes return an error, and all other passes copy it.
 //
 // # Values
 //
-// NaN and infinity are moved, never computed with: their bits stay, and no flip, scale or fold is planned that
-// would touch them.
+// NaN and infinity are moved but not changed: their bits stay, and no flip, scale or fold that would change them is
+// planned.
 package transform

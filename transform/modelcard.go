@@ -17,8 +17,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// card returns the model card of a result: the source's with a base model and a section about the conversion. It depends on the
-// model, the plan and the loss alone; loss is nil where it was not measured.
+// card returns the model card of a result: the source's card with a base model and a section about the conversion.
+// The card depends on the model, the plan and the loss alone. If the loss was not measured, loss is nil.
 func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, folder FolderOptions, loss *evaluate.Comparison, readme []byte) ([]byte, error) {
 	base := folder.BaseModel
 	if base == "" {
@@ -32,13 +32,14 @@ func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, folder 
 	return text, nil
 }
 
-// lossy reports whether a step is that of a lossy pass.
+// lossy reports whether a step belongs to a lossy pass.
 func (t Table) lossy(s *plan.Step) bool {
 	r, ok := t.Lookup(s.Pass)
 	return ok && r.Class == pass.Lossy
 }
 
-// cardSection says what was changed, what it is predicted to save, what is known of the accuracy, and how to repeat it.
+// cardSection returns the section about the conversion: the changes, the predicted saving, the accuracy as far as it
+// is known, and the command to repeat the conversion.
 func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, folder FolderOptions, loss *evaluate.Comparison) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -86,7 +87,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	return b.String()
 }
 
-// sameFunction says what exact passes leave of the model's function.
+// sameFunction says how far exact passes keep the model's function.
 func sameFunction(p *plan.Plan) string {
 	if ScalesLayers(p) {
 		return "the model's function stays the same if it is computed in BF16 or FP32"
@@ -94,7 +95,7 @@ func sameFunction(p *plan.Plan) string {
 	return "the model's function stays the same"
 }
 
-// treatments lists what is done to the layers of a kind, with the number of layers where that differs.
+// treatments lists the changes of a kind of layer, with numbers of layers if the changes differ.
 func treatments(k KindSummary) string {
 	var list []string
 	for _, what := range slices.Sorted(maps.Keys(k.Treatments)) {
@@ -124,7 +125,7 @@ func cardChange(known bool, relative func() float64) string {
 	return percent(relative() - 1)
 }
 
-// percent writes a change with its sign.
+// percent formats a change with its sign.
 func percent(change float64) string {
 	v := math.Round(1000*change) / 10
 	switch {
@@ -154,7 +155,7 @@ func indexSteps(p *plan.Plan) int {
 	return len(indices)
 }
 
-// selectionText says which weights were left alone.
+// selectionText says which weights the passes did not change.
 func selectionText(r plan.Request) string {
 	var parts []string
 	if len(r.Only) > 0 {
@@ -169,7 +170,7 @@ func selectionText(r plan.Request) string {
 	return strings.Join(parts, " ")
 }
 
-// measuredText says what the result loses on evaluation tokens.
+// measuredText describes the change of perplexity on evaluation tokens.
 func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
 	ratio, low, high := loss.PerplexityRatio()
 	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity changes from %.4g to %.4g (%s", loss.Tokens.Predicted(), elementary.Exp(loss.Before), elementary.Exp(loss.After), rise(ratio))
@@ -183,12 +184,12 @@ func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
 	return text + " `lowtoggle verify MODEL OUT --tokens FILE` measures it again."
 }
 
-// rise writes a ratio of perplexities as a change, with the digits that small changes need.
+// rise formats a ratio of perplexities as a change, with enough digits for small changes.
 func rise(ratio float64) string {
 	return strings.Replace(fmt.Sprintf("%+.3f %%", 100*(ratio-1)), "-", "−", 1)
 }
 
-// accuracyText says what is known of the result's accuracy. loss is nil where it was not measured.
+// accuracyText describes the result's accuracy as far as it is known. If the loss was not measured, loss is nil.
 func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 	const measure = "`lowtoggle verify MODEL OUT --tokens FILE` measures the perplexity."
 	if loss != nil {
@@ -219,7 +220,7 @@ func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 	return "The perplexity was not measured. " + measure
 }
 
-// repeatFlags are those that applying the plan needs.
+// repeatFlags returns the flags that applying the plan needs.
 func repeatFlags(p *plan.Plan) (flags string) {
 	if p.Request.Hessians != "" {
 		flags += " --tokens FILE"
@@ -233,7 +234,7 @@ func repeatFlags(p *plan.Plan) (flags string) {
 	return flags
 }
 
-// folderFlags are those that make the same files beside the weights.
+// folderFlags returns the flags that produce the same files beside the weights.
 func folderFlags(f FolderOptions) (flags string) {
 	if len(f.Keep) > 0 {
 		flags += " --keep " + quoted(strings.Join(f.Keep, ","))
@@ -244,7 +245,7 @@ func folderFlags(f FolderOptions) (flags string) {
 	return flags
 }
 
-// quoted is one word of a shell's command line.
+// quoted quotes one word for a shell.
 func quoted(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789,-./_") == "" {
 		return word
@@ -252,7 +253,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// verifyFlags are the workload and the role that the plan was made for, if they are not verify's defaults.
+// verifyFlags returns the plan's workload and role as flags, if they are not verify's defaults.
 func verifyFlags(p *plan.Plan) (flags string) {
 	if p.Request.Workload != cost.DefaultWorkload {
 		flags += " --workload " + p.Request.Workload.String()
@@ -263,7 +264,7 @@ func verifyFlags(p *plan.Plan) (flags string) {
 	return flags
 }
 
-// requestText writes a request as the flags that ask for it.
+// requestText formats a request as command-line flags.
 func requestText(r plan.Request) string {
 	words := []string{"--passes " + strings.Join(r.Passes, ",")}
 	if r.Format != "" {

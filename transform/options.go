@@ -17,41 +17,42 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// Event reports the progress of a stage. A Total of 0 means that the amount of work is not known.
+// Event reports the progress of a stage. A Total of 0 means that the amount of work is unknown.
 type Event = progress.Event
 
 // Options are the options of [Plan].
 type Options struct {
 	Passes []pass.Choice // in the table's order, as Table.Parse returns them
-	Table  Table         // that Passes are of; default: Passes of this package
+	Table  Table         // table of the Passes; default: Passes of this package
 	Budget pass.Budget   // default: none; the passes' arguments decide
-	// Reference is the unquantised original of a quantised model. Codes are then chosen near its weights, and output SNRs are
-	// relative to it. Default: the values of the model's own codes.
+	// Reference is the unquantised original of a quantised model. Codes are then chosen to approximate its weights,
+	// and output SNRs are relative to it. Default: the values of the model's own codes.
 	Reference *weights.Model
-	// Format is a quantised layout that the model is to be stored in: its codes are near the source's values. The zero value keeps
-	// the source's layout. Only passes for codes can be combined with it.
+	// Format is the quantised layout of the result. The codes approximate the source's values. The zero value keeps
+	// the source's layout. Only passes for codes can be combined with Format.
 	Format quantise.Format
-	// Selection names weights that every pass leaves alone. The zero value leaves none alone.
+	// Selection names the weights that no pass may change. The zero value names none.
 	Selection plan.Selection
-	// KeepRouters makes lossy passes leave routers alone: linear layers that choose experts. Default: they are converted, too.
+	// KeepRouters excludes routers (linear layers that choose experts) from lossy passes. Default: routers are
+	// converted too.
 	KeepRouters bool
-	// TrustFamily says that a model with code of its own (auto_map in config.json) computes its family's function. Exact and
-	// compensated passes need that.
+	// TrustFamily says that a model with its own code (auto_map in config.json) computes its family's function. Exact
+	// and compensated passes of such a model require it.
 	TrustFamily bool
-	// Tokens give the calibration statistics that weight errors, and measure losses; a budget of loss needs them. Default: none;
-	// errors of all inputs have equal weight.
+	// Tokens give the calibration statistics that weight rounding errors, and measure losses. A budget of loss
+	// requires them. Default: none; errors of all inputs have equal weight.
 	Tokens *Tokens
-	// Search limits the time of the search for a budget of loss. Evaluator and Record are for callers without Tokens: with Tokens,
-	// both are set already.
+	// Search limits the time of the search for a budget of loss. Its Evaluator and Record are for callers without
+	// Tokens; Tokens set both.
 	Search search.Options
-	// Better is called with every plan that is better than those before; may be nil.
+	// Better is called with every plan that is better than all earlier ones. It may be nil.
 	Better   func(*plan.Plan) error
 	Workload cost.Workload    // default: prefill
 	Role     cost.Role        // default: stationary
-	Seed     uint64           // recorded for passes that draw; default 0
+	Seed     uint64           // recorded for passes that draw random numbers; default 0
 	Cost     pass.Cost        // required, such as a *cost.Calibration
 	Hessians program.Hessians // calibration statistics; nil: those of Tokens
-	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
+	Family   *arch.Family     // nil: the family of Tokens, or of config.json in the catalogue
 	Workers  int              // goroutines; default: all processors
 	Version  string           // of the program, for the record
 	Progress func(Event)      // nil: none; called from several goroutines
@@ -60,7 +61,7 @@ type Options struct {
 	part  planPart
 }
 
-// counters count work that a run should do once; nil counts nothing.
+// counters count work that a run should do once. nil counts nothing.
 type counters struct {
 	program.Counters
 	resolved, fingerprints, outChecks, heldPasses int
@@ -78,7 +79,7 @@ var (
 	ErrNoBudget = errors.New("a budget to choose by")
 )
 
-// Validate lists everything that is wrong with the options.
+// Validate returns all problems of the options as one error.
 func (o *Options) Validate() error {
 	if err := o.known(); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// known lists the passes that are nil, or not of the table.
+// known lists the passes that are nil or not in the table.
 func (o *Options) known() error {
 	var errs []error
 	for i, c := range o.Passes {
@@ -150,7 +151,7 @@ func (o *Options) known() error {
 	return errors.Join(errs...)
 }
 
-// formats lists what does not go with a format.
+// formats lists the options that cannot be combined with a format.
 func (o *Options) formats() (errs []error) {
 	if o.Format.Name == "" {
 		return nil
@@ -169,7 +170,7 @@ func (o *Options) formats() (errs []error) {
 	return errs
 }
 
-// table that the passes are of.
+// table returns the table of the passes.
 func (o *Options) table() Table {
 	if o.Table == nil {
 		return Passes
@@ -177,7 +178,7 @@ func (o *Options) table() Table {
 	return o.Table
 }
 
-// combinations lists passes that do not go together, by what they declare.
+// combinations lists passes that cannot be combined, by their declarations.
 func (o *Options) combinations() []error {
 	errs := append(o.besideJoint(), o.companions()...)
 	if len(errs) > 0 || o.Budget.MaxLoss == nil {
@@ -192,7 +193,7 @@ func (o *Options) combinations() []error {
 	return errs
 }
 
-// besideJoint lists what does not go with a pass that has a layer's values chosen together.
+// besideJoint lists the passes that cannot be combined with a joint pass.
 func (o *Options) besideJoint() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	joint := o.first(func(c pass.Choice) bool { return c.Pass.Joint })
@@ -218,7 +219,7 @@ func (o *Options) besideJoint() (errs []error) {
 	return errs
 }
 
-// companions lists the passes that lack others beside them.
+// companions lists the passes that need another pass and lack it.
 func (o *Options) companions() (errs []error) {
 	feedback := func(p *pass.Pass) bool { return p.Feedback != nil }
 	tuned := func(p *pass.Pass) bool { return p.Chooser && p.Tuned != nil }
@@ -237,7 +238,7 @@ func (o *Options) companions() (errs []error) {
 	return errs
 }
 
-// first of the passes asked for that match; nil where none does.
+// first returns the first requested pass that matches; nil if none does.
 func (o *Options) first(match func(pass.Choice) bool) *pass.Choice {
 	if i := slices.IndexFunc(o.Passes, match); i >= 0 {
 		return &o.Passes[i]

@@ -11,7 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// PartOptions are the options of [ApplyPart] and [FinishParts]. Resume has no effect: a part keeps the shards that are written.
+// PartOptions are the options of [ApplyPart] and [FinishParts]. Resume has no effect, because a part always keeps its
+// written shards.
 type PartOptions struct {
 	ApplyOptions
 	Patience int // of [FinishParts]; see [apply.PartOptions]
@@ -21,8 +22,8 @@ func (o *PartOptions) of() apply.PartOptions {
 	return apply.PartOptions{Workers: parallel.Workers(o.Workers), Version: o.Version, Patience: o.Patience, Progress: o.Progress, Store: o.Store}
 }
 
-// ApplyPart writes one part of the shards that [Apply] writes; see [apply.RunPart]. Parts need nothing from each other and may
-// run on different machines. [FinishParts] makes the folder out of them.
+// ApplyPart writes one part of the shards of [Apply]; see [apply.RunPart]. Parts are independent and may run on
+// different machines. [FinishParts] makes the folder from them.
 func ApplyPart(ctx context.Context, m *weights.Model, p *plan.Plan, out string, part apply.Part, o PartOptions) (done *apply.PartDone, err error) {
 	if err := part.Check(); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func ApplyPart(ctx context.Context, m *weights.Model, p *plan.Plan, out string, 
 	return apply.RunPart(ctx, src, p, out, part, o.of())
 }
 
-// FinishParts makes the folder out of the shards that all parts have written; see [apply.FinishParts]. It needs neither tokens nor a
+// FinishParts makes the folder from the shards of all parts; see [apply.FinishParts]. It needs neither tokens nor a
 // reference.
 func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
 	s, err := openParts(m, p, out, &o.ApplyOptions)
@@ -54,7 +55,7 @@ func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string
 	return apply.FinishParts(ctx, apply.Source{Model: m, Weights: s.weights, Target: s.target}, p, out, options)
 }
 
-// openParts opens the source of a plan, and checks the output's place.
+// openParts opens the source of a plan, and checks the place of the output.
 func openParts(m *weights.Model, p *plan.Plan, out string, o *ApplyOptions) (*source, error) {
 	if p == nil {
 		return nil, errNoPlan

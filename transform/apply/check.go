@@ -14,9 +14,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// check hashes the shards that an earlier call finished, and their sources. It removes shards whose digest is not the
-// recorded one, so that they are written again, and the adapter if the model's adapter has changed: the plan does not
-// identify it. Another source that has changed is an error.
+// check hashes the shards that an earlier call finished, and their sources. It removes shards with another digest
+// than the recorded one, so that they are written again. It also removes the adapter if the model's adapter has
+// changed, because the plan does not identify the adapter. Any other changed source is an error.
 func (c *conversion) check(ctx context.Context, st *stage) error {
 	type finished struct {
 		shard   *shardWriter
@@ -73,7 +73,7 @@ func (c *conversion) check(ctx context.Context, st *stage) error {
 	return nil
 }
 
-// digestFile returns the SHA-256 of a file in hex. advance gets the number of bytes of each read.
+// digestFile returns the SHA-256 of a file in hex. advance is called with the number of bytes of each read.
 func digestFile(ctx context.Context, path string, advance func(n int)) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package apply carries out a plan: it writes the converted folder. It writes into a temporary folder, with a journal of
-// the finished shards, and renames that folder when it is complete. [Run] has the details.
+// Package apply carries out a plan: it writes the converted folder. Files are written into a temporary folder, with a
+// journal of the finished shards. The complete folder is renamed. [Run] has the details.
 package apply
 
 import (
@@ -30,7 +30,7 @@ type Source struct {
 	Model    *weights.Model
 	Weights  *quant.Set
 	Compiler *program.Compiler
-	Target   *quantise.Target // whose layout the result has, and whose weights Weights are; nil: the model's
+	Target   *quantise.Target // layout of the result; Weights are then its weights. nil: the model's layout
 }
 
 // check returns an error if something is missing.
@@ -46,7 +46,7 @@ func (s *Source) check(p *plan.Plan) error {
 	return nil
 }
 
-// result has the headers of the result, but for tensors that steps add.
+// result returns the headers of the result, except tensors that steps add.
 func (s *Source) result() *weights.Model {
 	if s.Target != nil {
 		return s.Target.Model
@@ -58,28 +58,29 @@ func (s *Source) result() *weights.Model {
 type Options struct {
 	Workers  int                  // goroutines; required
 	Resume   bool                 // continue an interrupted call
-	Replace  *Made                // folder out that the result replaces; nil: out must be free
+	Replace  *Made                // folder out to replace; nil: out must be free
 	Progress func(progress.Event) // nil: none; called from several goroutines
-	Store    Store                // where out lies; nil: on a disk
-	Version  string               // of the program, for a Store
-	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied.
+	Store    Store                // object store of out; nil: out is on a disk
+	Version  string               // of the program; required with Store
+	// Card returns the result's model card, given the source's (nil if there is none). nil: the source's card is
+	// copied.
 	Card   CardFunc
 	Folder plan.Folder
 }
 
-// CardFunc makes a model card of the source's. open opens the result, before others can see it, with all its files but the card and
-// the manifest.
+// CardFunc makes a model card from the source's card. open opens the result before it appears under its name. The
+// result then has all its files except the card and the manifest.
 type CardFunc func(ctx context.Context, open func() (*weights.Model, error), source []byte) ([]byte, error)
 
 // Run writes a new folder out with the transformed tensors, the other files of the model's folder, and the manifest
-// [plan.ManifestName], which it returns. The folder appears complete or not at all. The caller must have checked out
+// [plan.ManifestName]. It returns the manifest. The folder appears whole or not at all. The caller must check out
 // with [CheckOut], and that the plan belongs to the model.
 //
-// Run writes into out+".partial". An error before the first shard is finished removes this folder. A later error, the
-// end of ctx and the end of the process leave it. A later call with Resume continues it, writes damaged shards again,
-// and ends with the same bytes.
+// Run writes into out+".partial". An error before the first shard is finished removes this folder. After a later
+// error, the end of ctx or the end of the process, the folder stays. A call with Resume continues the folder, writes
+// damaged shards again, and produces the same bytes.
 //
-// If the disk has too little room, Run fails before it writes anything. If an interrupted conversion is in the way and
+// If the disk has too little room, Run fails before it writes anything. If there is an interrupted conversion and
 // Resume is false, the error is an [ErrUnfinished]. Steps that do not fit the model are a [plan.ErrInvalid].
 func Run(ctx context.Context, src Source, p *plan.Plan, out string, o Options) (*plan.Manifest, error) {
 	if o.Progress == nil {
@@ -114,12 +115,12 @@ type conversion struct {
 	previous json.RawMessage // manifest of the conversion that made the source; nil: none
 	leftOut  []weights.Leftover
 	shards   []*shardWriter
-	index    []byte // rewritten index; nil where the source's stays
+	index    []byte // rewritten index; nil: the source's index is copied
 	written  int64  // bytes of tensor data so far
 	total    int64  // bytes of tensor data to write
 }
 
-// prepare compiles all programs, so that a step that does not fit is an error before anything is written.
+// prepare compiles all programs, so a step that does not fit is an error before anything is written.
 func (c *conversion) prepare(ctx context.Context) (err error) {
 	if c.previous, err = plan.Previous(c.Model); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (c *conversion) prepare(ctx context.Context) (err error) {
 	return c.extendIndex()
 }
 
-// compileShard compiles, in parallel, the programs of the weights that have a part in one shard.
+// compileShard compiles, in parallel, the programs of the weights with a tensor in one shard.
 func (c *conversion) compileShard(ctx context.Context, f, result *weights.File, places []quant.Place, steps map[string][]*plan.Step) (*shardWriter, error) {
 	w := &shardWriter{src: f, result: result, places: places, workers: c.opt.Workers, done: c.advance, programs: make([]*program.Program, len(places))}
 	err := parallel.Run(ctx, len(places), c.opt.Workers, func(ctx context.Context, i int) error {
@@ -169,13 +170,13 @@ func (c *conversion) compileShard(ctx context.Context, f, result *weights.File, 
 	return w, nil
 }
 
-// made reports whether a tensor is in the result alone.
+// made reports whether only the result has a tensor.
 func made(place quant.Place) bool {
 	q := place.Weight.Quantised
 	return q != nil && q.Make != nil
 }
 
-// recoded reports whether a tensor of a quantised weight may change. Zero points and group indices do only where the
+// recoded reports whether a tensor of a quantised weight may change. Zero points and group indices change only if
 // symmetries move codes.
 func recoded(place quant.Place, moves bool) bool {
 	switch place.Weight.Quantised.Tensors[place.Part].Role {
@@ -187,7 +188,7 @@ func recoded(place quant.Place, moves bool) bool {
 	return false
 }
 
-// extendIndex makes an index of its own for a result that has other tensors than the model.
+// extendIndex makes a new index if the result has other tensors than the model.
 func (c *conversion) extendIndex() error {
 	if c.Model.Index == "" || c.Target == nil && !slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return len(w.extras) > 0 }) {
 		return nil
@@ -217,7 +218,7 @@ func (c *conversion) hasShard(name string) bool {
 	return slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return filepath.Base(w.src.Path) == name })
 }
 
-// size is about how many bytes will be written.
+// size estimates the number of bytes to write.
 func (c *conversion) size() int64 {
 	var n int64
 	for _, f := range c.result().Files() {
@@ -269,8 +270,7 @@ func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error)
 	return man, st.commit()
 }
 
-// writeShards writes the shards that are not finished yet. It computes the next shard while the last one is being
-// flushed to the disk.
+// writeShards writes the unfinished shards. It computes the next shard while the previous one is flushed to the disk.
 func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manifest) error {
 	var closing errgroup.Group
 	for _, w := range c.shards {
@@ -281,7 +281,7 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 			continue
 		}
 		out, err := w.write(ctx, st.createShard)
-		w.programs = nil // with the values that they have computed
+		w.programs = nil // also frees the values that they computed
 		if err = errors.Join(closing.Wait(), err); err != nil {
 			if out.file != nil {
 				out.file.Abort()
@@ -300,10 +300,11 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	return closing.Wait()
 }
 
-// CheckOut returns an error if out cannot be the output folder for m: if out exists and is neither an empty folder nor old
-// (nil: none), if out lies inside the model's folder or holds it, if the model's folder is itself an unfinished conversion, or if it uses a name of lowtoggle's own files. If
-// out+".partial" exists, the error is an [ErrUnfinished] unless resume is true; with resume, the folder must be one that
-// a conversion left behind.
+// CheckOut returns an error if out cannot be the output folder for m. These are errors: out exists and is neither an
+// empty folder nor old (nil: none); out lies inside the model's folder or contains it; the model's folder is an
+// unfinished conversion, or has a file with a name that lowtoggle writes. If out+".partial" exists, the error is an
+// [ErrUnfinished], unless resume is true. With resume, out+".partial" must be the folder of an interrupted
+// conversion.
 func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	if m == nil {
 		return weights.ErrNoModel
@@ -337,7 +338,8 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	return CheckPlace(m, out)
 }
 
-// CheckPlace returns an error if out lies inside the model's folder, or if the model has names that a conversion writes.
+// CheckPlace returns an error if out lies inside the model's folder, or if the model has file names that a conversion
+// writes.
 func CheckPlace(m *weights.Model, out string) error {
 	if m == nil {
 		return weights.ErrNoModel

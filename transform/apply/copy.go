@@ -18,8 +18,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// copyOthers copies the other files of the model's folder but leftovers, with permissions and owners. For a single file it copies its configs.
-// The manifest of an earlier conversion is not copied, because the new manifest contains it.
+// copyOthers copies the other files of the model's folder, except leftovers, with permissions and owners. For a
+// single-file model it copies the configs beside the file. The manifest of an earlier conversion is not copied,
+// because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	if !c.Model.Single && c.Model.OnDisk() {
 		if err := c.makeSubfolders(c.Model.Dir, st.dir); err != nil {
@@ -37,7 +38,7 @@ func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	return nil
 }
 
-// others lists the files that are copied.
+// others lists the files to copy.
 func (c *conversion) others() []string {
 	return slices.DeleteFunc(slices.Clone(c.Model.Others), func(name string) bool {
 		return name == plan.ManifestName || name == card.Name && c.opt.Card != nil || c.leavesOut(name)
@@ -49,14 +50,14 @@ func (c *conversion) leavesOut(file string) bool {
 	return slices.ContainsFunc(c.leftOut, func(l weights.Leftover) bool { return l.Covers(file) })
 }
 
-// holdsLeftoversOnly reports whether a folder has files and none of them is copied.
+// holdsLeftoversOnly reports whether a folder has files and all of them are leftovers.
 func (c *conversion) holdsLeftoversOnly(folder string) bool {
 	inside := func(file string) bool { return strings.HasPrefix(file, folder+"/") }
 	return slices.ContainsFunc(c.Model.Others, inside) &&
 		!slices.ContainsFunc(c.Model.Others, func(file string) bool { return inside(file) && !c.leavesOut(file) })
 }
 
-// card returns the result's model card; nil: the source's is copied. open is that of [CardFunc].
+// card returns the result's model card; nil: copy the source's card. open opens the result; see [CardFunc].
 func (c *conversion) card(ctx context.Context, open func() (*weights.Model, error)) (text []byte, err error) {
 	if c.opt.Card == nil {
 		return nil, nil
@@ -76,7 +77,7 @@ func (c *conversion) writeCard(ctx context.Context, st *stage) error {
 	if err != nil || text == nil {
 		return err
 	}
-	from := c.Model.Shards[0].Path // whose permissions a new card has
+	from := c.Model.Shards[0].Path // a new card has this file's permissions
 	if slices.Contains(c.Model.Others, card.Name) {
 		from = c.Model.Path(card.Name)
 	}
@@ -88,9 +89,10 @@ func (c *conversion) writeCard(ctx context.Context, st *stage) error {
 	return errors.Join(err, atomicfile.SyncFolder(st.dir), st.complete(card.Name))
 }
 
-// makeSubfolders makes the subfolders of from also in to, including empty ones, without those that hold nothing but leftovers.
+// makeSubfolders creates in to the subfolders of from, including empty ones. Subfolders that hold only leftovers are
+// not created.
 func (c *conversion) makeSubfolders(from, to string) error {
-	from, err := filepath.EvalSymlinks(from) // WalkDir does not enter a link
+	from, err := filepath.EvalSymlinks(from) // WalkDir does not follow a link
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func (c *conversion) makeSubfolders(from, to string) error {
 	})
 }
 
-// other returns the contents of one of the other files, and their length in bytes.
+// other opens one of the other files. It returns the content and its length in bytes.
 func (c *conversion) other(name string) (io.ReadCloser, int64, error) {
 	switch {
 	case c.index != nil && name == weights.IndexName:
@@ -148,7 +150,7 @@ func (c *conversion) copyOther(st *stage, name string) error {
 	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)), st.complete(filepath.FromSlash(name)))
 }
 
-// holds reports whether the model's folder holds a file or folder of this name.
+// holds reports whether the model's folder has a file or folder of this name.
 func (c *conversion) holds(name string) bool {
 	if c.Model.OnDisk() {
 		_, err := os.Lstat(c.Model.Path(name))
@@ -157,7 +159,7 @@ func (c *conversion) holds(name string) bool {
 	return c.hasShard(name) || slices.ContainsFunc(c.Model.Others, func(file string) bool { return file == name || strings.HasPrefix(file, name+"/") })
 }
 
-// durably creates or replaces a file, lets fill write it, and flushes it to the disk.
+// durably creates or replaces a file, calls fill to write the content, and flushes the file to the disk.
 func durably(path string, fill func(*os.File) error) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 // diskPlace is a [place] on a disk: the folder out+".partial".
 type diskPlace struct{ dir, out string }
 
-// at is a file about the parts.
+// at returns the path of a file about the parts.
 func (d diskPlace) at(name string) string { return filepath.Join(d.dir, filepath.FromSlash(name)) }
 
-// part is the folder of a part.
+// part returns the path of a part's folder.
 func (d diskPlace) part(number int) string { return d.at(fmt.Sprint(partPrefix, number)) }
 
 func (d diskPlace) path(shard string) string { return filepath.Join(d.dir, resultName, shard) }
@@ -54,8 +54,9 @@ func (d diskPlace) checkFree(context.Context) error {
 	return d.mayBegin(entries)
 }
 
-// mayBegin returns an error if a folder with these entries is not empty. Another part may have begun the folder meanwhile:
-// then the error is fs.ErrExist. If the other machine's parts.json is not visible yet, the error is temporary.
+// mayBegin returns an error if a folder with these entries is not empty. If another part has begun the folder in the
+// meantime, the error is fs.ErrExist. If parts.json, written on another machine, is not visible yet, the error is
+// temporary.
 func (d diskPlace) mayBegin(entries []fs.DirEntry) error {
 	var err error
 	for _, e := range entries {
@@ -64,7 +65,7 @@ func (d diskPlace) mayBegin(entries []fs.DirEntry) error {
 			return fs.ErrExist
 		case name == journalName || name == plan.ManifestName:
 			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: move the folder away, or resume it", d.dir)}
-		case strings.HasPrefix(name, "."+partsName): // of a killed call
+		case strings.HasPrefix(name, "."+partsName): // left by a killed call
 		case strings.HasPrefix(name, partPrefix) || name == resultName || name == recordsName:
 			if err == nil {
 				err = retry{fmt.Errorf("%s: %s is not visible yet: wait, or move the folder away and run all parts again", d.dir, partsName)}
@@ -109,12 +110,12 @@ func (d diskPlace) write(_ context.Context, name string, data []byte) error {
 	return atomicfile.Write(d.at(name), data)
 }
 
-// diskWork is where a part writes shards that are not finished. Each call has its own folder, as some file systems have no
+// diskWork is where a part writes unfinished shards. Each call has its own folder, because some file systems have no
 // locks.
 type diskWork struct {
 	diskPlace
 	own  string
-	lock *os.File // nil where there are no locks
+	lock *os.File // nil on systems without locks
 }
 
 // work locks a part, and removes the unfinished shards of killed calls.
@@ -152,8 +153,8 @@ func (d diskPlace) work(number int) (work, error) {
 	return &diskWork{d, own, held}, nil
 }
 
-// flush waits until a part's folders, and the names of all shards and records in them, are on the disk. Each call does this: an
-// earlier call may have been killed, or have failed, after it had written a name and before the name was durable.
+// flush waits until a part's folders, and the names of all shards and records in them, are on the disk. Each call
+// flushes them, because an earlier call may have ended after it wrote a name and before the name was durable.
 func (d diskPlace) flush(part string) error {
 	for _, dir := range []string{d.at(resultName), d.at(recordsName), part, d.dir, filepath.Dir(d.dir)} {
 		if err := atomicfile.SyncFolder(dir); err != nil {
@@ -170,8 +171,8 @@ func (w *diskWork) create(_ context.Context, src *weights.File, head []byte, dat
 func (w *diskWork) add(_ context.Context, shard string) (int64, string, error) {
 	from, to := filepath.Join(w.own, shard), w.path(shard)
 	stat := func() (fs.FileInfo, error) { return os.Lstat(to) }
-	if runtime.GOOS != "windows" { // which renames no open file
-		file, err := os.Open(from) // it may take time until the new name is visible
+	if runtime.GOOS != "windows" { // Windows renames no open file
+		file, err := os.Open(from) // on a shared file system, the new name may become visible later
 		if err != nil {
 			return 0, "", err
 		}
@@ -191,7 +192,7 @@ func (w *diskWork) add(_ context.Context, shard string) (int64, string, error) {
 	return info.Size(), versionOf(info), nil
 }
 
-// versionOf is the time of a file, and the time when its data, time or name last changed, which no program can set.
+// versionOf returns the modification time and the change time of a file. No program can set the change time.
 func versionOf(info fs.FileInfo) string {
 	s := weights.StampOf(info)
 	return fmt.Sprintf("%d %d", s.Modified, s.Changed)
@@ -213,7 +214,7 @@ func (d diskPlace) unwritten(part int) error {
 	return errNoRecord
 }
 
-// refresh makes NFS forget which names were absent a moment ago.
+// refresh makes NFS drop its cache of missing names.
 func (d diskPlace) refresh() {
 	os.ReadDir(d.at(resultName))
 	os.ReadDir(d.at(recordsName))
@@ -221,7 +222,7 @@ func (d diskPlace) refresh() {
 
 func (w *diskWork) Close() error { return errors.Join(os.RemoveAll(w.own), unlock(w.lock)) }
 
-// unlock ends a lock; nil where there are no locks.
+// unlock releases a lock. held is nil on systems without locks.
 func unlock(held *os.File) error {
 	if held == nil {
 		return nil
@@ -270,7 +271,7 @@ func (d diskPlace) results(context.Context) (names []string, err error) {
 			return err
 		}
 		name := filepath.ToSlash(rel)
-		if of, ok := atomicfile.IsPartial(name); ok && of == plan.ManifestName { // of a killed call
+		if of, ok := atomicfile.IsPartial(name); ok && of == plan.ManifestName { // left by a killed call
 			return os.Remove(path)
 		}
 		names = append(names, name)
@@ -278,7 +279,7 @@ func (d diskPlace) results(context.Context) (names []string, err error) {
 	})
 }
 
-// publish adds everything but the shards to the folder of results, and renames it.
+// publish adds all files except the shards to the folder of results, and renames the folder.
 func (d diskPlace) publish(ctx context.Context, c *conversion, man *plan.Manifest) error {
 	st := &stage{dir: d.at(resultName), out: d.out, sizes: map[string]int64{}}
 	if !c.Model.Single {
@@ -317,8 +318,8 @@ func (d diskPlace) publish(ctx context.Context, c *conversion, man *plan.Manifes
 	return atomicfile.SyncFolder(filepath.Dir(st.out))
 }
 
-// remove removes the folder with everything in it. parts.json is removed last: without it, the next call would not know the
-// folder as one of its own, and would leave the rest. A loss of power may then leave the folder, which is empty.
+// remove removes the folder with its content. It removes parts.json last, because the next call recognises the folder
+// by that file. A power failure may leave the empty folder.
 func (d diskPlace) remove(context.Context) error {
 	if !begunInParts(d.dir) {
 		if entries, err := os.ReadDir(d.dir); err == nil && len(entries) == 0 {

@@ -17,14 +17,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PartsError says which parts must be run, or run again, before [FinishParts] can end.
+// PartsError lists the parts that must run, or run again, before [FinishParts] can succeed.
 type PartsError struct {
 	Dir     string
 	Of      int
 	Parts   []int   // sorted
 	Reasons []error // one for each of the first shards
-	late    bool    // all that is missing may only not be visible yet
-	again   bool    // all that is missing is recorded as written
+	late    bool    // everything missing may only be invisible yet
+	again   bool    // everything missing is recorded as written
 }
 
 // mostReasons is the largest number of shards that a [PartsError] explains.
@@ -39,10 +39,10 @@ func (e *PartsError) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is report [ErrTemporary] if the parts may only need more time.
+// Is makes errors.Is report [ErrTemporary] if the missing files may appear later.
 func (e *PartsError) Is(target error) bool { return target == ErrTemporary && e.again }
 
-// ranges writes sorted numbers as 1, 3-5.
+// ranges formats sorted numbers as in "1, 3-5".
 func ranges(numbers []int) string {
 	var list []string
 	for i := 0; i < len(numbers); {
@@ -60,12 +60,12 @@ func ranges(numbers []int) string {
 	return strings.Join(list, ", ")
 }
 
-// FinishParts makes the output of the shards that all parts have written. It compares their headers, sizes and records with the
-// plan, and does not read their data, except that of a file whose time has changed and that of an adapter. Then it writes
-// the model's other files, the index and the manifest, and renames the folder. before is true if the output was finished
-// by an earlier call.
+// FinishParts makes the output from the shards of all parts. It compares the shards' headers, sizes and records with
+// the plan. It does not read the shards' data, except for the adapter and for files whose time has changed. Then it
+// writes the model's other files, the index and the manifest, and renames the folder. before is true if an earlier
+// call finished the output.
 //
-// Parts that are missing or damaged are a [PartsError].
+// If parts are missing or damaged, the error is a [PartsError].
 func FinishParts(ctx context.Context, src Source, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
 	man, before, err = finish(ctx, src, p, out, o)
 	return man, before, Temporary(err, filepath.Clean(out)+partialSuffix)
@@ -84,7 +84,7 @@ func finish(ctx context.Context, src Source, p *plan.Plan, out string, o PartOpt
 		return nil, false, err
 	}
 	if man, err := f.finishedBefore(ctx); err != nil || man != nil {
-		if err == nil { // the last call may have been killed before this
+		if err == nil { // the last call may have been killed before removing the parts
 			err = f.remove(ctx)
 		}
 		return man, true, err
@@ -125,7 +125,7 @@ func (f *partsFolder) readParts(ctx context.Context) error {
 	return errors.Join(err, Part{1, f.Parts}.Check())
 }
 
-// await checks all shards, and looks again for files that may only not be visible yet.
+// await checks all shards. For files that may become visible later, it repeats the check up to patience times.
 func (c *conversion) await(ctx context.Context, f *partsFolder, patience int) ([]plan.Shard, error) {
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
 		shards, err := c.checkParts(ctx, f)
@@ -148,7 +148,7 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 	f.refresh()
 	err := parallel.Run(ctx, len(files), c.opt.Workers, func(ctx context.Context, i int) error {
 		r, err := f.check(ctx, filepath.Base(files[i].Path), c.result().Files()[i], of[i])
-		if err == nil && files[i] == c.Model.Adapter { // the plan does not identify it
+		if err == nil && files[i] == c.Model.Adapter { // the plan does not identify the adapter
 			var now string
 			if now, err = c.digestSource(ctx, files[i], func(int) {}); err == nil && now != r.Source {
 				err = errors.New("was made with another adapter than the model has now")
@@ -185,7 +185,7 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 	return nil, wrong
 }
 
-// onlyKnown returns an error if the result has a file that no part and no earlier Finish can have written.
+// onlyKnown returns an error if the result has a file that neither a part nor an earlier FinishParts wrote.
 func (f *partsFolder) onlyKnown(ctx context.Context, m *weights.Model) error {
 	names, err := f.results(ctx)
 	if err != nil {
@@ -200,7 +200,7 @@ func (f *partsFolder) onlyKnown(ctx context.Context, m *weights.Model) error {
 	return nil
 }
 
-// indexOf makes an index of the shards' headers, if the result has other tensors than the model.
+// indexOf makes an index from the shards' headers if the result has other tensors than the model.
 func (c *conversion) indexOf(ctx context.Context, f *partsFolder) error {
 	for i, src := range c.Model.Files() {
 		w := &shardWriter{src: src, result: c.result().Files()[i]}

@@ -18,20 +18,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// journalName is the file in the stage that records the plan and each finished shard. The manifest holds the same. So the
-// journal is removed after the manifest is on the disk, and before the folder is renamed.
+// journalName is the file in the stage that records the plan and each finished shard. The manifest has the same data,
+// so the journal is removed when the manifest is on the disk, before the folder is renamed.
 const journalName = ".lowtoggle-journal"
 
-// journalSources is the first line of the journal. It holds the stamps of the source's shards, which tell whether a shard that has no
-// record yet was changed since the plan was made. The plan is the next line, then come the records of finished shards.
+// journalSources is the first line of the journal, with the stamps of the source's shards. A stamp shows whether a
+// source shard without a record was changed since the plan was made. The next line is the plan, followed by the
+// records of finished shards.
 type journalSources struct {
 	Sources map[string]weights.Stamp `json:"sources"` // by file name
 }
 
-// sourcesPrefix begins the line of the sources. Journals of older versions have none.
+// sourcesPrefix begins the line of the sources. Journals of older versions lack this line.
 var sourcesPrefix = []byte(`{"sources":`)
 
-// stamps returns the stamps of the source's shards, without the adapter: the plan does not identify it.
+// stamps returns the stamps of the source's shards. The adapter has none, because the plan does not identify the
+// adapter.
 func (c *conversion) stamps() map[string]weights.Stamp {
 	stamps := map[string]weights.Stamp{}
 	for _, f := range c.Model.Files() {
@@ -42,8 +44,8 @@ func (c *conversion) stamps() map[string]weights.Stamp {
 	return stamps
 }
 
-// sameSources returns an error if a shard of the source that is not finished has another stamp than when the journal was begun. Nothing
-// holds the digest of such a shard. For finished shards, [conversion.check] compares digests.
+// sameSources returns an error if an unfinished shard of the source has another stamp than at the journal's
+// beginning. The digest of an unfinished shard is unknown. For finished shards, [conversion.check] compares digests.
 func (st *stage) sameSources(c *conversion, was map[string]weights.Stamp) error {
 	now := c.stamps()
 	for _, f := range c.Model.Files() {
@@ -55,14 +57,14 @@ func (st *stage) sameSources(c *conversion, was map[string]weights.Stamp) error 
 		switch n := now[name]; {
 		case n.Bytes != stamp.Bytes || n.Modified != stamp.Modified:
 			return changedSource(f.Path, "has changed", st.dir)
-		case n.Changed != stamp.Changed: // chmod, a hard link and a copy of the model have the same effect
+		case n.Changed != stamp.Changed: // chmod, a hard link or a copy of the model also change this time
 			return changedSource(f.Path, "may have changed", st.dir)
 		}
 	}
 	return nil
 }
 
-// changedSource is an error that says what a shard of the source has done, or may have done.
+// changedSource returns an error that a shard of the source has changed, or may have changed. what is the verb.
 func changedSource(path, what, dir string) error {
 	return weights.FileErrorf(path, "%s since the conversion was begun: move %s away and convert again", what, dir)
 }
@@ -76,7 +78,7 @@ func (st *stage) begin(c *conversion) (err error) {
 	return errors.Join(st.log(journalSources{c.stamps()}, c.plan), atomicfile.SyncFolder(st.dir))
 }
 
-// log adds lines to the journal.
+// log appends lines to the journal.
 func (st *stage) log(records ...any) error {
 	var lines []byte
 	for _, r := range records {
@@ -92,15 +94,15 @@ func (st *stage) log(records ...any) error {
 	return st.journal.Sync()
 }
 
-// begun is what a journal says.
+// begun is the content of a journal.
 type begun struct {
 	sources map[string]weights.Stamp // nil: an older version wrote the journal
 	plan    *plan.Plan               // nil: the process ended before the plan was on the disk
 	records []plan.Shard             // of finished shards
 }
 
-// recorded reads the plan and the finished shards from the journal. A folder that only had to be renamed has no journal;
-// then recorded reads the manifest, and every other file must be one of the model's.
+// recorded reads the plan and the finished shards from the journal. A folder that only needs to be renamed has no
+// journal. Then recorded reads the manifest, and checks that every other file is one of the model's.
 func (st *stage) recorded(c *conversion) (b begun, err error) {
 	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
 	if err == nil {
@@ -114,7 +116,7 @@ func (st *stage) recorded(c *conversion) (b begun, err error) {
 		return b, err
 	}
 	entries, err := os.ReadDir(st.dir)
-	if err != nil || len(entries) == 0 { // killed before the journal was begun
+	if err != nil || len(entries) == 0 { // the process was killed before it began the journal
 		return b, err
 	}
 	for _, e := range entries {
@@ -129,9 +131,9 @@ func (st *stage) recorded(c *conversion) (b begun, err error) {
 	return begun{plan: man.Plan, records: man.Shards}, nil
 }
 
-// readLine returns the next line of a journal; io.EOF where what follows was not on the disk when the power failed. Such a line
-// is incomplete, or holds the zeros of a page that was not written, and so may those after it: a line is begun when the
-// one before is on the disk.
+// readLine returns the next line of a journal. It returns io.EOF at a line that was not on the disk at a power
+// failure: the line is incomplete, or contains zeros of an unwritten page. All later lines are lost too, because each
+// line is begun after the previous one is on the disk.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := bounded.Line(r, bounded.Plan)
 	if err == nil && bytes.IndexByte(line, 0) >= 0 {
@@ -140,7 +142,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line, err
 }
 
-// readJournal removes lines that were not on the disk when the power failed, and all lines if the plan is not among the others.
+// readJournal reads a journal and truncates it at the first lost line. If the plan's line is lost, it removes all
+// lines.
 func readJournal(f *os.File) (b begun, err error) {
 	r := bufio.NewReader(f)
 	var good int64
@@ -179,12 +182,13 @@ func (b *begun) add(line []byte) (err error) {
 	return err
 }
 
-// Unfinished returns the plan of an interrupted conversion to out. It is nil if there is no such conversion, or if that
-// was interrupted before its plan was written. A line of its journal beyond [bounded.Plan] is a [bounded.ErrTooLarge].
+// Unfinished returns the plan of an interrupted conversion to out. The plan is nil if there is no such conversion, or
+// if it was interrupted before its plan was written. A journal line longer than [bounded.Plan] is a
+// [bounded.ErrTooLarge].
 func Unfinished(out string) (*plan.Plan, error) {
 	dir := filepath.Clean(out) + partialSuffix
 	f, err := os.Open(filepath.Join(dir, journalName))
-	if errors.Is(err, fs.ErrNotExist) { // only the renaming is missing, or nothing was done
+	if errors.Is(err, fs.ErrNotExist) { // only the renaming is missing, or nothing was written
 		man, err := plan.ReadManifest(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
@@ -202,7 +206,7 @@ func Unfinished(out string) (*plan.Plan, error) {
 	for {
 		line, err := readLine(r)
 		if err == io.EOF {
-			return nil, nil // the plan was still being written
+			return nil, nil // the process ended while writing the plan
 		}
 		if err != nil {
 			return nil, weights.FileErrorf(f.Name(), "%w", err)

@@ -18,17 +18,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Made is a folder that a conversion made, all of whose files have the digests that the conversion recorded.
+// Made is a folder that a conversion made. All its files have the recorded digests.
 type Made struct {
 	Manifest *plan.Manifest
 	dir      string
-	files    map[string]fs.FileInfo // by path in the folder, with slashes
+	files    map[string]fs.FileInfo // by slash-separated path in the folder
 }
 
-// ErrNotMade marks a folder that a conversion did not make, or that was changed since.
+// ErrNotMade marks a folder that no conversion made, or that was changed afterwards.
 var ErrNotMade = errors.New("is not the unchanged result of a conversion")
 
-// listFiles returns the files of a folder by their paths in it, with slashes.
+// listFiles returns the files of a folder by slash-separated path in the folder.
 func listFiles(dir string) (map[string]fs.FileInfo, error) {
 	files := map[string]fs.FileInfo{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -45,7 +45,7 @@ func listFiles(dir string) (map[string]fs.FileInfo, error) {
 	return files, err
 }
 
-// record lists the files of the stage with their sizes and SHA-256. Those of shards are known.
+// record lists the files of the stage with their sizes and SHA-256. The digests of shards are already known.
 func (st *stage) record(ctx context.Context, shards []plan.Shard) (list []plan.File, err error) {
 	files, err := listFiles(st.dir)
 	if err != nil {
@@ -70,9 +70,9 @@ func (st *stage) record(ctx context.Context, shards []plan.Shard) (list []plan.F
 	return list, nil
 }
 
-// OpenMade reads and hashes all files of a folder. If the folder has no valid manifest, other files than the manifest
-// lists, or files that were changed, the error is an [ErrNotMade] that names them. Without a folder the error is
-// fs.ErrNotExist. event may be nil.
+// OpenMade reads and hashes all files of a folder. The error is an [ErrNotMade] if the folder has no valid manifest,
+// has files that the manifest does not list, or has changed files; the error names them. If there is no folder, the
+// error is fs.ErrNotExist. event may be nil.
 func OpenMade(ctx context.Context, dir string, workers int, event func(progress.Event)) (*Made, error) {
 	if info, err := os.Lstat(dir); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (m *Made) check(ctx context.Context, workers int, event func(progress.Event
 	return nil
 }
 
-// unchanged returns an error if a file has come, gone, or been written since m was opened. It reads no file.
+// unchanged returns an error if a file was added, removed or written since m was opened. It reads no file.
 func (m *Made) unchanged() error {
 	files, err := listFiles(m.dir)
 	if err != nil {
@@ -165,8 +165,8 @@ func (m *Made) unchanged() error {
 	return nil
 }
 
-// SameSource returns an error if a shard of the model is not the one that was converted, or if a file is no longer the one
-// that was copied. It hashes all of them.
+// SameSource returns an error if a shard of src is not the converted one, or if another file differs from the copied
+// one. It hashes all these files.
 func (m *Made) SameSource(ctx context.Context, src *weights.Model, workers int, event func(progress.Event)) error {
 	recorded := map[string]string{}
 	for _, f := range m.Manifest.Files {
@@ -208,7 +208,7 @@ func (m *Made) SameSource(ctx context.Context, src *weights.Model, workers int, 
 	})
 }
 
-// rewrites reports whether a conversion may write other bytes than the source's into a file beside the shards.
+// rewrites reports whether a conversion may change the bytes of a file beside the shards.
 func (m *Made) rewrites(name string) bool {
 	switch name {
 	case weights.IndexName, "README.md":

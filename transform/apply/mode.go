@@ -8,13 +8,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// like gives a new file or folder the owner and the permissions of its source, if the operating system and the file system
-// permit it.
+// like gives a new file or folder the owner and the permissions of its source, as far as the system permits.
 func like(path string, source fs.FileInfo) error {
 	return errors.Join(ignored(own(path, source)), ignored(os.Chmod(path, source.Mode().Perm())))
 }
 
-// likeFolder does the same for a folder. The owner can always write into it: files have to be added.
+// likeFolder does the same for a folder. The owner always gets write permission, because files are added later.
 func likeFolder(path, source string) error {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -23,7 +22,7 @@ func likeFolder(path, source string) error {
 	return errors.Join(ignored(own(path, info)), ignored(os.Chmod(path, info.Mode().Perm()|0o700)))
 }
 
-// likeFile gives a file the owner and the permissions of one of the source's, if that is on a disk.
+// likeFile gives a file the owner and the permissions of a file of the source. A source in an object store has none.
 func likeFile(path, source string) error {
 	if weights.IsURL(source) {
 		return nil
@@ -35,7 +34,7 @@ func likeFile(path, source string) error {
 	return like(path, info)
 }
 
-// likeSource makes a folder like the model's, if that is on a disk.
+// likeSource gives a folder the owner and permissions of the model's folder. A source in an object store has none.
 func (c *conversion) likeSource(path string) error {
 	if !c.Model.OnDisk() {
 		return nil
@@ -43,7 +42,7 @@ func (c *conversion) likeSource(path string) error {
 	return likeFolder(path, c.Model.Dir)
 }
 
-// createLike begins a shard with the owner and the permissions of one of the source's.
+// createLike begins a shard with the owner and the permissions of a source shard.
 func createLike(path string, src *weights.File, head []byte, dataLen int64) (*weights.Writer, error) {
 	f, err := weights.Create(path, head, dataLen)
 	if err != nil {

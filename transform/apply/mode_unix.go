@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// own gives a file the user and the group of another one.
+// own gives a file the user and the group of its source.
 func own(path string, source fs.FileInfo) error {
 	want := source.Sys().(*syscall.Stat_t)
 	info, err := os.Lstat(path)
@@ -20,7 +20,7 @@ func own(path string, source fs.FileInfo) error {
 		return nil
 	}
 	err = os.Lchown(path, int(want.Uid), int(want.Gid))
-	if errors.Is(err, syscall.EINVAL) { // an owner that this user namespace does not know
+	if errors.Is(err, syscall.EINVAL) { // this user namespace does not know the owner
 		return nil
 	}
 	return err

@@ -7,19 +7,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// hashAhead is how many bytes of a source in an object store are hashed before their result is written. If hashing ran away, the
-// workers would read the same bytes again.
+// hashAhead is how far, in bytes of the source, hashing may run ahead of writing for a source in an object store.
+// Otherwise the workers would have to read the same bytes again.
 const hashAhead = 16 << 20
 
-// pace holds back the digest of a source in an object store. A nil pace holds nothing back.
+// pace limits how far ahead the digest of a source in an object store may run. A nil pace sets no limit.
 type pace struct {
 	mu            sync.Mutex
-	source, total int64 // bytes of the source's data, and of the result's
+	source, total int64 // bytes of the source's data and of the result's data
 	written       int64
-	more          chan struct{} // closed when more is written
+	more          chan struct{} // closed when more bytes are written
 }
 
-// newPace returns the pace of a shard of whose result total bytes are written meanwhile; nil for a file on a disk.
+// newPace returns the pace for a shard whose result has total bytes; nil for a source on a disk.
 func newPace(src *weights.File, total int64) *pace {
 	if !weights.IsURL(src.Path) {
 		return nil
@@ -27,7 +27,7 @@ func newPace(src *weights.File, total int64) *pace {
 	return &pace{source: src.DataSize(), total: total, more: make(chan struct{})}
 }
 
-// wrote notes that n more bytes of the result are written.
+// wrote records that n more bytes of the result are written.
 func (p *pace) wrote(n int64) {
 	if p == nil {
 		return
@@ -39,7 +39,7 @@ func (p *pace) wrote(n int64) {
 	p.more = make(chan struct{})
 }
 
-// wait waits until the bytes of the source from at on may be hashed.
+// wait waits until the bytes of the source at offset at may be hashed.
 func (p *pace) wait(ctx context.Context, at int64) error {
 	for p != nil {
 		p.mu.Lock()

@@ -14,11 +14,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Part is one of several parts of a conversion. Every part writes some of the shards, on any machine and in any order.
-// [FinishParts] then makes the output of all shards.
+// Part is one of several parts of a conversion. Each part writes some of the shards, on any machine and in any order.
+// [FinishParts] then makes the output from all shards.
 type Part struct {
 	Number int // from 1
-	Of     int // parts in all
+	Of     int // number of parts
 }
 
 // MostParts is the largest number of parts.
@@ -26,7 +26,7 @@ const MostParts = 100_000
 
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
 
-// Check returns an error if there is no such part.
+// Check returns an error if the numbers are out of range.
 func (p Part) Check() error {
 	switch {
 	case p.Of < 1 || p.Of > MostParts:
@@ -37,8 +37,8 @@ func (p Part) Check() error {
 	return nil
 }
 
-// Divide returns the part, from 1, of each piece, given the pieces' sizes. Pieces are assigned in descending order of size, each
-// to the part with the smallest total so far.
+// Divide assigns pieces to parts. It returns the part of each piece, from 1. sizes are the sizes of the pieces. In
+// descending order of size, each piece goes to the part with the smallest total so far.
 func Divide(sizes []int64, parts int) []int {
 	order := make([]int, len(sizes))
 	for i := range order {
@@ -71,13 +71,13 @@ func (c *conversion) divide(parts int) []int {
 // PartOptions are the options of [RunPart] and [FinishParts].
 type PartOptions struct {
 	Workers  int                  // goroutines; required
-	Version  string               // of the program; all parts must have the same one
+	Version  string               // of the program; all parts must have the same version
 	Progress func(progress.Event) // nil: none; called from several goroutines
-	Store    Store                // where out lies; nil: on a disk
-	// Patience is how often Finish looks again for a file that a part has written and that is not visible yet, as on some
-	// shared file systems. It waits 0.1 s before the first time, and then always twice as long.
+	Store    Store                // object store of out; nil: out is on a disk
+	// Patience is how many times FinishParts looks for a written file that is not visible yet, as on some shared file
+	// systems. The first wait is 0.1 s; each further wait is twice as long.
 	Patience int
-	// Card and Folder are those of [Options], for Finish.
+	// Card and Folder are those of [Options]; FinishParts uses them.
 	Card   CardFunc
 	Folder plan.Folder
 }
@@ -85,18 +85,19 @@ type PartOptions struct {
 // PartDone is the result of [RunPart].
 type PartDone struct {
 	Shards  []plan.Shard // of this part
-	Before  int          // number of these that earlier calls had written
+	Before  int          // number of these shards that earlier calls wrote
 	Bytes   int64        // of the part's shards
 	Whole   bool         // the output was finished before; nothing was done
 	Partial string       // folder of the parts
 }
 
-// RunPart writes the shards of one part into out+".partial", and a record of each. Shards that earlier calls have written
-// are kept. A shard appears in the folder when it is on the disk, so a killed call leaves nothing that looks finished.
-// The parts' bytes are those of [Run].
+// RunPart writes the shards of one part into out+".partial", and a record of each shard. Shards of earlier calls are
+// kept. A shard appears in the folder when it is on the disk, so a killed call leaves no incomplete shard. The bytes
+// of the shards are those of [Run].
 //
-// Two calls for the same part at a time: the second one is an [ErrTemporary]. So are errors of a full or vanished disk, of
-// the network, and the end of ctx. Parts of another plan, number of parts or version in the same folder are errors.
+// If two calls run the same part at a time, the second one gets an [ErrTemporary]. Errors of a full or vanished disk,
+// errors of the network, and the end of ctx are an [ErrTemporary] too. Parts of another plan, version or number of
+// parts in the same folder are errors.
 func RunPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (*PartDone, error) {
 	done, err := runPart(ctx, src, p, out, part, o)
 	if err != nil {
@@ -136,13 +137,13 @@ func runPart(ctx context.Context, src Source, p *plan.Plan, out string, part Par
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, work.Close()) }()
-	if whole, err := f.finishedBefore(ctx); err != nil || whole != nil { // while this call made the folder anew
+	if whole, err := f.finishedBefore(ctx); err != nil || whole != nil { // in the time in which this call created the folder anew
 		return &PartDone{Whole: true}, errors.Join(err, f.remove(ctx))
 	}
 	return c.writePart(ctx, f, work, part)
 }
 
-// writePart writes those shards of a part that have no valid record.
+// writePart writes the shards of a part that have no valid record.
 func (c *conversion) writePart(ctx context.Context, f *partsFolder, work work, part Part) (*PartDone, error) {
 	done := &PartDone{Partial: f.dir}
 	steps := plan.ByTensor(c.plan.Steps)

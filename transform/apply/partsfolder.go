@@ -16,8 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Names in the folder of a conversion in parts. Finish renames the folder of results to the output's name, and then removes
-// the rest: the output is whole before anything that tells of its parts is gone.
+// Names in the folder of a conversion in parts. FinishParts first renames the folder of results to the output's name,
+// and then removes the other files. The output is therefore whole before any file about the parts is removed.
 const (
 	partsName   = "parts.json"
 	resultName  = "result"
@@ -29,23 +29,23 @@ const (
 // partsVersion is the version of partsName and of the records.
 const partsVersion = 1
 
-// common is what all parts of a conversion share, the content of partsName.
+// common is the content of partsName. It is equal for all parts of a conversion.
 type common struct {
 	Version int    `json:"parts_version"`
 	Tool    string `json:"lowtoggle"`
 	Parts   int    `json:"parts"`
 	Plan    string `json:"plan_sha256"`
-	Last    string `json:"last,omitempty"` // in an object store: the file whose appearance makes the output whole
+	Last    string `json:"last,omitempty"` // in an object store: the file that makes the output whole
 }
 
-// record says that a part has written a shard, which has these properties.
+// record is written when a part has written a shard. It describes the shard.
 type record struct {
 	common
 	Part int `json:"part"`
 	plan.Shard
 	Bytes   int64  `json:"bytes"`
 	Head    string `json:"head_sha256"`
-	Written string `json:"written"` // the version of the file: on a disk its times in nanoseconds since 1970
+	Written string `json:"written"` // version of the file; on a disk its times, in nanoseconds since 1970
 }
 
 // partsFolder is a conversion in parts. On a disk its folder is out+".partial".
@@ -56,7 +56,7 @@ type partsFolder struct {
 	common
 }
 
-// newPartsFolder returns the parts of a conversion to a folder of a disk, or of store if that is not nil.
+// newPartsFolder returns the parts of a conversion to a folder on a disk, or in store if store is not nil.
 func newPartsFolder(out string, store Store, m *weights.Model, p *plan.Plan, parts int, version string) (*partsFolder, error) {
 	js, err := p.Plain()
 	if err != nil {
@@ -75,11 +75,11 @@ func newPartsFolder(out string, store Store, m *weights.Model, p *plan.Plan, par
 	return f, nil
 }
 
-// recordName is the name of a shard's record.
+// recordName returns the name of a shard's record.
 func recordName(shard string) string { return recordsName + "/" + shard + ".json" }
 
-// finishedBefore returns the manifest of an output that was finished with the same plan; nil if there is none. Another output
-// is an error.
+// finishedBefore returns the manifest of an output that was finished with the same plan; nil if there is no output.
+// An output of another plan is an error.
 func (f *partsFolder) finishedBefore(ctx context.Context) (*plan.Manifest, error) {
 	man, err := f.finished(ctx)
 	if err != nil || man == nil {
@@ -95,11 +95,11 @@ func (f *partsFolder) finishedBefore(ctx context.Context) (*plan.Manifest, error
 	return man, nil
 }
 
-// open makes the folder, or checks that the folder belongs to the same plan, number of parts and version.
+// open creates the folder, or checks that it belongs to the same plan, number of parts and version.
 func (f *partsFolder) open(ctx context.Context) error {
 	_, err := f.was(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = f.begin(ctx); errors.Is(err, fs.ErrExist) { // another part may have been quicker
+		if err = f.begin(ctx); errors.Is(err, fs.ErrExist) { // another part may have created the folder
 			if _, now := f.was(ctx); !errors.Is(now, fs.ErrNotExist) {
 				err = now
 			}
@@ -111,7 +111,7 @@ func (f *partsFolder) open(ctx context.Context) error {
 	return err
 }
 
-// begin writes partsName into a folder that holds nothing yet.
+// begin writes partsName into an empty folder.
 func (f *partsFolder) begin(ctx context.Context) error {
 	if err := f.checkFree(ctx); err != nil {
 		return err
@@ -123,7 +123,8 @@ func (f *partsFolder) begin(ctx context.Context) error {
 	return f.create(ctx, partsName, append(js, '\n'))
 }
 
-// was reads what all parts share. The error is fs.ErrNotExist if no part has been begun. Other parts than these are an error.
+// was reads partsName. The error is fs.ErrNotExist if no part has begun. Parts of another conversion are an
+// [ErrOther].
 func (f *partsFolder) was(ctx context.Context) (was common, err error) {
 	js, err := f.read(ctx, partsName)
 	if err != nil {
@@ -136,10 +137,10 @@ func (f *partsFolder) was(ctx context.Context) (was common, err error) {
 }
 
 // ErrOther marks an error of parts that were begun with another plan, version or number of parts. The same command
-// always fails again.
+// fails again.
 var ErrOther = errors.New("parts of another conversion")
 
-// other is an [ErrOther] with a text of its own.
+// other is an [ErrOther] with its own text.
 type other struct{ error }
 
 func (other) Is(target error) bool { return target == ErrOther }
@@ -147,7 +148,7 @@ func (o other) Unwrap() error      { return o.error }
 
 func otherf(format string, args ...any) error { return other{fmt.Errorf(format, args...)} }
 
-// differs returns an [ErrOther] if something belongs to another plan, version or number of parts.
+// differs returns an [ErrOther] if was is of another plan, version or number of parts.
 func (f *partsFolder) differs(was common) error {
 	const advice = "or move the folder away and run all parts again"
 	switch {
@@ -163,7 +164,7 @@ func (f *partsFolder) differs(was common) error {
 	return nil
 }
 
-// add gives a shard that is durable its place, and records it. It returns the shard's size in bytes.
+// add moves a durable shard to its place, and records it. It returns the shard's size in bytes.
 func (f *partsFolder) add(ctx context.Context, w work, s plan.Shard, head string, part int) (int64, error) {
 	size, version, err := w.add(ctx, s.File)
 	if err != nil {
@@ -181,14 +182,15 @@ func digestOf(b []byte) []byte {
 	return sum[:]
 }
 
-// errNoRecord marks a shard without a record, whose part has ended: the record may only not be visible yet.
+// errNoRecord marks a shard without a record whose part has ended. The record may become visible later.
 var errNoRecord = errors.New("is not written yet")
 
-// errNotVisible marks a shard that has a record and is not there.
+// errNotVisible marks a shard with a record but without a file.
 var errNotVisible = errors.New("is recorded as written, but is missing")
 
-// check returns the record of a shard, if the record and the header and the size of the file fit each other, the plan and the
-// header that is expected. It reads data only if the file's version has changed: then the file may be a copy.
+// check returns the record of a shard. The record must agree with the file's header and size, with the plan, and with
+// want, the expected header. check reads the shard's data only if the file's version has changed, because the file
+// may then be a copy.
 func (f *partsFolder) check(ctx context.Context, name string, want *weights.File, part int) (*record, error) {
 	js, err := f.read(ctx, recordName(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +230,7 @@ func (f *partsFolder) check(ctx context.Context, name string, want *weights.File
 	return &r, nil
 }
 
-// checkHead compares the header of a shard with the record, and with the tensors that the plan gives it. Steps may add tensors.
+// checkHead compares the header of a shard with the record and with the planned tensors. Steps may add tensors.
 func (f *partsFolder) checkHead(ctx context.Context, name string, r *record, want *weights.File) error {
 	s, err := f.header(ctx, name)
 	if err != nil {
@@ -254,7 +256,7 @@ func (f *partsFolder) checkHead(ctx context.Context, name string, r *record, wan
 	return nil
 }
 
-// begunInParts reports whether a folder is that of a conversion in parts.
+// begunInParts reports whether dir belongs to a conversion in parts.
 func begunInParts(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, partsName))
 	return err == nil && info.Mode().IsRegular()

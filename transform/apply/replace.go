@@ -12,10 +12,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// replacedSuffix follows the output's name while an older folder waits for its removal.
+// replacedSuffix ends the name of an older folder until it is removed.
 const replacedSuffix = ".replaced"
 
-// emptyFolder reports whether path is a folder without entries, which a conversion may take. A link is none.
+// emptyFolder reports whether path is a folder without entries. A conversion may use it as output. A symbolic link is
+// not an empty folder.
 func emptyFolder(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -25,7 +26,7 @@ func emptyFolder(path string) bool {
 	return err == nil && len(entries) == 0
 }
 
-// checkFree returns an error if the output's name is taken by anything but an empty folder, or the folder old.
+// checkFree returns an error if out exists and is neither an empty folder nor the folder old.
 func checkFree(out string, old *Made) error {
 	switch _, err := os.Lstat(out); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,7 +39,7 @@ func checkFree(out string, old *Made) error {
 	return taken(out)
 }
 
-// checkMount returns an error if out is the root of a mounted disk: no folder can be renamed to its name.
+// checkMount returns an error if out is the root of a mounted disk, because no folder can be renamed to that name.
 func checkMount(out string) error {
 	if mounted(out) {
 		return weights.FileErrorf(out, "%w", outError{errors.New("a disk is mounted here, so the folder cannot be replaced: name a new folder inside it"), fs.ErrExist})
@@ -55,7 +56,7 @@ func checkReplaced(m *weights.Model, out string) error {
 	return err
 }
 
-// within reports whether path is dir or lies in it, links followed.
+// within reports whether path is dir or lies in dir. Symbolic links are resolved.
 func within(path, dir string) (bool, error) {
 	top, err := os.Stat(dir)
 	if err != nil {
@@ -81,8 +82,8 @@ func within(path, dir string) (bool, error) {
 	}
 }
 
-// publish gives the finished stage the output's name. An empty folder of that name is removed first. The folder old is
-// renamed first, and removed at the end: a process that is killed in between leaves both folders whole.
+// publish renames the finished stage to the output's name. An empty folder of that name is removed first. The folder
+// old is renamed first and removed at the end, so both folders stay whole if the process is killed in between.
 func (st *stage) publish(old *Made) error {
 	parent := filepath.Dir(st.out)
 	if old == nil {
@@ -109,8 +110,8 @@ func (st *stage) publish(old *Made) error {
 	return removeMade(aside)
 }
 
-// removeMade removes a folder that a conversion made, even if an earlier call was interrupted. The manifest goes last. It
-// leaves the folder if that has files which the manifest does not list, or with other sizes.
+// removeMade removes a folder that a conversion made, also after an interrupted call. The manifest is removed last.
+// If the folder has files that the manifest does not list or that have other sizes, nothing is removed.
 func removeMade(dir string) error {
 	files, err := listFiles(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,8 +147,9 @@ func removeMade(dir string) error {
 	return errors.Join(os.RemoveAll(dir), atomicfile.SyncFolder(filepath.Dir(dir)))
 }
 
-// FinishReplacing ends a replacement of out that was interrupted between its renames, and removes the older folder. If
-// the new folder is not complete, the older one gets its name back. Without such leftovers it does nothing.
+// FinishReplacing completes a replacement of out that was interrupted between its renames, and removes the older
+// folder. If the new folder is not complete, the older folder gets its name back. If there is no such folder,
+// FinishReplacing does nothing.
 func FinishReplacing(out string) error {
 	out = filepath.Clean(out)
 	aside := out + replacedSuffix
@@ -170,7 +172,7 @@ func FinishReplacing(out string) error {
 	return removeMade(aside)
 }
 
-// finishStage gives a complete stage the name out, and reports whether there was one.
+// finishStage renames a complete stage to out, and reports whether there was one.
 func finishStage(out string) (bool, error) {
 	st := &stage{dir: out + partialSuffix, out: out}
 	if _, err := os.Lstat(st.dir); err != nil {

@@ -2,5 +2,5 @@
 
 package apply
 
-// checkRoom does nothing on these systems.
+// checkRoom does nothing, because the free space is not known on these systems.
 func checkRoom(string, int64) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// checkRoom returns an error if the disk of dir has no room for need bytes.
+// checkRoom returns an error if the disk of dir has less free space than need, in bytes.
 func checkRoom(dir string, need int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -22,7 +22,7 @@ func checkRoom(dir string, need int64) error {
 	return nil
 }
 
-// noRoom is an ENOSPC with a text of its own.
+// noRoom is an ENOSPC with its own text.
 type noRoom struct{ error }
 
 func (noRoom) Is(target error) bool { return target == unix.ENOSPC }

@@ -7,10 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// mostRows is the largest number of bytes of rows that one worker computes at a time.
+// mostRows is the largest number of bytes of rows that a worker computes at a time.
 const mostRows = inFlight / 4
 
-// rowsOf returns the number of rows of codes that a worker computes at a time; 0 if the codes of all rows are chosen together.
+// rowsOf returns the number of rows of codes that a worker computes at a time; 0 if a joint quantiser chooses all
+// rows' codes together.
 func rowsOf(p *program.Program, place quant.Place) int {
 	unit := p.RowUnit()
 	if unit == 0 {
@@ -23,11 +24,11 @@ func rowsOf(p *program.Program, place quant.Place) int {
 	return max(1, chunkBytes/(unit*size)) * unit
 }
 
-// codedRows are the rows of a weight, divided into the pieces that workers compute. The first use of a piece, for its scales or
-// for its codes, chooses the scales.
+// codedRows are the rows of a weight, divided into the pieces that workers compute. The scales of a piece are chosen
+// at the piece's first use, for its scales or for its codes.
 type codedRows struct {
 	pieces []*codedPiece
-	kept   int // approximate bytes that are kept until codes and scales are written
+	kept   int // approximate bytes kept until codes and scales are written
 }
 
 type codedPiece struct {
@@ -35,7 +36,7 @@ type codedPiece struct {
 	choose        func() *program.CodedRows
 }
 
-// Approximate bytes that are kept for a piece, and for each scale.
+// Approximate bytes kept for a piece, and for each scale.
 const (
 	pieceBytes = 1024
 	scaleBytes = 10
@@ -61,8 +62,8 @@ func cutRows(p *program.Program, rows int) *codedRows {
 	return c
 }
 
-// sendRows sends one tensor, codes or scales, of a weight whose rows share no scales. If the shard holds both tensors, the
-// scales are chosen once.
+// sendRows sends one tensor (codes or scales) of a weight whose rows share no scales. If the shard has both tensors,
+// the scales are chosen once.
 func (w *shardWriter) sendRows(p *program.Program, place quant.Place, rows int, send func(*chunk) error) error {
 	q := place.Weight.Quantised
 	scales, _ := q.Scales()

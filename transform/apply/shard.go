@@ -23,19 +23,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// chunkBytes is about how many bytes of the result a worker computes at a time.
+// chunkBytes is the approximate number of bytes of the result that a worker computes at a time.
 const chunkBytes = 1 << 20
 
 // chunk is a piece of a shard's data section.
 type chunk struct {
 	size int
-	// fill computes the bytes in a buffer of that size. It may return fewer.
+	// fill computes the chunk's bytes in out. The returned slice may be shorter than out.
 	fill    func(out []byte) ([]byte, error)
-	reads   [][]byte // data of the source that fill reads; nil: not known
+	reads   [][]byte // data of the source that fill reads; nil: unknown
 	out     []byte
 	err     error
 	done    chan struct{}
-	readers atomic.Int32 // how many of the writer and the digest still need out
+	readers atomic.Int32 // number of readers (the writer, the digest) that still need out
 }
 
 func newChunk(size int, fill func(out []byte) ([]byte, error)) *chunk {
@@ -44,27 +44,27 @@ func newChunk(size int, fill func(out []byte) ([]byte, error)) *chunk {
 
 // shardWriter writes one output shard.
 type shardWriter struct {
-	src      *weights.File      // whose digest is recorded
-	result   *weights.File      // header of the result; src where that stays
-	places   []quant.Place      // of the shard's tensors in their weights
-	programs []*program.Program // of those weights; nil for tensors that are copied
+	src      *weights.File      // the digest of this file is recorded
+	result   *weights.File      // header of the result; src if the header does not change
+	places   []quant.Place      // places of the shard's tensors in their weights
+	programs []*program.Program // programs of these weights; nil for copied tensors
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
 	pace     *pace
-	small    map[quant.Place][]byte       // tensors that are written after their codes
+	small    map[quant.Place][]byte       // tensors that follow their codes
 	rows     map[*quant.Weight]*codedRows // one tensor is sent, the other one follows
 	kept     int                          // approximate bytes of small and rows
-	at       map[quant.Place]int          // of places; nil until it is needed
+	at       map[quant.Place]int          // index of each place in places; nil until needed
 }
 
-// extra is a tensor that only the result has.
+// extra is a tensor that the source does not have.
 type extra struct {
 	info weights.Info
 	data []byte
 }
 
-// newExtra makes a tensor [n] in F32 whose elements are all value.
+// newExtra returns a tensor [n] in F32 whose elements are all equal to value.
 func newExtra(name string, n int, value float32) extra {
 	e := extra{info: weights.Info{Name: name, DType: weights.F32, Shape: []int{n}, End: int64(4 * n)}}
 	for range n {
@@ -73,8 +73,8 @@ func newExtra(name string, n int, value float32) extra {
 	return e
 }
 
-// head returns the header of the result and the length of its data section in bytes. The header is the source's, unless
-// tensors are added at the end.
+// head returns the header of the result and the length of its data section in bytes. The header is the source's,
+// unless tensors are added.
 func (w *shardWriter) head() ([]byte, int64, error) {
 	size := w.result.DataSize()
 	if len(w.extras) == 0 {
@@ -94,15 +94,15 @@ func (w *shardWriter) head() ([]byte, int64, error) {
 	return head, size, err
 }
 
-// output is a written shard that is perhaps not flushed to the disk yet.
+// output is a written shard that may not be flushed to the disk yet.
 type output struct {
 	file   weights.Output
 	record plan.Shard
 	head   string // SHA-256 of the header
 }
 
-// write writes the shard into a file that create makes. Workers compute rows, one goroutine writes them in order, and two others hash source
-// and result. The caller closes the file.
+// write writes the shard into a file that create opens. Workers compute rows, one goroutine writes them in order, and
+// two others hash source and result. The caller closes the file.
 func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error)) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context
 	source, result := sha256.New(), sha256.New()
 	result.Write(head)
 
-	w.pace = newPace(w.src, w.result.DataSize()) // extras are written after the digest has ended
+	w.pace = newPace(w.src, w.result.DataSize()) // extras are written after the source's digest is done
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
 	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
@@ -172,17 +172,18 @@ func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context
 	return output{f, plan.Shard{File: filepath.Base(w.src.Path), Source: sum(source), Output: sum(result)}, hex.EncodeToString(digestOf(head))}, nil
 }
 
-// release gives the buffer back once its last reader is done.
+// release returns the buffer after its last reader is done.
 func (c *chunk) release(buffers *buffers) {
 	if c.readers.Add(-1) == 0 {
 		buffers.put(c.out, c.size)
 	}
 }
 
-// inFlight bounds the bytes of the result that are computed and not yet written, for any number of workers.
+// inFlight is the largest number of bytes of the result that are computed and not yet written, for any number of
+// workers.
 const inFlight = 32 << 20
 
-// buffers are reused. Together they hold at most inFlight bytes, or one chunk if that is larger.
+// buffers is a pool of reused buffers. Together they hold at most inFlight bytes, or one chunk if that is larger.
 type buffers struct {
 	room *semaphore.Weighted
 	free chan []byte
@@ -192,12 +193,12 @@ func newBuffers() *buffers {
 	return &buffers{semaphore.NewWeighted(inFlight), make(chan []byte, inFlight/chunkBytes)}
 }
 
-// reserve waits until there is room for n bytes.
+// reserve waits until n bytes are free.
 func (b *buffers) reserve(ctx context.Context, n int) error {
 	return b.room.Acquire(ctx, min(int64(n), inFlight))
 }
 
-// get returns a buffer of n bytes, for which there must be room.
+// get returns a buffer of n bytes. The caller must have reserved them.
 func (b *buffers) get(n int) []byte {
 	select {
 	case buf := <-b.free:
@@ -209,7 +210,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, max(n, chunkBytes))
 }
 
-// put gives back a buffer for which n bytes were reserved.
+// put returns a buffer and frees the n bytes that were reserved for it.
 func (b *buffers) put(buf []byte, n int) {
 	if cap(buf) <= chunkBytes {
 		select {
@@ -220,7 +221,7 @@ func (b *buffers) put(buf []byte, n int) {
 	b.room.Release(min(int64(n), inFlight))
 }
 
-// cut divides the shard's data section into chunks and sends each to the workers and to the writer, in order.
+// cut divides the shard's data section into chunks. It sends each chunk to the workers and to the writer, in order.
 func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered chan<- *chunk) error {
 	send := func(c *chunk) error {
 		if err := buffers.reserve(ctx, c.size); err != nil {
@@ -295,10 +296,12 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 	return nil
 }
 
-// mostKept is the largest number of bytes kept for tensors that follow. More than that is computed again.
+// mostKept is the largest number of bytes kept for tensors that follow later in the shard. Larger tensors are
+// computed again.
 const mostKept = 16 << 20
 
-// follows reports whether n bytes of scales that follow their weight's codes in the shard may wait for their turn.
+// follows reports whether n bytes of scales can be kept until their turn: the scales must follow their codes in the
+// shard.
 func (w *shardWriter) follows(scales, codes quant.Place, n int) bool {
 	if w.at == nil {
 		w.at = map[quant.Place]int{}
@@ -310,7 +313,7 @@ func (w *shardWriter) follows(scales, codes quant.Place, n int) bool {
 	return here && at > w.at[codes] && w.programs[at] != nil && w.kept+n <= mostKept
 }
 
-// keep keeps bytes of a tensor that follows its weight's codes in the shard.
+// keep keeps the bytes of a tensor that follows its weight's codes in the shard.
 func (w *shardWriter) keep(place quant.Place, b []byte) {
 	if w.small == nil {
 		w.small = map[quant.Place][]byte{}
@@ -319,8 +322,9 @@ func (w *shardWriter) keep(place quant.Place, b []byte) {
 	w.kept += len(b)
 }
 
-// cutCodes sends one tensor of a quantised weight. Its matrices are computed once for the codes, and once, without codes, for
-// the scales: these may lie in another place of the shard, or in another shard. In a new layout they follow the codes.
+// cutCodes sends one tensor of a quantised weight. The weight's matrices are computed for the codes and, without
+// codes, again for the scales, which may lie elsewhere in the shard or in another shard. In a new layout the scales
+// follow the codes.
 func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place quant.Place, sendCopy func(b []byte) error) error {
 	q := place.Weight.Quantised
 	if b, ok := w.small[place]; ok {
@@ -350,12 +354,12 @@ func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place qu
 	return nil
 }
 
-// preparedAhead is the number of layers that are prepared before their turn, where a device computes them: the host loads
-// and encodes values meanwhile.
+// preparedAhead is the number of layers that are prepared before their turn if a device computes them. Meanwhile the
+// host loads and encodes values.
 const preparedAhead = 3
 
-// ahead returns a function that prepares the program of a place, in the order of places. Meanwhile the next programs of a
-// device are prepared. end waits for what is in progress.
+// ahead returns a function that prepares the program of a place, in the order of places. At the same time, the
+// device's next programs are prepared. end waits for programs in preparation.
 func (w *shardWriter) ahead(ctx context.Context) (prepare func(i int) error, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -382,7 +386,8 @@ func (w *shardWriter) ahead(ctx context.Context) (prepare func(i int) error, end
 	return prepare, func() { cancel(); running.Wait() }
 }
 
-// cutProgram divides one weight's part of the shard into chunks and sends them. Its program is prepared.
+// cutProgram divides one weight's data in the shard into chunks and sends them. The weight's program must be
+// prepared.
 func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send func(*chunk) error) error {
 	unit := max(p.Unit, place.Weight.Unit) // both are powers of two
 	step := max(1, chunkBytes/max(1, p.RowBytes())/unit) * unit
@@ -394,7 +399,7 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 		}
 		sent = append(sent, c)
 	}
-	if p.HoldsResult() { // the result is as large as the weight: release it before the next one is computed
+	if p.HoldsResult() { // the result is as large as the weight: free it before the next weight
 		for _, c := range sent {
 			<-c.done
 		}
@@ -403,18 +408,20 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 	return nil
 }
 
-// copied returns a chunk of unchanged bytes. They are copied, so that a read fault of the mapped source is an error here.
+// copied returns a chunk of unchanged bytes. The chunk has a copy, so a read fault of the mapped source is an error
+// here.
 func copied(raw []byte) *chunk {
 	c := newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, weights.Need(raw))], nil })
 	c.reads = [][]byte{raw}
 	return c
 }
 
-// computed returns a chunk with rows [first, first+rows) of a program's result, as one part of its weight stores them.
+// computed returns a chunk with rows [first, first+rows) of a program's result, encoded as one tensor of the weight
+// stores them.
 func computed(p *program.Program, part, first, rows int) *chunk {
 	c := newChunk(rows*p.RowBytes(), func(out []byte) ([]byte, error) {
 		p.Run(out, first, rows)
-		stored := 0 // bytes of this part; never more than those of the values
+		stored := 0 // bytes of this tensor; at most as many as those of the values
 		err := p.Source.StoreRows(first, out, func(of int, _ int64, b []byte) error {
 			if of == part {
 				stored += copy(out[stored:], b)
@@ -443,7 +450,7 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 			return c.err
 		}
 		c.readers.Store(2)
-		toHash <- c // its receiver does not end before this goroutine
+		toHash <- c // the receiver ends after this goroutine
 		if _, err := f.Write(c.out); err != nil {
 			return err
 		}
@@ -463,7 +470,7 @@ func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
 		sum.Write(w.src.Head())
 		return nil
 	})
-	for at := 0; err == nil && at < len(data); at += chunkBytes { // each piece has its own guard, so that memory of a store's file is not held for long
+	for at := 0; err == nil && at < len(data); at += chunkBytes { // each piece has its own guard, so that memory of a store's file is released soon
 		if err := w.pace.wait(ctx, int64(at)); err != nil {
 			return err
 		}

@@ -20,33 +20,34 @@ import (
 // partialSuffix follows the output's name while it is being made.
 const partialSuffix = ".partial"
 
-// stage is the temporary folder in which an output is written. The lock is on the folder itself, so it outlasts every
-// file in it and the renaming.
+// stage is the temporary folder in which an output is written. The folder itself is locked, so the lock outlasts its
+// files and the renaming.
 type stage struct {
 	dir, out string
-	folder   *os.File // nil where the system has no such locks
+	folder   *os.File // nil on systems without folder locks
 	journal  *os.File
-	finished map[string]plan.Shard // shards that earlier calls finished, by file name
-	sizes    map[string]int64      // of the finished files, by path in the folder
-	held     sync.Map              // file name → *os.File of a shard that this call wrote; empty if there is a lock
-	keep     bool                  // the folder holds a finished shard
-	old      *Made                 // folder that the output replaces; nil: none
+	finished map[string]plan.Shard // shards finished by earlier calls, by file name
+	sizes    map[string]int64      // bytes of the finished files, by path in the folder
+	held     sync.Map              // file name → *os.File of a shard written by this call; empty if the folder is locked
+	keep     bool                  // the folder has a finished shard
+	old      *Made                 // folder to replace; nil: none
 }
 
-// ErrUnfinished marks an output folder for which an interrupted conversion exists, and the error that interrupts one.
+// ErrUnfinished marks the error for an output folder with an interrupted conversion, and the error of the interrupt
+// itself.
 var ErrUnfinished = errors.New("this folder holds an unfinished conversion")
 
-// resumable is an [ErrUnfinished] with a text of its own.
+// resumable is an [ErrUnfinished] with its own text.
 type resumable struct{ error }
 
 func (resumable) Is(target error) bool { return target == ErrUnfinished }
 func (r resumable) Unwrap() error      { return r.error }
 
-// ErrOut marks an error about the place of the output folder. If a file or folder exists there, the error is also an
-// [fs.ErrExist] or an [ErrUnfinished].
+// ErrOut marks an error about the place of the output folder. If there is a file or folder in the way, the error is
+// also an [fs.ErrExist] or an [ErrUnfinished].
 var ErrOut = errors.New("this output folder cannot be used")
 
-// outError is an [ErrOut] with a text of its own, and the error that marks its kind; nil: none.
+// outError is an [ErrOut] with its own text. It also wraps the error of its kind, if not nil.
 type outError struct {
 	error
 	kind error
@@ -64,10 +65,10 @@ func taken(out string) error {
 }
 
 func noConversion(dir string) error {
-	return weights.FileErrorf(dir, "%w", outError{errors.New("is not an unfinished conversion, and its name is needed for one: move it away, or choose another output folder"), fs.ErrExist})
+	return weights.FileErrorf(dir, "%w", outError{errors.New("is in the way and is not an unfinished conversion: move it away, or choose another output folder"), fs.ErrExist})
 }
 
-// openStage makes the stage, or with Resume continues an existing one.
+// openStage creates the stage. With Resume, it continues an existing stage.
 func openStage(out string, c *conversion) (*stage, error) {
 	out = filepath.Clean(out)
 	st := &stage{dir: out + partialSuffix, out: out, old: c.opt.Replace, finished: map[string]plan.Shard{}, sizes: map[string]int64{}}
@@ -87,7 +88,7 @@ func openStage(out string, c *conversion) (*stage, error) {
 	return st, nil
 }
 
-// create makes a new stage.
+// create creates a new stage.
 func (st *stage) create(c *conversion) error {
 	if err := checkRoom(filepath.Dir(st.out), c.size()); err != nil {
 		return err
@@ -105,8 +106,8 @@ func (st *stage) create(c *conversion) error {
 	return st.claim(c)
 }
 
-// claim begins the journal in a new folder. If another process has locked the folder in the meantime, claim leaves it to
-// that process. If another process has just finished the same output, claim removes the new folder.
+// claim begins the journal in a new folder. If another process has locked the folder in the meantime, claim returns
+// an error. If another process has just finished the same output, claim removes the new folder.
 func (st *stage) claim(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (st *stage) claim(c *conversion) error {
 	return nil
 }
 
-// lock locks the folder, and checks that no other process finished, removed or replaced it before.
+// lock locks the folder, and checks that no other process has finished, removed or replaced it.
 func (st *stage) lock() (err error) {
 	st.folder, err = lock.Folder(st.dir)
 	switch {
@@ -158,7 +159,7 @@ func (st *stage) close() {
 	st.folder.Close()
 }
 
-// reopen continues a stage: it reads the journal and removes unfinished files.
+// reopen continues a stage. It reads the journal and removes unfinished files.
 func (st *stage) reopen(c *conversion) error {
 	if err := recognise(st.dir); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (st *stage) reopen(c *conversion) error {
 		return err
 	}
 	if err := checkFree(st.out, st.old); err != nil { // one process finished, and another one then made a new stage
-		os.Remove(st.dir) // fails if the folder is not empty; then it must stay
+		os.Remove(st.dir) // if the folder is not empty, this fails and the folder stays
 		return err
 	}
 	b, err := st.recorded(c)
@@ -193,7 +194,7 @@ func (st *stage) reopen(c *conversion) error {
 		for _, r := range b.records {
 			err = errors.Join(err, st.log(r))
 		}
-	case b.plan == nil: // killed before the plan was on the disk
+	case b.plan == nil: // the process was killed before the plan was on the disk
 		err = st.log(journalSources{c.stamps()}, c.plan)
 	}
 	return errors.Join(err, st.removeUnfinished())
@@ -211,8 +212,8 @@ func (st *stage) samePlan(was, now *plan.Plan) error {
 	return err
 }
 
-// recognise returns an error if dir cannot be a stage that a conversion left behind. Such a folder has a journal, or is
-// empty, or has a manifest because only the renaming was missing.
+// recognise returns an error if dir cannot be the stage of an interrupted conversion. A stage has a journal, or is
+// empty, or has a manifest if only the renaming is missing.
 func recognise(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -251,7 +252,7 @@ func (st *stage) removeUnfinished() error {
 
 func (st *stage) path(name string) string { return filepath.Join(st.dir, name) }
 
-// createShard begins a shard like one of the source's.
+// createShard begins a shard with the permissions of a source shard.
 func (st *stage) createShard(_ context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error) {
 	name := filepath.Base(src.Path)
 	f, err := createLike(st.path(name), src, head, dataLen)
@@ -267,8 +268,8 @@ func (st *stage) createShard(_ context.Context, src *weights.File, head []byte, 
 	return f, nil
 }
 
-// hold keeps a new shard open. Another process may remove this shard, and write its own of the same name: without a lock, nothing stops it.
-// The number of an open file is not given to another file, so [stage.own] can tell them apart.
+// hold keeps a new shard open. Without a lock, another process may remove the shard and write its own file of the
+// same name. An open file's number is not reused, so [stage.own] can tell the two files apart.
 func (st *stage) hold(name string, w *weights.Writer) error {
 	mine, err := w.Stat()
 	if err != nil {
@@ -285,7 +286,7 @@ func (st *stage) hold(name string, w *weights.Writer) error {
 	return nil
 }
 
-// own returns an error if the name refers to another file than the shard that this call wrote.
+// own returns an error if the name refers to another file than the shard written by this call.
 func (st *stage) own(name string) error {
 	f, ok := st.held.Load(name)
 	if !ok {
@@ -305,7 +306,7 @@ func (st *stage) notAlone(name string) error {
 	return weights.FileErrorf(st.path(name), "another process has written this file too, as this file system has no locks: run one process at a time")
 }
 
-// release closes the shards that are held.
+// release closes the shards that hold keeps open.
 func (st *stage) release() {
 	st.held.Range(func(_, f any) bool {
 		f.(*os.File).Close()
@@ -326,8 +327,8 @@ func (st *stage) finish(r plan.Shard) error {
 	return st.complete(r.File)
 }
 
-// complete notes that a file is complete. Its size is looked at once more before the stage becomes the output. Shards that
-// this call writes are noted while the next is computed, so no other call may run meanwhile.
+// complete records the size of a complete file. The size is checked again before the stage becomes the output. Shards
+// of this call are recorded while the next shard is computed, so the check must not run at the same time.
 func (st *stage) complete(name string) error {
 	info, err := os.Lstat(st.path(name))
 	if err == nil {
@@ -336,7 +337,7 @@ func (st *stage) complete(name string) error {
 	return err
 }
 
-// whole returns an error if a complete file is gone, or has another size than when it was completed.
+// whole returns an error if a complete file was removed or has another size.
 func (st *stage) whole() error {
 	for _, name := range slices.Sorted(maps.Keys(st.sizes)) {
 		info, err := os.Lstat(st.path(name))
@@ -368,7 +369,7 @@ func (st *stage) commit() error {
 	if err := atomicfile.SyncFolder(st.dir); err != nil {
 		return err
 	}
-	st.release() // elsewhere than on Unix, a folder with open files cannot be renamed
+	st.release() // on systems other than Unix, a folder with open files cannot be renamed
 	if err := st.publish(st.old); err != nil {
 		return err
 	}
@@ -376,16 +377,16 @@ func (st *stage) commit() error {
 	return nil
 }
 
-// fail keeps the stage for a later Resume if ctx has ended or a shard is finished. It removes the stage otherwise.
+// fail keeps the stage for a later Resume if ctx has ended or a shard is finished. Otherwise it removes the stage.
 func (st *stage) fail(ctx context.Context, err error) error {
 	defer st.close()
 	st.release()
 	if _, missing := os.Lstat(st.dir); missing != nil {
-		return err // the folder has the output's name already
+		return err // the folder already has the output's name
 	}
 	switch {
 	case ctx.Err() != nil:
-		if !errors.Is(err, ctx.Err()) { // there is another error, too
+		if !errors.Is(err, ctx.Err()) { // there is another error besides the interrupt
 			err = errors.Join(ctx.Err(), err)
 		} else {
 			err = ctx.Err()

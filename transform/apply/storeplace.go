@@ -21,14 +21,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Store is a folder of an object store that a conversion writes to. Objects appear whole or not at all. Names are slash-separated
-// and relative to the folder.
+// Store is a folder of an object store for the output of a conversion. Objects appear whole or not at all. Names are
+// slash-separated and relative to the folder.
 type Store interface {
 	weights.Store
-	// Stat returns an object, and Read its contents of at most most bytes. The absence of an object is fs.ErrNotExist.
+	// Stat returns an object, and Read its content of at most most bytes. If there is no object, the error is
+	// fs.ErrNotExist.
 	Stat(ctx context.Context, name string) (weights.Object, error)
 	Read(ctx context.Context, name string, most int64) ([]byte, error)
-	// Write creates or replaces an object. WriteNew returns an fs.ErrExist if there is one.
+	// Write creates or replaces an object. If there is an object, WriteNew returns an fs.ErrExist.
 	Write(ctx context.Context, name string, data []byte) error
 	WriteNew(ctx context.Context, name string, data []byte) error
 	// Create begins an object of n bytes.
@@ -37,14 +38,16 @@ type Store interface {
 	Remove(ctx context.Context, name string) error
 }
 
-// storePlace is a [place] in an object store. Shards are written where they stay, as nothing can be renamed. The object last is
-// written at the end: without it the folder is no model. What is kept about the parts lies in [weights.PartsFolder].
+// storePlace is a [place] in an object store. Shards are written to their final names, because objects cannot be
+// renamed. The object last is written at the end; without it the folder is not a model. Files about the parts are in
+// [weights.PartsFolder].
 type storePlace struct {
 	store Store
 	last  string
 }
 
-// lastOf returns the name of the file that makes the output of a model whole: the index, or without one the config.
+// lastOf returns the name of the file that makes the output of a model whole: the index, or if there is none, the
+// config.
 func lastOf(m *weights.Model) string {
 	switch {
 	case m.Index != "":
@@ -55,7 +58,7 @@ func lastOf(m *weights.Model) string {
 	return plan.ManifestName
 }
 
-// about is the name of a file about the parts.
+// about returns the name of a file about the parts.
 func about(name string) string { return weights.PartsFolder + "/" + name }
 
 func (p *storePlace) path(name string) string { return p.store.URL() + "/" + name }
@@ -112,7 +115,7 @@ func (p *storePlace) write(ctx context.Context, name string, data []byte) error 
 	return p.store.Write(ctx, about(name), data)
 }
 
-// work and lockFinish lock nothing: stores have no locks. Two calls that write the same part write the same bytes.
+// work and lockFinish lock nothing, because stores have no locks. Two calls for the same part write the same bytes.
 func (p *storePlace) work(int) (work, error)         { return storeWork{p}, nil }
 func (p *storePlace) lockFinish() (io.Closer, error) { return storeWork{p}, nil }
 
@@ -132,7 +135,7 @@ func (w storeWork) add(ctx context.Context, shard string) (int64, string, error)
 }
 func (w storeWork) Close() error { return nil }
 
-// unwritten knows no more: a store shows what it holds at once.
+// unwritten returns the same error for all parts. A store shows new objects at once.
 func (p *storePlace) unwritten(int) error {
 	return errors.New("is not written: its part has not ended")
 }
@@ -159,7 +162,7 @@ func (p *storePlace) digest(ctx context.Context, shard string) (string, error) {
 	return digestOfReader(ctx, io.NewSectionReader(objectAt{ctx, p.store, o}, 0, o.Size), func(int) {})
 }
 
-// objectAt is an object as an [io.ReaderAt].
+// objectAt reads an object as an [io.ReaderAt].
 type objectAt struct {
 	ctx   context.Context
 	store Store
@@ -183,7 +186,7 @@ func (p *storePlace) results(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// publish writes the last object when everything else is there.
+// publish writes the last object after all other objects.
 func (p *storePlace) publish(ctx context.Context, c *conversion, man *plan.Manifest) error {
 	files := map[string]plan.File{}
 	for _, s := range man.Shards {
@@ -195,7 +198,7 @@ func (p *storePlace) publish(ctx context.Context, c *conversion, man *plan.Manif
 	}
 	for _, name := range c.others() {
 		to := name
-		if name == p.last { // its place until the end
+		if name == p.last { // the name it has until the end
 			to = about(name)
 		}
 		file, err := p.copyOther(ctx, c, name, to)
@@ -228,13 +231,13 @@ func (p *storePlace) publish(ctx context.Context, c *conversion, man *plan.Manif
 	return err
 }
 
-// almost is the folder of a result before its last object gets its name.
+// almost is the folder of a result before its last object has its final name.
 type almost struct {
 	Store
 	last string
 }
 
-// List returns the objects as they will be.
+// List returns the objects with their final names.
 func (a almost) List(ctx context.Context) ([]weights.Object, error) {
 	list, err := a.Store.List(ctx)
 	kept := list[:0]
@@ -250,7 +253,7 @@ func (a almost) List(ctx context.Context) ([]weights.Object, error) {
 	return kept, err
 }
 
-// ReadAt reads the last object where it lies until the end.
+// ReadAt reads an object. The last object is read under its temporary name.
 func (a almost) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64) error {
 	if o.Path == a.last {
 		o.Path = about(a.last)
@@ -258,7 +261,7 @@ func (a almost) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64
 	return a.Store.ReadAt(ctx, o, p, at)
 }
 
-// copyOther copies one of the source's other files, and describes it.
+// copyOther copies one of the source's other files, and returns its description.
 func (p *storePlace) copyOther(ctx context.Context, c *conversion, name, to string) (file plan.File, err error) {
 	from, size, err := c.other(name)
 	if err != nil {
@@ -276,7 +279,7 @@ func (p *storePlace) copyOther(ctx context.Context, c *conversion, name, to stri
 	return plan.File{Path: name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// remove removes parts.json last, because without it nothing tells that the rest may be removed.
+// remove removes parts.json last, because a later call recognises the other objects by it.
 func (p *storePlace) remove(ctx context.Context) error {
 	list, err := p.store.List(ctx)
 	if err != nil {
@@ -292,14 +295,14 @@ func (p *storePlace) remove(ctx context.Context) error {
 	return p.store.Remove(ctx, about(partsName))
 }
 
-// runStored is [Run] for an object store: a conversion in one part.
+// runStored is [Run] for an object store. It runs the conversion in one part.
 func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Options) (*plan.Manifest, error) {
 	po := PartOptions{Workers: o.Workers, Version: o.Version, Progress: o.Progress, Store: o.Store, Card: o.Card, Folder: o.Folder}
 	f, err := newPartsFolder(out, o.Store, src.Model, p, 1, o.Version)
 	if err != nil {
 		return nil, err
 	}
-	if o.Resume { // an earlier call may have come to its end
+	if o.Resume { // an earlier call may have finished
 		if man, err := f.finishedBefore(ctx); err != nil || man != nil {
 			return man, errors.Join(err, f.remove(ctx))
 		}
@@ -327,11 +330,11 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 	return man, keptInStore(ctx, o.Store, err)
 }
 
-// plansName is where conversions that were not begun in parts keep their plans. Of several that begin at a time, the one that
-// creates partsName goes on, and the plan's digest in it tells which plan is that one's.
+// plansName is the folder for the plans of conversions that were not begun in parts. If several begin at the same
+// time, the one that creates partsName continues. The plan's digest in partsName identifies its plan.
 const plansName = "plans"
 
-// planName is the name of a plan with this digest.
+// planName returns the name of the plan with this digest.
 func planName(digest string) string { return plansName + "/" + digest + ".json" }
 
 // UnfinishedIn is [Unfinished] for an object store.
@@ -356,7 +359,7 @@ func UnfinishedIn(ctx context.Context, s Store) (*plan.Plan, error) {
 	return plan.Decode(js)
 }
 
-// keptInStore says that an error leaves finished shards behind.
+// keptInStore adds to an error that finished shards are kept.
 func keptInStore(ctx context.Context, s Store, err error) error {
 	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOther) {
 		return err

@@ -14,25 +14,25 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ErrTemporary marks an error after which the same part may succeed if it is run again: of the network, of a full or
-// vanished disk, of an interrupt, or because another process is busy with the part.
+// ErrTemporary marks an error after which the same part may succeed if it is run again: an error of the network, a
+// full or vanished disk, an interrupt, or another process that writes the part.
 var ErrTemporary = errors.New("run this part again")
 
-// retry is an [ErrTemporary] with a text of its own.
+// retry is an [ErrTemporary] with its own text.
 type retry struct{ error }
 
 func (retry) Is(target error) bool { return target == ErrTemporary }
 func (r retry) Unwrap() error      { return r.error }
 
-// temporaryErrors are those of the network and of disks.
+// temporaryErrors are the temporary errors of the network and of disks.
 var temporaryErrors = []syscall.Errno{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
 	syscall.ENODEV, syscall.ENXIO, syscall.ENOTCONN, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.ECONNREFUSED,
 	syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENETRESET,
 }
 
-// Temporary marks an error as an [ErrTemporary] if it is one. dir is the folder of the parts: something that vanished from
-// there may come back.
+// Temporary marks err as an [ErrTemporary] if running the part again may succeed. dir is the folder of the parts. A
+// missing file in dir counts as temporary, because it may appear later.
 func Temporary(err error, dir string) error {
 	is := func(e error) bool { return errors.Is(err, e) }
 	var path *fs.PathError
@@ -48,7 +48,7 @@ func Temporary(err error, dir string) error {
 		return retry{err}
 	case is(fs.ErrNotExist) && errors.As(err, &path) && (path.Path == dir || strings.HasPrefix(path.Path, dir+string(filepath.Separator))):
 		return retry{err}
-	case is(fs.ErrNotExist) && errors.As(err, &link): // renamed from or to there
+	case is(fs.ErrNotExist) && errors.As(err, &link): // a rename from or to dir
 		return retry{err}
 	}
 	return err

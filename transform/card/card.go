@@ -1,5 +1,5 @@
-// Package card writes the model card of a converted folder: README.md with front matter for model hubs, and a section that says what
-// was changed. The source's own text stays.
+// Package card writes the model card of a converted folder: README.md with front matter for model hubs, and a section
+// about the changes. The text of the source's card stays.
 package card
 
 import (
@@ -10,31 +10,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Name is the file's name.
+// Name is the file name of a model card.
 const Name = "README.md"
 
-// The comments around the section that lowtoggle writes.
+// Comments that begin and end the section written by lowtoggle.
 const (
 	begin = "<!-- lowtoggle: begin -->"
 	end   = "<!-- lowtoggle: end -->"
 )
 
-// The fields of the front matter that lowtoggle writes.
+// Fields of the front matter written by lowtoggle.
 const (
 	baseField     = "base_model"
 	relationField = "base_model_relation"
 )
 
-// Base names the model that a result was made from, in the words of the Hugging Face Hub.
+// Base names the model from which a result was made, in the terms of the Hugging Face Hub.
 type Base struct {
 	Model string
-	// Relation is one of the Hub's: "quantized", "finetune", "adapter" or "merge". Empty: the card has none, and the Hub infers it.
+	// Relation is "quantized", "finetune", "adapter" or "merge". If it is empty, the card has no relation, and the
+	// Hub infers one.
 	Relation string
 }
 
-// Write returns a card with the base in its front matter and the section in its text. source is the source's card, nil if there is
-// none. The rest of the card keeps its bytes. An earlier section and earlier fields are replaced. If the front matter is
-// not a list of fields in valid YAML, it stays as it is, and fields is false.
+// Write returns a card with the base in its front matter and the section in its text. source is the source's card;
+// nil if there is none. All other bytes of the card stay. An earlier section and earlier fields are replaced. If the
+// front matter is not a list of fields in valid YAML, the front matter stays and fields is false.
 func Write(source []byte, base Base, section string) (card []byte, fields bool) {
 	newline := "\n"
 	if i := bytes.IndexByte(source, '\n'); i > 0 && source[i-1] == '\r' {
@@ -47,7 +48,7 @@ func Write(source []byte, base Base, section string) (card []byte, fields bool) 
 	var b bytes.Buffer
 	b.Write(front)
 	body, at := withoutSections(d.body)
-	if at < 0 { // at the end, after an empty line
+	if at < 0 { // append the section after an empty line
 		b.Write(body)
 		if len(body) > 0 && !bytes.HasSuffix(body, []byte("\n")) {
 			b.WriteString(newline)
@@ -64,8 +65,8 @@ func Write(source []byte, base Base, section string) (card []byte, fields bool) 
 	return b.Bytes(), fields
 }
 
-// Kept returns the bytes of a card that lowtoggle does not write: without its section, its fields, and front matter of
-// these alone. They are equal for a card and for the result of [Write].
+// Kept returns the bytes of a card that lowtoggle does not write. It removes lowtoggle's section and fields, and
+// front matter that has no other fields. The result is equal for a card and for the result of [Write].
 func Kept(card []byte) []byte {
 	d := split(card)
 	front := d.front
@@ -87,7 +88,7 @@ func Kept(card []byte) []byte {
 	return bytes.TrimRight(slices.Concat(front, bytes.Trim(body, "\r\n")), "\r\n")
 }
 
-// BaseOf returns the base model that a card names; empty if there is none, or several.
+// BaseOf returns the base model of a card; empty if the card names none or several.
 func BaseOf(card []byte) string {
 	d := split(card)
 	var front struct {
@@ -109,8 +110,8 @@ func BaseOf(card []byte) string {
 // document is a card in parts.
 type document struct {
 	front       []byte   // from the first "---" to the second, with both lines; empty if there is none
-	open, close []byte   // these lines
-	lines       [][]byte // between them
+	open, close []byte   // the lines "---"
+	lines       [][]byte // lines between open and close
 	body        []byte
 }
 
@@ -130,19 +131,19 @@ func split(card []byte) (d document) {
 	return d
 }
 
-// entry is a field of the front matter and its lines.
+// entry is a field of the front matter, with its lines.
 type entry struct {
 	name     string
 	from, to int
 }
 
-// fields lists the fields of the front matter, if that is a list of them in valid YAML.
+// fields lists the fields of the front matter. ok is false if the front matter is not a list of fields in valid YAML.
 func (d *document) fields() (list []entry, ok bool) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(bytes.Join(d.lines, nil), &doc); err != nil {
 		return nil, false
 	}
-	if doc.Kind == 0 { // empty
+	if doc.Kind == 0 { // the front matter is empty
 		return nil, true
 	}
 	fields := doc.Content[0]
@@ -167,13 +168,13 @@ func (d *document) fields() (list []entry, ok bool) {
 	return list, true
 }
 
-// besideFields reports whether a line is empty or a comment, which belongs to no field.
+// besideFields reports whether a line is empty or a comment and so belongs to no field.
 func besideFields(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) == 0 || line[0] == '#'
 }
 
-// withBase returns the front matter with the base in it. ok is false if it stays as it is.
+// withBase returns the front matter with the base in it. ok is false if the front matter does not change.
 func (d *document) withBase(base Base, newline string) (front []byte, ok bool) {
 	values := []struct{ name, value string }{{baseField, base.Model}, {relationField, base.Relation}}
 	list, ok := d.fields()
@@ -218,7 +219,7 @@ func (d *document) withBase(base Base, newline string) (front []byte, ok bool) {
 	return front, true
 }
 
-// has reports whether the front matter names a base, once.
+// has reports whether the front matter names this base exactly once.
 func (d *document) has(base Base) bool {
 	list, ok := d.fields()
 	want := map[string]int{baseField: 1, relationField: min(1, len(base.Relation))}
@@ -228,7 +229,7 @@ func (d *document) has(base Base) bool {
 	return ok && want[baseField] == 0 && want[relationField] == 0
 }
 
-// fieldLine is a line of front matter; empty without a value.
+// fieldLine returns a line of front matter. Without a value, it returns an empty string.
 func fieldLine(name, value, newline string) string {
 	if value == "" {
 		return ""
@@ -240,8 +241,8 @@ func fieldLine(name, value, newline string) string {
 	return strings.ReplaceAll(string(text), "\n", newline)
 }
 
-// withoutSections returns a text without the sections that lowtoggle wrote, and the place of the first; -1 if there is none.
-// A section takes the end of its last line with it.
+// withoutSections returns a text without lowtoggle's sections, and the offset of the first one; -1 if there is none.
+// A section includes the line break of its last line.
 func withoutSections(body []byte) (rest []byte, at int) {
 	at, rest = -1, body
 	for from := 0; ; {
@@ -251,7 +252,7 @@ func withoutSections(body []byte) (rest []byte, at int) {
 		}
 		n += from
 		i := bytes.LastIndex(rest[from:n], []byte(begin))
-		if i < 0 { // a mark without its partner is text
+		if i < 0 { // a mark without its partner is ordinary text
 			from = n + len(end)
 			continue
 		}

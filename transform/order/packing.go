@@ -6,17 +6,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// packing is what goes to one part of a sketch.
+// packing describes one part of a sketch.
 type packing struct {
 	sketchPart
 	u            *Use
 	heads, tails [][]int
-	mask         uint32 // of the bits that count, unless they are signs
+	mask         uint32 // of the bits that count, if values are packed
 	samples      int    // of each run of positions
-	perWord      int    // elements
+	perWord      int    // elements packed into a word
 }
 
-// words of one bit plane of signs, or of values.
+// words returns the number of words of one bit plane.
 func (p *packing) words() int { return (p.samples*len(p.heads[0]) + p.perWord - 1) / p.perWord }
 
 // put packs element e of a label.
@@ -35,13 +35,13 @@ func (p *packing) put(words []uint64, e int, v uint32) {
 	}
 }
 
-// pack writes each label's elements at the given positions, in tasks that share no word.
+// pack writes each label's elements at the given positions. Tasks share no words.
 func (p *packing) pack(ctx context.Context, dst []uint64, stride int, positions [][]int, workers int) error {
 	tasks, pack := len(positions), p.packLabels
 	if p.u.Axis == 1 {
 		tasks, pack = p.samples, p.packSamples
 	}
-	const task = 64 // of so many samples words are whole
+	const task = 64 // the words of this many samples are whole
 	return parallel.Run(ctx, (tasks+task-1)/task, workers, func(ctx context.Context, job int) error {
 		return p.u.Guard(func() error {
 			return pack(ctx, dst, stride, positions, job*task, min((job+1)*task, tasks))
@@ -49,7 +49,7 @@ func (p *packing) pack(ctx context.Context, dst []uint64, stride int, positions 
 	})
 }
 
-// other is the position of a sample on the other axis.
+// other returns the position of a sample on the other axis.
 func (p *packing) other(sample int) int { return sample * p.u.Across() / p.samples }
 
 func (p *packing) packLabels(ctx context.Context, dst []uint64, stride int, positions [][]int, from, to int) error {

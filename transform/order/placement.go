@@ -2,24 +2,24 @@ package order
 
 import "github.com/lowtoggle/lowtoggle/cost"
 
-// Placement maps a path of labels to places: labels that follow one another in the path are at the lag of the largest weight from
-// one another.
+// Placement maps a path of labels to places. Consecutive labels of the path are at the distance of the lag with the
+// largest weight.
 type Placement struct {
-	places []int    // the path's i-th label comes to places[i]
-	before [][]link // of each place of the path, to places of the path before it
+	places []int    // place of the path's i-th label
+	before [][]link // for each place of the path, links to earlier places of the path
 }
 
-// link joins two places of a path that are a lag apart.
+// link joins two places of a path at the distance of a lag.
 type link struct {
 	to, group int
 	weight    float64
 }
 
-// newPlacement follows the heaviest lag from place to place, and goes on at the first place that is left. heavy
-// are the groups' sizes, by which weights are multiplied to compare them.
+// newPlacement follows the heaviest lag from place to place. At the end it continues at the first unvisited place.
+// heavy are the sizes of the groups in bits; they multiply the lag weights.
 func newPlacement(labels int, groups [][]cost.Lag, heavy []float64) *Placement {
 	c := &Placement{before: make([][]link, labels)}
-	at := make([]int, labels) // where in the path a place is; -1: not yet
+	at := make([]int, labels) // index of each place in the path; -1: not yet visited
 	for i := range at {
 		at[i] = -1
 	}
@@ -42,7 +42,7 @@ func newPlacement(labels int, groups [][]cost.Lag, heavy []float64) *Placement {
 	return c
 }
 
-// heaviest is the unvisited place that the heaviest lag from a place leads to; -1 where there is none.
+// heaviest returns the unvisited place at the heaviest lag from a place; -1 if there is none.
 func heaviest(place int, at []int, groups [][]cost.Lag, heavy []float64) int {
 	best, to := 0.0, -1
 	for g, lags := range groups {
@@ -56,7 +56,7 @@ func heaviest(place int, at []int, groups [][]cost.Lag, heavy []float64) int {
 	return to
 }
 
-// linked reports whether any two places are.
+// linked reports whether any two places are linked.
 func (c *Placement) linked() bool {
 	for _, list := range c.before {
 		if len(list) > 0 {
@@ -66,7 +66,7 @@ func (c *Placement) linked() bool {
 	return false
 }
 
-// Lay puts a path of labels into places.
+// Lay returns the order of labels for a path: the path's labels in their places.
 func (c *Placement) Lay(path []int) []int {
 	order := make([]int, len(path))
 	for i, label := range path {
@@ -75,7 +75,7 @@ func (c *Placement) Lay(path []int) []int {
 	return order
 }
 
-// Pick returns the path of an order: the inverse of Lay.
+// Pick returns the path of an order. It is the inverse of Lay.
 func (c *Placement) Pick(order []int) []int {
 	path := make([]int, len(order))
 	for i, place := range c.places {

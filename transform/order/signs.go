@@ -6,11 +6,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Toggles are the weighted bits that toggle along a path, by place of the path.
+// Toggles are the weighted toggling bits of each place of a path, relative to earlier places.
 type Toggles [][]toggle
 
-// toggle is one link to another place of the path: weighted bits with the signs of both labels as they are, or
-// both flipped, and with one of them flipped.
+// toggle is one link to another place of the path. Both fields are weighted bits: with equal flips of the two labels
+// (none or both), and with one label flipped.
 type toggle struct {
 	to             int
 	alike, opposed float64
@@ -36,7 +36,7 @@ func (s *Sketch) Toggles(ctx context.Context, c *Placement, path []int, workers 
 	})
 }
 
-// Sum returns the sum over all places of the path if some of them are flipped.
+// Sum returns the sum over all places of the path, with the places in flipped flipped.
 func (c Toggles) Sum(flipped []bool) (sum float64) {
 	for i, list := range c {
 		for _, x := range list {
@@ -50,11 +50,11 @@ func (c Toggles) Sum(flipped []bool) (sum float64) {
 	return sum
 }
 
-// Signs returns which places of the path to flip, for the least sum of two searches. One chooses each place by
-// those before it, which is optimal where every place has one link back. The other starts from none
-// flipped, so signs never raise the sum. Fixed places stay.
+// Signs returns which places of the path to flip. It takes the better result of two searches. The first search
+// chooses each place's sign from those of earlier places, which is optimal if every place has one link to an earlier
+// place. The second search starts with no flips, so signs never raise the sum. Fixed places are not flipped.
 func (c Toggles) Signs(fixed []bool) []bool {
-	all := make(Toggles, len(c)) // both ends of every link
+	all := make(Toggles, len(c)) // links in both directions
 	for i, list := range c {
 		all[i] = append(all[i], list...)
 		for _, x := range list {
@@ -74,7 +74,7 @@ func (c Toggles) Signs(fixed []bool) []bool {
 	return chosen
 }
 
-// gain in the sum of the list's links by flipping place i.
+// gain returns the decrease of the list's sum if place i is flipped.
 func gain(i int, list []toggle, flipped []bool) (sum float64) {
 	for _, x := range list {
 		if flipped[i] == flipped[x.to] {
@@ -86,7 +86,7 @@ func gain(i int, list []toggle, flipped []bool) (sum float64) {
 	return sum
 }
 
-// improve flips places that are not fixed for as long as flipping one lowers the sum.
+// improve flips places that are not fixed until no single flip lowers the sum.
 func (c Toggles) improve(flipped, fixed []bool) {
 	const sweeps = 16
 	for range sweeps {

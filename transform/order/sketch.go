@@ -9,37 +9,36 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// Sketch holds packed bits of every label of an index. The toggles between two labels are then a popcount.
+// Sketch holds packed bits of every label of an index. The number of toggles between two labels is a popcount.
 type Sketch struct {
 	labels, words int
-	head, tail    []uint64 // label × words; the same memory where labels are no blocks
+	head, tail    []uint64 // label × words; the same memory if labels are not blocks
 	parts         []sketchPart
-	groups        [][]cost.Lag // the different lags of its parts
-	heavy         []float64    // the bits of each group's parts
+	groups        [][]cost.Lag // the different lags of the parts
+	heavy         []float64    // bits of each group's parts
 }
 
-// sketchPart is the words of one use that hold its bits, or, where signs may be given, only its signs: in
-// its first half which are set, in its second which belong to values that are not zero. A zero keeps its
-// sign bit whatever the sign.
+// sketchPart is the words of one use. They hold the bits of values or, if signs are chosen, sign bits in the first
+// half and nonzero bits in the second. A zero keeps its sign bit whatever its label's sign.
 type sketchPart struct {
 	from, to, group int
-	scale           float64 // bits of the use for a bit of the sample
+	scale           float64 // bits of the use for each sampled bit
 	signs           bool
 }
 
-// separation is the bits that toggle where one label lags another, in one group: with signs as they are
-// relative to each other, and with one of them turned.
+// separation is the number of bits of one group that toggle where one label lags another: with both signs kept, and
+// with one of them flipped.
 type separation struct{ alike, opposed float64 }
 
-// SketchOptions select the bits that a sketch holds.
+// SketchOptions select the bits of a sketch.
 type SketchOptions struct {
 	Labels, MaxBytes int
-	// Signs stores the signs of labels that may be flipped separately; OnlySigns stores nothing else.
+	// Signs stores the signs of labels that may be flipped separately. OnlySigns stores nothing else.
 	Signs, OnlySigns bool
 	Workers          int
 }
 
-// NewSketch samples labels evenly, so that the sketch takes at most maxBytes.
+// NewSketch samples the values of labels evenly. The sketch takes at most maxBytes.
 func NewSketch(ctx context.Context, uses []*Use, o SketchOptions) (*Sketch, error) {
 	if o.Labels < 1 || len(uses) == 0 {
 		return nil, errors.New("a sketch needs labels and uses")
@@ -66,7 +65,7 @@ func NewSketch(ctx context.Context, uses []*Use, o SketchOptions) (*Sketch, erro
 			if kind.u != nil && (kind.signs || !o.OnlySigns) {
 				width := u.Format.Bits
 				if o.OnlySigns {
-					width = 2 // planes of bits
+					width = 2 // bit planes
 				}
 				list = append(list, s.part(kind, perUse*8/width))
 			}
@@ -89,7 +88,7 @@ func NewSketch(ctx context.Context, uses []*Use, o SketchOptions) (*Sketch, erro
 	return s, nil
 }
 
-// spread takes at most so many uses, and at least one, from all over the model.
+// spread selects at most most uses, and at least one, evenly from the whole model.
 func spread(uses []*Use, most int) []*Use {
 	most = max(1, most)
 	if len(uses) <= most {
@@ -102,7 +101,7 @@ func spread(uses []*Use, most int) []*Use {
 	return list
 }
 
-// part reserves the words of a part, of at most so many elements, and at least one sample.
+// part reserves the words of a part, for at most the given number of elements and at least one sample.
 func (s *Sketch) part(p packing, elements int) packing {
 	f := &p.u.Format
 	p.heads, p.tails = p.u.borders()
@@ -124,7 +123,7 @@ func (s *Sketch) part(p packing, elements int) packing {
 	return p
 }
 
-// group finds the group of uses with these lags, or begins it.
+// group returns the group of uses with these lags. If there is none, it adds one.
 func (s *Sketch) group(lags []cost.Lag) int {
 	for i, g := range s.groups {
 		if sameLags(g, lags) {
@@ -141,7 +140,7 @@ func sameLags(a, b []cost.Lag) bool {
 	})
 }
 
-// between adds up, group by group, what toggles where label b lags label a.
+// between adds to sum, by group, the toggles where label b lags label a.
 func (s *Sketch) between(a, b int, sum []separation) {
 	clear(sum)
 	for _, p := range s.parts {

@@ -7,15 +7,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Labels that are ordered together. Time and memory grow as the square of their number.
+// Largest numbers of labels that are ordered together. Time and memory grow with the square of the number.
 const (
 	blockLabels = 1024
-	wholeLabels = 2048 // that are not worth cutting into blocks
+	wholeLabels = 2048 // up to this number, labels are not cut into blocks
 )
 
-// Order returns the labels in an order that toggles fewer bits: a nearest-neighbour path, improved by 2-opt (Croes 1958). More
-// than 2048 labels are ordered in blocks of 1024 neighbours. If signs are chosen afterwards, an order for the better signs is
-// tried too. Order returns nil if the source's order toggles no more bits.
+// Order returns the labels in an order that toggles fewer bits: a nearest-neighbour path, improved by 2-opt (Croes
+// 1958). More than 2048 labels are ordered in blocks of 1024 neighbours. If signs are chosen afterwards, Order also
+// tries an order for the better signs. Order returns nil if no order toggles fewer bits than the source's.
 func (s *Sketch) Order(ctx context.Context, signs bool, workers int) ([]int, error) {
 	place := s.Placement()
 	if !place.linked() {
@@ -27,7 +27,7 @@ func (s *Sketch) Order(ctx context.Context, signs bool, workers int) ([]int, err
 	}
 	tried := []bool{false}
 	if signs {
-		tried = append(tried, true) // an order that counts on signs is not always better
+		tried = append(tried, true) // an order for the better signs is not always better
 	}
 	var best []int
 	for _, count := range tried {
@@ -46,7 +46,7 @@ func (s *Sketch) Order(ctx context.Context, signs bool, workers int) ([]int, err
 	return best, nil
 }
 
-// path orders the labels block by block; where signs is true labels are as near as with the better of both signs.
+// path orders the labels block by block. With signs, a distance is the smaller one of both signs.
 func (s *Sketch) path(ctx context.Context, signs bool, workers int) ([]int, error) {
 	size := blockLabels
 	if s.labels <= wholeLabels {
@@ -61,7 +61,7 @@ func (s *Sketch) path(ctx context.Context, signs bool, workers int) ([]int, erro
 	return path, nil
 }
 
-// sum is what toggles along a path, with the signs that its labels get where signs is true.
+// sum returns the toggles along a path. With signs, the labels get their chosen signs.
 func (s *Sketch) sum(ctx context.Context, p *Placement, path []int, signs bool, workers int) (float64, error) {
 	t, err := s.Toggles(ctx, p, path, workers)
 	flipped := make([]bool, len(path))
@@ -94,10 +94,10 @@ func (s *Sketch) orderBlock(ctx context.Context, labels []int, signs bool, worke
 	return nil
 }
 
-// symmetric reports whether it makes no difference which of two labels follows the other.
+// symmetric reports whether distances are symmetric.
 func (s *Sketch) symmetric() bool { return len(s.head) == 0 || &s.head[0] == &s.tail[0] }
 
-// matrix of distances: row i has those from label i to labels that may follow it.
+// matrix holds distances. Row i has the distances from label i to the labels that may follow it.
 type matrix struct {
 	n   int
 	far []float32
@@ -105,7 +105,7 @@ type matrix struct {
 
 func (m *matrix) at(a, b int) float64 { return float64(m.far[a*m.n+b]) }
 
-// distances between labels: the bits that toggle where one follows another, at all lags.
+// distances returns the distances between labels: the bits that toggle where one label follows another, at all lags.
 func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, workers int) (*matrix, error) {
 	n := len(labels)
 	m := &matrix{n, make([]float32, n*n)}
@@ -117,7 +117,7 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 	return m, parallel.Run(ctx, n, workers, func(ctx context.Context, i int) error {
 		sums := make([]separation, len(s.groups))
 		first := 0
-		if symmetric { // the rows of earlier labels have the others
+		if symmetric { // earlier rows have the other distances
 			first = i
 		}
 		for j := first; j < n; j++ {
@@ -142,7 +142,8 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 	})
 }
 
-// nearestNeighbour walks from the first label to the nearest that is left, and so on. Ties go to the earlier one.
+// nearestNeighbour starts at the first label and repeatedly goes to the nearest remaining one. Ties go to the earlier
+// label.
 func (m *matrix) nearestNeighbour(ctx context.Context) ([]int, error) {
 	path := make([]int, 1, m.n)
 	visited := make([]bool, m.n)
@@ -163,9 +164,9 @@ func (m *matrix) nearestNeighbour(ctx context.Context) ([]int, error) {
 	return path, nil
 }
 
-// twoOpt reverses stretches of a path for as long as that makes it shorter.
+// twoOpt reverses stretches of a path until no reversal shortens it.
 func (m *matrix) twoOpt(ctx context.Context, path []int) error {
-	const noise = 1e-5 // smaller improvements, as a share of a distance, are rounding
+	const noise = 1e-5 // share of a distance; smaller improvements are rounding errors
 	for shorter := true; shorter; {
 		shorter = false
 		for i := range path {
@@ -193,7 +194,7 @@ func (m *matrix) twoOpt(ctx context.Context, path []int) error {
 	return nil
 }
 
-// Identity is the order of n labels as they are.
+// Identity returns the unchanged order of n labels.
 func Identity(n int) []int {
 	p := make([]int, n)
 	for i := range p {

@@ -11,20 +11,21 @@ type Use struct {
 	Rows, Cols int
 	// Axis is 0 where labels are rows and 1 where they are columns.
 	Axis int
-	// Positions are the positions of each label on the axis; several where a label is a block, such as the rows of a head.
+	// Positions are the positions of each label on the axis. A label that is a block, such as the rows of a head, has
+	// several.
 	Positions [][]int
-	// Dir has an element for each position: a factor of 2 on its label multiplies it by 2^Dir. A position with Dir 0 takes no signs.
-	// nil: 0 everywhere.
+	// Dir has an element for each position: a factor of 2 on the label multiplies the position by 2^Dir. A position
+	// with Dir 0 has no sign. nil: 0 everywhere.
 	Dir []int
 	// Lags are the distances on the axis at which differing bits cost energy.
 	Lags []cost.Lag
-	// Rows are read by one goroutine at a time each. A row stays valid until the next call.
+	// Reader returns a function that reads rows, for one goroutine. A row stays valid until the next call.
 	Reader func() func(row int) []byte
-	// Guard runs work on the mapped file, so that its faults are errors.
+	// Guard runs work on the mapped file and turns read faults into errors.
 	Guard func(work func() error) error
 }
 
-// Across is the length of the other axis.
+// Across returns the length of the other axis.
 func (u *Use) Across() int {
 	if u.Axis == 0 {
 		return u.Cols
@@ -32,7 +33,7 @@ func (u *Use) Across() int {
 	return u.Rows
 }
 
-// Blocks reports whether labels are several neighbouring positions, such as the rows of a head.
+// Blocks reports whether each label is several neighbouring positions, such as the rows of a head.
 func (u *Use) Blocks() bool { return areBlocks(u.Positions) }
 
 func areBlocks(positions [][]int) bool {
@@ -43,13 +44,13 @@ func areBlocks(positions [][]int) bool {
 	return len(list) > 1 && list[1] == list[0]+1
 }
 
-// Signed is u without the positions that take no signs and scales; nil where none do.
+// Signed returns u without the positions that have no signs and scales; nil if no position has any.
 func (u *Use) Signed() *Use {
 	signed, _ := u.bySign(true)
 	return signed
 }
 
-// allSigned reports whether all positions take signs and scales.
+// allSigned reports whether all positions have signs and scales.
 func (u *Use) allSigned() bool {
 	if u.Dir == nil {
 		return false
@@ -64,7 +65,7 @@ func (u *Use) allSigned() bool {
 	return true
 }
 
-// bySign divides a use into the positions that may be given signs and the others; nil where there are none.
+// bySign divides a use into positions with signs and positions without. A part without positions is nil.
 func (u *Use) bySign(signs bool) (signed, plain *Use) {
 	if !signs || u.Dir == nil {
 		return nil, u
@@ -90,8 +91,8 @@ func (u *Use) bySign(signs bool) (signed, plain *Use) {
 	return parts[0], parts[1]
 }
 
-// borders gives, for every label, the first and the last position of each of its runs of neighbouring
-// positions. Inside a run nothing moves; at its borders labels meet.
+// borders returns, for every label, the first and the last position of each run of neighbouring positions. Inside a
+// run nothing moves; labels meet at the borders.
 func (u *Use) borders() (heads, tails [][]int) {
 	if !u.Blocks() {
 		return u.Positions, u.Positions
@@ -110,8 +111,8 @@ func (u *Use) borders() (heads, tails [][]int) {
 	return heads, tails
 }
 
-// Along returns the lags of an axis for labels at the given positions. Labels that are blocks of positions follow one another at
-// their borders only. For other labels, runs begin at the position of the first label.
+// Along returns the lags of an axis for labels at the given positions. Labels that are blocks of positions meet only
+// at their borders. For other labels, lag places are counted from the position of the first label.
 func Along(lags []cost.Lag, positions [][]int) []cost.Lag {
 	if areBlocks(positions) {
 		return blockLags(lags)
@@ -122,7 +123,7 @@ func Along(lags []cost.Lag, positions [][]int) []cost.Lag {
 	return shifted(lags, positions[0][0])
 }
 
-// totalWeight is what a bit costs that toggles at all lags of an axis.
+// totalWeight is the energy of a bit that toggles at all lags of an axis.
 func totalWeight(lags []cost.Lag) (sum float64) {
 	for _, l := range lags {
 		for _, v := range l.Weights {
@@ -132,7 +133,7 @@ func totalWeight(lags []cost.Lag) (sum float64) {
 	return sum
 }
 
-// blockLags are the lags of labels that are blocks.
+// blockLags returns the lags of labels that are blocks.
 func blockLags(lags []cost.Lag) []cost.Lag {
 	sum := totalWeight(lags)
 	if sum == 0 {
@@ -145,7 +146,7 @@ func blockLags(lags []cost.Lag) []cost.Lag {
 	return []cost.Lag{{Distance: 1, Weights: weights}}
 }
 
-// shifted are lags whose first place stands at a position.
+// shifted returns lags whose places are counted from a position.
 func shifted(lags []cost.Lag, position int) []cost.Lag {
 	out := make([]cost.Lag, len(lags))
 	for i, l := range lags {
