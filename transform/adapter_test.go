@@ -346,7 +346,7 @@ func TestAdaptersElsewhereInTheFolder(t *testing.T) {
 func TestAnAdapterIsNoModel(t *testing.T) {
 	m := withLoRA(t, config(t, "llama-tiny", ""), always)
 	_, err := transform.Plan(t.Context(), open(t, filepath.Join(m.Dir, weights.AdapterName)), options(t, "round=4", 0))
-	wantError(t, err, "is an adapter, which is converted along with its base")
+	wantError(t, err, "is an adapter, and adapters are converted with their base model")
 }
 
 // Adapters speak of modules by the paths of a running model, which need not be the checkpoint's.

@@ -46,7 +46,7 @@ func TestResumeTouchesNoOtherFolder(t *testing.T) {
 			c.fill(out + apply.PartialSuffix)
 			before := testmodel.Files(t, filepath.Dir(out))
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
-			testmodel.WantError(t, err, out+apply.PartialSuffix, "is not an unfinished conversion, and its name is needed for one: move it away, or choose another output folder")
+			testmodel.WantError(t, err, out+apply.PartialSuffix, "is in the way and is not an unfinished conversion: move it away, or choose another output folder")
 			testmodel.SameFiles(t, testmodel.Files(t, filepath.Dir(out)), before)
 		})
 	}
