@@ -18,14 +18,14 @@ type Row struct {
 	Pass *pass.Pass
 	// Check tests a result against the pass's steps. It shares no code with the pass.
 	Check *verify.Check
-	// Reason says why the pass has this place in the table.
+	// Reason is the reason for the pass's place in the table.
 	Reason string
 }
 
 // Table lists passes in the order in which they act on a weight.
 type Table []Row
 
-// Passes is the table of the module's own passes. A caller's table may have more: append rows to a clone.
+// Passes is the table of the module's own passes. A caller may append rows to a clone.
 var Passes = Table{
 	{pass.Scale, verify.Scale, "exponents first: the order is chosen for the bits after scaling"},
 	{pass.Reorder, verify.Reorder, "then the order"},
@@ -41,7 +41,7 @@ var Passes = Table{
 	{pass.Compensate, verify.Compensate, "compensates the errors of all of these"},
 }
 
-// constraint: first stands before second in a table, for the reason given.
+// constraint requires that the pass first stands before the pass second in a table. reason explains it.
 type constraint struct{ first, second, reason string }
 
 var constraints = []constraint{
@@ -61,8 +61,8 @@ var constraints = []constraint{
 	{"grid", "round", "rounding first would make the grid's nearest multiple a second rounding"},
 }
 
-// Validate checks a table: names, documentation, exactly the hooks that a class needs, a check for every pass, and
-// the order against the constraints. It runs at the start of every plan.
+// Validate checks a table: names, documentation, the hooks required by each class, a check for every pass, and the
+// order against the constraints. It runs at the start of every plan.
 func (t Table) Validate() error { return t.validate(constraints) }
 
 func (t Table) validate(rules []constraint) error {
@@ -104,7 +104,7 @@ func (t Table) Lookup(name string) (*pass.Pass, bool) {
 	return t[i].Pass, true
 }
 
-// rank is a pass's place; −1 where there is no such pass.
+// rank returns a pass's place; −1 if there is no such pass.
 func (t Table) rank(name string) int {
 	return slices.IndexFunc(t, func(r Row) bool { return r.Pass != nil && r.Pass.Name == name })
 }
@@ -119,7 +119,7 @@ func (t Table) first(match func(*pass.Pass) bool) string {
 	return "another pass"
 }
 
-// rules are what the compiler must know of the passes.
+// rules returns the rules by which the compiler compiles steps, by pass.
 func (t Table) rules() map[string]program.Rule {
 	rules := map[string]program.Rule{}
 	for i, r := range t {
@@ -128,7 +128,7 @@ func (t Table) rules() map[string]program.Rule {
 	return rules
 }
 
-// checks of the passes, by name.
+// checks returns the checks of the passes, by name.
 func (t Table) checks() map[string]*verify.Check {
 	checks := map[string]*verify.Check{}
 	for _, r := range t {
@@ -137,7 +137,7 @@ func (t Table) checks() map[string]*verify.Check {
 	return checks
 }
 
-// Describe says in a few words what a step does, for tables.
+// Describe describes a step in a few words, for tables.
 func (t Table) Describe(s *plan.Step) string {
 	if s == nil {
 		return ""
@@ -148,8 +148,9 @@ func (t Table) Describe(s *plan.Step) string {
 	return s.Pass
 }
 
-// Moves reports whether adapters that were trained for the source do not fit a plan's result: weights have other places, signs or
-// scales, or a norm is folded into them. An adapter beside the source is converted with it, and fits.
+// Moves reports whether adapters that were trained for the source do not fit a plan's result. This is so if weights
+// have other places, signs or scales, or a norm is folded into them. An adapter beside the source is converted with
+// the model, and fits.
 func (t Table) Moves(p *plan.Plan) bool {
 	return p != nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		p, ok := t.Lookup(s.Pass)
@@ -165,7 +166,7 @@ func (t Table) FeedsBack(p *plan.Plan) bool {
 	})
 }
 
-// check reports steps that no pass of the table could have written.
+// check returns an error for steps that no pass of the table could have written.
 func (t Table) check(p *plan.Plan) error {
 	for i, s := range p.Steps {
 		by, ok := t.Lookup(s.Pass)
@@ -192,7 +193,7 @@ func (t Table) dropIn(p *plan.Plan) bool {
 	})
 }
 
-// Parse reads a list such as "reorder,round=4" and returns it in the table's order.
+// Parse parses a list such as "reorder,round=4" and returns it in the table's order.
 func (t Table) Parse(list string) ([]pass.Choice, error) {
 	var chosen []pass.Choice
 	for _, item := range strings.Split(list, ",") {
@@ -220,10 +221,10 @@ func (t Table) Parse(list string) ([]pass.Choice, error) {
 	return chosen, nil
 }
 
-// ParsePasses reads a list of the module's own passes; see [Table.Parse].
+// ParsePasses parses a list of the module's own passes; see [Table.Parse].
 func ParsePasses(list string) ([]pass.Choice, error) { return Passes.Parse(list) }
 
-// unknown is the error of a name that is no pass's.
+// unknown returns the error for a name that no pass has.
 func (t Table) unknown(name string) error {
 	var names []string
 	for _, r := range t {

@@ -17,9 +17,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Plan decides what passes do to a model and returns the plan. It reads the model and writes nothing. The plan is the
-// same for any number of workers. Where the request did not fit the budget somewhere, the plan's predictions say so
-// (Missed); that is no error.
+// Plan decides which steps the passes take for a model, and returns the plan. It reads the model and writes nothing.
+// The plan is the same for any number of workers. If a part of the request does not fit the budget, the plan's
+// predictions say so (Missed); this is not an error.
 func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
 	s, err := openSource(m, o.Family, o.Tokens, o.count, o.Format, o.Selection)
 	if err != nil {
@@ -32,7 +32,7 @@ func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) 
 	return p, errors.Join(err, o.Tokens.releaseRounder())
 }
 
-// FormatBaseline names what predicted energies are relative to when a plan stores the weights in another format.
+// FormatBaseline names the baseline of predicted energies if a plan stores the weights in another format.
 const FormatBaseline = "the nearest codes under scales from the largest magnitudes"
 
 func familyDigest(f *arch.Family) string {
@@ -42,7 +42,7 @@ func familyDigest(f *arch.Family) string {
 	return f.Digest
 }
 
-// planner is the state of one plan in the making.
+// planner is the state of a plan in progress.
 type planner struct {
 	*source
 	opt   Options
@@ -125,8 +125,8 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	return p.plan, ctx.Err()
 }
 
-// useTokens gets calibration statistics and the evaluator from the tokens, as far as the passes need them. doubt says
-// what is odd about the tokens.
+// useTokens sets the calibration statistics and the evaluator from the tokens, as far as the passes need them. doubt
+// describes a suspicious property of the tokens; empty if there is none.
 func useTokens(ctx context.Context, s *source, o *Options) (doubt string, err error) {
 	spend := o.Budget.MaxLoss != nil
 	if o.Tokens == nil || !spend && !UsesHessians(o.Passes) {
@@ -146,7 +146,7 @@ func useTokens(ctx context.Context, s *source, o *Options) (doubt string, err er
 	return t.doubt(), nil
 }
 
-// planModel runs the exact and compensated passes, which look at the whole model.
+// planModel runs the exact and compensated passes, which plan the whole model.
 func (p *planner) planModel(ctx context.Context) error {
 	notes := len(p.plan.Notes)
 	defer func() { p.keepWhole(notes) }()
@@ -175,7 +175,7 @@ func (p *planner) planModel(ctx context.Context) error {
 	return nil
 }
 
-// planLayers lets the lossy passes choose for every linear layer.
+// planLayers runs the choice of lossy steps for every linear layer.
 func (p *planner) planLayers(ctx context.Context) error {
 	var lossy []pass.Choice
 	for _, c := range p.opt.Passes {
@@ -224,7 +224,7 @@ func kernelsOf(layers []*pass.Layer, role cost.Role, load cost.Workload) []strin
 	return cost.AssumedKernels(list, role, load)
 }
 
-// noteKept says which requests left all codes and scales of quantised layers as they were.
+// noteKept adds notes about requests that changed no codes and scales of quantised layers.
 func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]*plan.Step, predictions []plan.Prediction) {
 	for _, c := range lossy {
 		count := map[string]int{}
@@ -245,7 +245,7 @@ func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]
 	}
 }
 
-// noteFit notes the group size that was chosen for a new format, and the layers that the format cannot hold.
+// noteFit adds notes about the group size of a new format and about layers that the format cannot store.
 func (p *planner) noteFit() {
 	made := p.target.Format
 	if asked := p.opt.Format; made.Block != asked.Block {
@@ -269,12 +269,13 @@ func (p *planner) noteFit() {
 // ErrArgument marks an argument of a pass that fits none of the model's weights.
 var ErrArgument = errors.New("this argument fits no weight of the model")
 
-// argumentError is an [ErrArgument] with a text of its own.
+// argumentError is an [ErrArgument] with its own text.
 type argumentError struct{ error }
 
 func (argumentError) Is(target error) bool { return target == ErrArgument }
 
-// fitsSome returns an [ErrArgument] for a pass that could change codes of quantised layers, but of none with its arguments.
+// fitsSome returns an [ErrArgument] if a pass can change the codes of quantised layers, but its arguments fit none of
+// them.
 func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
 	for _, c := range lossy {
 		var wrong error
@@ -299,10 +300,10 @@ func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
 	return nil
 }
 
-// noteCodes says which passes do nothing to quantised layers, and why.
+// noteCodes adds notes about passes that do not change quantised layers, with the reasons.
 func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 	for _, c := range lossy {
-		var texts []string // of formats and reasons, in the order of the layers
+		var texts []string // formats and reasons, in the order of the layers
 		count := map[string]int{}
 		for _, l := range layers {
 			q := l.Codes()
@@ -325,7 +326,7 @@ func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 	}
 }
 
-// layers for which the lossy passes choose.
+// layers returns the layers for which the lossy passes choose.
 func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 	fixed := plan.ByTensor(p.plan.Steps)
 	var chosen []int
@@ -351,7 +352,7 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 	})
 }
 
-// isLayer reports whether a weight is that of a linear layer.
+// isLayer reports whether a weight belongs to a linear layer.
 func (p *planner) isLayer(w *quant.Weight) bool {
 	if l := p.model.Layout; l != nil && w.Quantised != nil {
 		c := l.Claims[w.Name]
@@ -360,7 +361,7 @@ func (p *planner) isLayer(w *quant.Weight) bool {
 	return p.model.Layout.IsLinear(w.Info())
 }
 
-// spend lets the search divide the budget of loss among the layers that change, and predicts what becomes of every layer.
+// spend runs the search that distributes the budget of loss over the changed layers. It then predicts every layer.
 func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, lossy []pass.Choice) error {
 	fixed := p.plan.Steps
 	o := p.opt.Search
@@ -407,7 +408,7 @@ func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, loss
 	return err
 }
 
-// changes reports whether a pass can change a layer, by how its weight is stored.
+// changes reports whether a pass can change a layer, given how the layer's weight is stored.
 func changes(c pass.Choice, l *pass.Layer) bool {
 	if q := l.Codes(); q != nil {
 		return c.Fits(q) == ""
@@ -415,8 +416,8 @@ func changes(c pass.Choice, l *pass.Layer) bool {
 	return !c.Pass.CodesOnly
 }
 
-// missing are the passes with arguments that none of a layer's steps carries out. A modifier is not missed where
-// there is nothing to modify.
+// missing returns the passes with arguments that none of a layer's steps carries out. A modifier without anything to
+// modify is not missing.
 func missing(lossy []pass.Choice, steps []*plan.Step) (missed []string) {
 	for _, c := range lossy {
 		if c.Chosen() && len(c.Args) > 0 && !slices.ContainsFunc(steps, func(s *plan.Step) bool { return s.Pass == c.Pass.Name }) {
@@ -433,7 +434,7 @@ func flatten(lists [][]*plan.Step) (all []*plan.Step) {
 	return all
 }
 
-// complete adds what follows from a plan's steps, and brings them into the table's order.
+// complete adds steps that follow from a plan's steps, and sorts all steps into the table's order.
 func (p *planner) complete(to *plan.Plan) (err error) {
 	for _, r := range p.opt.Table {
 		if r.Pass.Complete == nil {
@@ -456,7 +457,7 @@ func (p *planner) complete(to *plan.Plan) (err error) {
 	return nil
 }
 
-// addMoved adds the quantised weights that exact steps move to those that change, and returns them.
+// addMoved adds the quantised weights that exact steps move to the changed weights, and returns them.
 func (p *planner) addMoved(changed map[string]bool) (moved map[string]bool) {
 	moved = map[string]bool{}
 	for _, w := range p.weights.All {
@@ -470,7 +471,7 @@ func (p *planner) addMoved(changed map[string]bool) (moved map[string]bool) {
 	return moved
 }
 
-// compile brings the compiler up to date with the plan's steps.
+// compile updates the compiler with the plan's steps.
 func (p *planner) compile() (err error) {
 	p.compiler, err = p.source.compile(p.model.Layout, p.opt.Hessians, p.opt.Table, p.plan.Steps)
 	p.model.Compiler = p.compiler
@@ -481,8 +482,8 @@ func (p *planner) note(format string, args ...any) {
 	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
 }
 
-// useFamily takes the model's layout. A config.json that cannot be read is an error, and so is a family that was given
-// and does not fit. Otherwise a missing layout is an error for passes that need one, and a note for the others.
+// useFamily sets the model's layout. A config.json that cannot be read is an error, and so is a given family that
+// does not fit. Otherwise a missing layout is an error for passes that need one, and a note for other passes.
 func (p *planner) useFamily() error {
 	needed := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.NeedsFamily })
 	const allCount = "every matrix counts as a layer, unless its name is that of an embedding"
@@ -521,7 +522,7 @@ func (p *planner) useFamily() error {
 	return checkAdapters(p.Model, p.layout)
 }
 
-// noteAdapter says what becomes of the adapter beside the model.
+// noteAdapter adds a note about the adapter beside the model.
 func (p *planner) noteAdapter() {
 	if p.Adapter == nil {
 		return

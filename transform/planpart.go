@@ -17,22 +17,25 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// planPart says which layers a planner decides about, and where the other decisions come from. The zero value is a whole plan.
+// planPart selects the layers of a planner, and holds the decisions of other parts. The zero value is a whole plan.
 type planPart struct {
-	only apply.Part            // that the planner decides about; Of is 0: all layers
-	made *plan.Part            // what it decides; nil: it decides everything, or measures its layers
-	all  map[string]*plan.Part // decisions about every layer, by its name; nil: the planner decides
-	at   map[string]int        // the place of each in its part
-	head *plan.Part            // one of the parts
-	// measured counts the layers that the planner measures for a search; nil: it spends the budget of loss.
+	only apply.Part            // layers of the planner; Of is 0: all layers
+	made *plan.Part            // decisions of the planner; nil: it makes a whole plan, or measures its layers
+	all  map[string]*plan.Part // decisions about every layer, by name; nil: the planner decides
+	at   map[string]int        // index of each layer in its part
+	head *plan.Part            // any one of the parts
+	// measured counts the layers that the planner measures for a search; nil: the planner distributes the budget of
+	// loss.
 	measured *int
 }
 
-// ErrBudgetInParts is the error for a part of a plan with a budget of loss, which is spent on all layers together.
+// ErrBudgetInParts is the error for a part of a plan with a budget of loss. Such a budget is distributed over all
+// layers together.
 var ErrBudgetInParts = errors.New("a budget of loss is spent on all layers together: SearchPart measures a part of them")
 
-// PlanPart decides about one part of the layers. Parts need nothing from each other, and may be made on different machines, in any order;
-// [MergePlan] makes the plan of them. Passes that look at the whole model are planned in every part. A budget of loss is an [ErrBudgetInParts].
+// PlanPart decides one part of the layers. Parts are independent and may be made on different machines, in any order.
+// [MergePlan] makes the plan from all parts. Passes that plan the whole model run in every part. A budget of loss is
+// an [ErrBudgetInParts].
 func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (*plan.Part, error) {
 	if err := part.Check(); err != nil {
 		return nil, err
@@ -50,8 +53,9 @@ func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part)
 	return o.part.made, err
 }
 
-// MergePlan makes the plan of all parts. The bytes are those of [Plan] with the same options. It reads no weights but samples of them, which identify
-// the model. Parts that are missing, or of another model or other options, are an error that names them.
+// MergePlan makes the plan from all parts. The plan's bytes are those of [Plan] with the same options. MergePlan
+// reads only samples of the weights, to identify the model. If parts are missing, or are of another model or other
+// options, the error names them.
 func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.Part) (*plan.Plan, error) {
 	if err := checkPlanParts(parts); err != nil {
 		return nil, err
@@ -79,7 +83,7 @@ func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.P
 	return p, err
 }
 
-// checkPlanParts holds parts against each other.
+// checkPlanParts compares the parts with each other.
 func checkPlanParts(parts []*plan.Part) error {
 	if len(parts) == 0 {
 		return fmt.Errorf("%w: there are no parts", plan.ErrInvalid)
@@ -127,14 +131,15 @@ func checkPlanParts(parts []*plan.Part) error {
 	return nil
 }
 
-// optionsDigest is the SHA-256 of what a plan was made with, beside the model.
+// optionsDigest returns the SHA-256 of a plan's inputs besides the model.
 func optionsDigest(o *Options, p *plan.Plan) (string, error) {
 	js, err := json.Marshal([]any{p.Request, o.Budget, o.Cost, o.KeepRouters, p.Model.Family})
 	sum := sha256.Sum256(js)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// wholeSteps are the steps of a pass that looks at the whole model, if parts have them.
+// wholeSteps returns the steps of a pass that plans the whole model. known is false if there are no parts with these
+// steps.
 func (p *planner) wholeSteps(name string) (steps []*plan.Step, known bool) {
 	if p.opt.part.head == nil {
 		return nil, false
@@ -147,7 +152,7 @@ func (p *planner) wholeSteps(name string) (steps []*plan.Step, known bool) {
 	return steps, true
 }
 
-// keepWhole records what passes decided that look at the whole model, and takes their notes from parts.
+// keepWhole records the decisions of passes that plan the whole model, and adds the notes of parts.
 func (p *planner) keepWhole(notes int) {
 	if made := p.opt.part.made; made != nil {
 		made.Whole, made.Notes = slices.Clone(p.plan.Steps), slices.Clone(p.plan.Notes[notes:])
@@ -157,7 +162,7 @@ func (p *planner) keepWhole(notes int) {
 	}
 }
 
-// ownLayers are the places of the layers that the planner decides about.
+// ownLayers returns the places of the planner's layers.
 func (p *planner) ownLayers(layers []*pass.Layer) (own []int) {
 	var sizes []int64
 	for i, l := range layers {
@@ -174,7 +179,7 @@ func (p *planner) ownLayers(layers []*pass.Layer) (own []int) {
 	return own
 }
 
-// decide returns the steps and the prediction of every layer that the planner or the parts decide about.
+// decide returns the steps and the prediction of every layer, from the planner or from the parts.
 func (p *planner) decide(ctx context.Context, layers []*pass.Layer, lossy []pass.Choice) (steps [][]*plan.Step, predictions []plan.Prediction, err error) {
 	steps, predictions = make([][]*plan.Step, len(layers)), make([]plan.Prediction, len(layers))
 	own := p.ownLayers(layers)

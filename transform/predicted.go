@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Predicted is a plan's predicted energy over the source's: all linear layers together, each by its number of
-// weights. nil where nothing was predicted.
+// Predicted returns a plan's predicted energy relative to the source's, over all linear layers. Each layer is
+// weighted by its number of weights. The result is nil if nothing was predicted.
 func Predicted(m *weights.Model, p *plan.Plan) *predict.Ratio {
 	if p == nil {
 		return nil
@@ -27,7 +27,7 @@ func Predicted(m *weights.Model, p *plan.Plan) *predict.Ratio {
 	return r.Known()
 }
 
-// sizesOf returns a function that gives the number of a weight's values, also of a quantised weight.
+// sizesOf returns a function for the number of values of a weight, which may be quantised.
 func sizesOf(m *weights.Model) func(name string) (n int, ok bool) {
 	q, err := quant.Describe(m)
 	if err != nil { // a model that cannot be described has no plan
@@ -47,15 +47,15 @@ type KindSummary struct {
 	Kind    string
 	Layers  int
 	Weights int
-	// Treatments are the tensor steps in words, joined by " + ", and how many layers get them.
+	// Treatments are the tensor steps as text, joined by " + ", with the number of layers for each.
 	Treatments map[string]int
-	// LowestSNR is the lowest output SNR of the layers, in decibels; nil where nothing is lost or known.
+	// LowestSNR is the lowest output SNR of the layers, in decibels; nil if nothing is lost or known.
 	LowestSNR *float64
-	// Energy is the predicted energy over the source's; nil where nothing was predicted.
+	// Energy is the predicted energy relative to the source's; nil if nothing was predicted.
 	Energy *predict.Ratio
 }
 
-// Summary sums a plan up by kind of layer, in alphabetical order. layout may be nil.
+// Summary summarises a plan by kind of layer, in alphabetical order. layout may be nil.
 func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []KindSummary {
 	if p == nil {
 		return nil
@@ -96,7 +96,7 @@ func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []Ki
 	return list
 }
 
-// lower is the lower of two ratios, either of which may be unknown.
+// lower returns the lower of two ratios. Either may be nil, which is unknown.
 func lower(a, b *float64) *float64 {
 	if a == nil || b != nil && *b < *a {
 		return b
@@ -104,9 +104,10 @@ func lower(a, b *float64) *float64 {
 	return a
 }
 
-// SavesNothing classifies a predicted total. nothing is true if the plan saves no energy, to the 0.05 % that a table
-// shows; more is true if it costs energy by more than that. Exact passes usually save nothing in prefill.
+// SavesNothing classifies a predicted total. nothing is true if the plan does not save more than 0.05 % of the
+// energy, the precision of a table. more is true if it costs more energy than that. Exact passes usually save nothing
+// in prefill.
 func SavesNothing(total *predict.Ratio) (nothing, more bool) {
-	const little = 0.0005 // which is shown as 0.0 %
+	const little = 0.0005 // a table shows it as 0.0 %
 	return total != nil && total.Relative >= 1-little, total != nil && total.Relative > 1+little
 }

@@ -21,47 +21,49 @@ import (
 type Recipe struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc,omitempty"`
-	// Passes is a list of passes, as ParsePasses reads it.
+	// Passes is a list of passes in the syntax of ParsePasses.
 	Passes string `json:"passes"`
-	// InDecode are exact passes that come before Passes in workloads with decode, for models that runtimes compute in
-	// BF16; see [Recipe.For]. Empty: none.
+	// InDecode are exact passes that come before Passes in workloads with decode. They are for models that runtimes
+	// compute in BF16; see [Recipe.For]. Empty: none.
 	InDecode string `json:"in_decode,omitempty"`
-	// OnCodes are passes that come before Passes and WithTokens in quantised models whose codes they can change; see
-	// [Recipe.For]. Empty: none.
+	// OnCodes are passes that come before Passes and WithTokens in quantised models, if they can change the model's
+	// codes; see [Recipe.For]. Empty: none.
 	OnCodes string `json:"on_codes,omitempty"`
-	// MinSNR is the lowest output signal-to-noise ratio in decibels; nil: nothing may be lost, or the passes' arguments decide.
+	// MinSNR is the lowest output SNR of a layer in decibels; nil: nothing may be lost, or the passes' arguments
+	// decide.
 	MinSNR *float64 `json:"min_snr_db,omitempty"`
-	// WithTokens are the passes if tokens are given, and MaxLoss is the share by which perplexity may then rise. Empty and nil:
-	// tokens change nothing.
+	// WithTokens are the passes with tokens, and MaxLoss is then the largest rise of perplexity, as a share. Empty
+	// and nil: tokens have no effect.
 	WithTokens string   `json:"with_tokens,omitempty"`
 	MaxLoss    *float64 `json:"max_loss,omitempty"`
-	// Selection names weights that every pass leaves alone.
+	// Selection names weights that no pass changes.
 	plan.Selection
-	// Routers lets lossy passes change routers, too. Default: they leave routers alone.
+	// Routers lets lossy passes change routers too. Default: they do not change routers.
 	Routers bool `json:"routers,omitempty"`
-	// TrustFamily says that a model with code of its own computes its family's function; see [Options].
+	// TrustFamily says that a model with its own code computes its family's function; see [Options].
 	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
 func ptr(v float64) *float64 { return &v }
 
-// uncachedPowers save energy in decode and lose nothing; KV caches in FP8 or INT8 keep their scales.
+// uncachedPowers save energy in decode without any loss. The scales of KV caches in FP8 or INT8 stay valid.
 const uncachedPowers = "scale=uncached"
 
-// inDecode says in a recipe's documentation when uncachedPowers are part of it.
+// inDecode is the part of a recipe's documentation about uncachedPowers.
 const inDecode = ". Without tokens and in workloads with decode, scale=uncached comes first if all tensors are BF16: " +
 	"serve such a model in BF16"
 
-// newScales is the pass of recipes whose budget allows new scales of quantised weights.
+// newScales is the pass for quantised weights in recipes whose budget allows new scales.
 const newScales = "scales"
 
 // onCodes documents newScales in a recipe's description.
 const onCodes = ". In quantised models the recipe also runs scales"
 
-// searched are the passes that the search for a budget of loss chooses among.
+// searched are the passes that the search for a budget of loss selects from.
 const searched = "trellis,compensate"
 
-// Recipes are the built-in recipes. Their budgets are set so that the perplexity of llama-17m rises by less than they state.
+// Recipes are the built-in recipes. With their budgets, the perplexity of llama-17m rises by less than the recipes
+// state.
 var Recipes = []Recipe{
 	{
 		Name:   "exact",
@@ -85,7 +87,7 @@ var Recipes = []Recipe{
 	},
 }
 
-// FormatPasses lists the default passes of a conversion to a format.
+// FormatPasses returns the default passes of a conversion to a format.
 func FormatPasses(f quantise.Format, tokens bool) string {
 	var names []string
 	q := &quant.Quantised{Format: quant.Format{Codes: f.Codes, Per: f.Per, Block: f.Block}, Shape: []int{1, 1}}
@@ -98,11 +100,12 @@ func FormatPasses(f quantise.Format, tokens bool) string {
 	return strings.Join(names, ",")
 }
 
-// coarsest is the lowest output SNR in dB that a recipe allows.
+// coarsest is the lowest output SNR in dB that a built-in recipe allows.
 const coarsest = 20
 
-// LowSNR returns the output SNR in dB below which a layer gets a warning: the lowest that a recipe allows. source is the
-// source's own SNR against a reference, or nil. If it is low, the limit is 3 dB below it.
+// LowSNR returns the output SNR in dB below which a layer gets a warning. Usually it is the lowest SNR that a recipe
+// allows. source is the source's own SNR against a reference, or nil. If source is low, the limit is 3 dB below
+// source.
 func LowSNR(source *float64) float64 {
 	if source != nil {
 		return min(coarsest, *source-3)
@@ -113,8 +116,8 @@ func LowSNR(source *float64) float64 {
 // DefaultRecipe is the recipe of a conversion without options.
 const DefaultRecipe = "near-lossless"
 
-// FindRecipe returns a built-in recipe by name, or reads one from a file in YAML or JSON; docs/recipes.md describes both. The file
-// has at most 1 MiB. Errors name its line and field.
+// FindRecipe returns a built-in recipe by name, or reads a recipe from a file in YAML or JSON (see docs/recipes.md).
+// A file of more than 1 MiB is an error. Errors about the content name the line and field.
 func FindRecipe(name string) (Recipe, error) {
 	var names []string
 	for _, r := range Recipes {
@@ -134,10 +137,10 @@ func FindRecipe(name string) (Recipe, error) {
 	return r, nil
 }
 
-// For returns the recipe for a model and a workload: InDecode and OnCodes are moved into Passes, or dropped. InDecode is
-// dropped without an error if the family is not known, or if powers of two could do harm: to activations in FP16, to
-// quantised weights whose activations may have fixed scales, or to an adapter that is not converted, or if the model has its own code. A nil family means the
-// family in the catalogue.
+// For returns the recipe for a model and a workload: InDecode and OnCodes are moved into Passes, or dropped. InDecode
+// is dropped without an error in these cases: the family is unknown; the model has its own code; powers of two could
+// harm FP16 activations, quantised weights whose activations may have fixed scales, or an adapter that is not
+// converted. A nil family means the family in the catalogue.
 func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Recipe {
 	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) && (r.TrustFamily || arch.CustomCode(m.Config) == "") {
 		r.Passes = r.InDecode + "," + r.Passes
@@ -153,8 +156,8 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 	return r
 }
 
-// ChangesCodes reports whether a list of passes, as [ParsePasses] reads it, can change codes of a model's quantised weights. It
-// returns false for a list or a model that cannot be read.
+// ChangesCodes reports whether a list of passes, in the syntax of [ParsePasses], can change codes of a model's
+// quantised weights. For an invalid list or model it returns false.
 func ChangesCodes(m *weights.Model, passes string) bool {
 	d, err := quant.Describe(m)
 	list, unknown := ParsePasses(passes)
@@ -169,8 +172,8 @@ func OnlyCodes(passes []string) bool {
 	return err == nil && !slices.ContainsFunc(list, func(c pass.Choice) bool { return !c.Pass.CodesOnly })
 }
 
-// computesInBF16 reports whether config.json and every tensor that shares an index have type BF16. The codes of a quantised
-// weight have another type.
+// computesInBF16 reports whether config.json and all tensors with an index have type BF16. Codes of quantised weights
+// have other types and are ignored.
 func computesInBF16(m *weights.Model, family *arch.Family) bool {
 	layout, err := arch.Resolve(m, family)
 	if err != nil || leftBehind(m, layout) != "" {

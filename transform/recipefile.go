@@ -37,7 +37,7 @@ var recipeFields = []struct {
 	{"trust_family", func(r *Recipe, n *yaml.Node) error { return readSwitch(n, &r.TrustFamily) }},
 }
 
-// readRecipe reads a recipe in YAML, or JSON, from a file. Errors name the line and the field.
+// readRecipe reads a recipe in YAML or JSON from a file. Errors name the line and the field.
 func readRecipe(path string) (Recipe, error) {
 	data, err := bounded.ReadFile(path, bounded.Recipe)
 	if err != nil {
@@ -50,8 +50,8 @@ func readRecipe(path string) (Recipe, error) {
 	return r, nil
 }
 
-// fieldError is an error at a line of a recipe, in a field unless that is empty. Its text begins with a colon and follows the
-// file's name.
+// fieldError is an error in a line of a recipe. field is the field, or empty. The text begins with a colon and
+// follows the file's name.
 type fieldError struct {
 	line  int
 	field string
@@ -68,9 +68,9 @@ func (e *fieldError) Error() string {
 
 func (e *fieldError) Unwrap() error { return e.err }
 
-// decode reads the file's content.
+// decode decodes the file's content.
 func (r *Recipe) decode(data []byte) error {
-	if json.Valid(data) { // YAML allows no tabs between values. A string of JSON has none.
+	if json.Valid(data) { // YAML allows no tabs between values; JSON has no tabs within strings
 		data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -90,7 +90,7 @@ func (r *Recipe) decode(data []byte) error {
 	return r.readFields(doc.Content[0])
 }
 
-// yamlError words an error of the YAML parser, whose text has the line.
+// yamlError rewords an error of the YAML parser, which gives the line in its text.
 func yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
@@ -108,14 +108,14 @@ func (r *Recipe) readFields(fields *yaml.Node) error {
 	for _, f := range recipeFields {
 		names = append(names, f.name)
 	}
-	seen := map[string]int{} // lines
+	seen := map[string]int{} // lines by field
 	for i := 0; i+1 < len(fields.Content); i += 2 {
 		key, value := fields.Content[i], fields.Content[i+1]
 		at := func(err error) error { return &fieldError{key.Line, key.Value, err} }
 		j := slices.Index(names, key.Value)
 		switch {
 		case key.Kind == yaml.ScalarNode && (strings.HasSuffix(key.Value, "_stage") || strings.HasSuffix(key.Value, "_modifiers")):
-			return at(fmt.Errorf("belongs to a recipe of llm-compressor: lowtoggle has fields of its own, %s", strings.Join(names, ", ")))
+			return at(fmt.Errorf("belongs to a recipe of llm-compressor: lowtoggle's fields are %s", strings.Join(names, ", ")))
 		case key.Kind != yaml.ScalarNode || j < 0:
 			return at(fmt.Errorf("there is no such field%s: the fields are %s", spelling.DidYouMean("", key.Value, names), strings.Join(names, ", ")))
 		case seen[key.Value] > 0:
@@ -137,13 +137,13 @@ func (r *Recipe) readFields(fields *yaml.Node) error {
 	if r.MaxLoss != nil && r.WithTokens == "" {
 		return &fieldError{seen["max_loss"], "max_loss", errors.New("needs with_tokens, the passes that spend this budget: add with_tokens: " + searched)}
 	}
-	if _, err := r.Selector(); err != nil { // each list is good by itself
+	if _, err := r.Selector(); err != nil { // each list was checked by itself
 		return &fieldError{max(seen["ignore"], seen["only"]), "", err}
 	}
 	return nil
 }
 
-// kindOf says what a value is, for messages.
+// kindOf describes the kind of a value, for messages.
 func kindOf(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.SequenceNode:

@@ -14,11 +14,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// ErrNoReference marks a plan that needs its reference model.
+// ErrNoReference marks a plan that requires its reference model.
 var ErrNoReference = errors.New("give the unquantised model that the plan was made with as the reference")
 
-// useReference makes the weights of an unquantised model the target of new codes. ref may be nil. A reference without one of the
-// quantised weights is an error, and so is one for a model that has none.
+// useReference makes the weights of an unquantised model the targets of new codes. ref may be nil. It returns an
+// error if ref lacks one of the quantised weights, and if the source has no quantised weights.
 func (s *source) useReference(ref *weights.Model) error {
 	if ref == nil {
 		return nil
@@ -38,7 +38,7 @@ func (s *source) useReference(ref *weights.Model) error {
 		case !ok:
 			return weights.FileErrorf(ref.Dir, "has no weight %q, which is quantised in %s: give the unquantised model that it was made from", w.Name, s.Dir)
 		case r.Quantised != nil || d.Holds(w.Name):
-			return weights.FileErrorf(ref.Dir, "weight %q is quantised here, too: give the unquantised model that %s was made from", w.Name, s.Dir)
+			return weights.FileErrorf(ref.Dir, "weight %q is quantised here too: give the unquantised model that %s was made from", w.Name, s.Dir)
 		case !slices.Equal(r.Shape, w.Shape):
 			return weights.FileErrorf(ref.Dir, "weight %q has shape %v, and %v in %s: give the unquantised model that it was made from", w.Name, r.Shape, w.Shape, s.Dir)
 		}

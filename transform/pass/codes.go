@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Fits returns the reason why the pass does nothing to a quantised weight; empty if it changes codes.
+// Fits returns the reason why the pass does not change the codes of a quantised weight; empty if it does.
 func (c Choice) Fits(q *quant.Quantised) string {
 	if c.Pass == nil || c.Pass.Codes == nil || q == nil {
 		return "it does not change codes"
@@ -24,7 +24,8 @@ func (l *Layer) Codes() *quant.Quantised { return l.Weight.Quantised }
 // anyCodes is for passes that change codes of every format.
 func anyCodes(*quant.Quantised, []string) string { return "" }
 
-// zeroableCodes is how many low bits of a weight's codes may be zeroed so that values are left.
+// zeroableCodes returns the largest number of low bits of a weight's codes that may be zeroed. Beyond this number,
+// all values would be zero.
 func zeroableCodes(q *quant.Quantised) int {
 	switch d := q.Tensors[0].DType; {
 	case d == weights.F8E4M3 || d == weights.F8E4M3FNUZ:
@@ -42,7 +43,7 @@ func isFP4(q *quant.Quantised) bool { return strings.HasSuffix(q.Format.Codes, "
 
 func isFP8(q *quant.Quantised) bool { return q.Format.Codes == "fp8" }
 
-// roundCodes is what round does to codes.
+// roundCodes compiles round for a quantised weight.
 func roundCodes(q *quant.Quantised, bits Bits) (o program.Operation, err error) {
 	if bits.Truncate {
 		return o, fmt.Errorf("codes are rounded to the nearest value")

@@ -8,30 +8,30 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// mostOctaves bounds the exponent that all labels of an index have in common: exponents look alike
-// every eight octaves.
+// mostOctaves is the largest magnitude of an index's common exponent. Exponents differ in the same bits every eight
+// octaves.
 const mostOctaves = 8
 
-// What an octave must save, in toggles per element: a small change is better than a large one, and a
-// larger weight better than a smaller. From σ = 0.02 to 0.64 each octave saved 0.2 % in decode besides
-// what toggles explain; smaller weights were not measured.
+// Savings that an octave must exceed, in toggles per element. Small changes are preferred, and larger weights are
+// preferred to smaller ones. From σ = 0.02 to 0.64, each octave saved 0.2 % of energy in decode in addition to the
+// savings from toggles. Smaller weights were not measured.
 const (
 	liftCost  = 0.002
 	lowerCost = 0.1
 )
 
-// exponentChooser chooses one exponent for all labels of each index, so that the exponents of layers' elements
-// lie where few of their bits differ. An element is often scaled by two indices (rows of v by the
-// norm's and by v's), so all are chosen together.
+// exponentChooser chooses one common exponent for the labels of each index, so that layers' elements get exponents
+// that differ in few bits. Two indices often scale the same element (rows of v are scaled by the norm's index and by
+// v's own), so all common exponents are chosen together.
 type exponentChooser struct {
 	indices []*arch.Index
 	number  map[string]int // of an index by its name
 	layers  []fields
-	power   []int   // by index
-	uses    [][]int // by index: layers that it scales
+	power   []int   // common exponent, by index
+	uses    [][]int // layers that an index scales, by index
 }
 
-// addCommonExponents adds to the exponents of labels, by index, an exponent in common.
+// addCommonExponents adds to the exponents of labels, by index, a common exponent.
 func (m *Model) addCommonExponents(ctx context.Context, exps map[string][]int) error {
 	v, err := m.exponentChooser(ctx, exps)
 	if err != nil {
@@ -46,8 +46,8 @@ func (m *Model) addCommonExponents(ctx context.Context, exps map[string][]int) e
 	return ctx.Err()
 }
 
-// exponentChooser looks at all layers with the exponents that labels have, by index. Only indices whose tensors
-// are all of BF16 or F32 may get an exponent in common: elsewhere activations may have fixed scales, or could
+// exponentChooser prepares the choice for all layers. exps has the exponents of labels, by index. Only indices whose
+// tensors are all BF16 or F32 may get a common exponent: with other types, activations may have fixed scales or could
 // overflow.
 func (m *Model) exponentChooser(ctx context.Context, exps map[string][]int) (*exponentChooser, error) {
 	v := &exponentChooser{number: map[string]int{}}
@@ -64,7 +64,7 @@ func (m *Model) exponentChooser(ctx context.Context, exps map[string][]int) (*ex
 	linears := m.Linears()
 	v.layers = make([]fields, len(linears))
 	views := m.previews()
-	views.budgeted = true // a coarser grid has more zeros, and powers are chosen by their share
+	views.budgeted = true // a coarser grid has more zeros, and the share of zeros affects the choice of powers
 	err := m.Parallel(ctx, "exponents", len(linears), len(linears), func(ctx context.Context, i int) (err error) {
 		if c := linears[i]; len(c.Axes) == 2 {
 			w, _ := m.Weights.Weight(c.Name)
@@ -79,7 +79,7 @@ func (m *Model) exponentChooser(ctx context.Context, exps map[string][]int) (*ex
 	return v, err
 }
 
-// wide reports whether all tensors that an index scales have exponents of eight bits.
+// wide reports whether all tensors that an index scales have 8-bit exponents.
 func (m *Model) wide(ix *arch.Index) bool {
 	for _, u := range ix.Uses {
 		w, _ := m.Weights.Weight(u.Tensor)
@@ -90,7 +90,7 @@ func (m *Model) wide(ix *arch.Index) bool {
 	return true
 }
 
-// connect notes which layers an index scales.
+// connect records which layers each index scales.
 func (v *exponentChooser) connect() {
 	v.power, v.uses = make([]int, len(v.indices)), make([][]int, len(v.indices))
 	for l := range v.layers {
@@ -104,7 +104,7 @@ func (v *exponentChooser) connect() {
 	}
 }
 
-// descend improves one index after the other until none can be.
+// descend improves one index after the other until no change lowers the cost.
 func (v *exponentChooser) descend() {
 	const mostSweeps = 32
 	for range mostSweeps {
@@ -120,7 +120,7 @@ func (v *exponentChooser) descend() {
 	}
 }
 
-// improve gives an index the power that is best beside the others' powers; of equals the smallest.
+// improve gives an index the best power, given the powers of the other indices. Ties go to the smallest power.
 func (v *exponentChooser) improve(i int) {
 	best, least := 0, math.Inf(1)
 	for k := range 2*mostOctaves + 1 { // 0, 1, -1, 2, -2 …

@@ -11,7 +11,7 @@ import (
 // fieldBits is the width of the exponents of BF16 and F32.
 const fieldBits = 8
 
-// fields are the exponent fields of a sample of a layer's elements.
+// fields are the exponent fields of a sample of a layer's elements, grouped by the indices that scale them.
 type fields struct {
 	elements float64 // of the layer
 	sampled  int
@@ -25,14 +25,14 @@ type fieldGroup struct {
 	counts []fieldCount // by rising field
 }
 
-// fieldCount is how many elements have a field; 0 is that of zeros, which no scaling moves.
+// fieldCount is the number of elements with an exponent field. Field 0 belongs to zeros, which no scaling changes.
 type fieldCount struct{ field, n int }
 
-// scaling by an index: 2^1 on it multiplies by 2^dir.
+// scaling is the effect of an index on an element: exponent 1 of the index multiplies the element by 2^dir.
 type scaling struct{ index, dir int }
 
-// fields of a layer of BF16 or F32, as the lossy passes will leave it, with the exponents that labels have;
-// none of any other type.
+// fields samples the exponent fields of a layer of BF16 or F32 after the lossy passes, with the given exponents of
+// labels. For other types, the result is nil.
 func (v *exponentChooser) fields(ctx context.Context, views *previews, w *quant.Weight, claim *arch.Claim, labels program.Symmetries) (l fields, err error) {
 	f, known := w.DType.Format()
 	elements, cols := w.Rows*w.Cols, w.Cols
@@ -50,7 +50,7 @@ func (v *exponentChooser) fields(ctx context.Context, views *previews, w *quant.
 	row, col := labels.Matrix(claim)
 	counts := make([][1 << fieldBits]int, len(rowBy)*len(colBy))
 	step := max(1, elements/sample)
-	for gcd(step, cols) > 1 { // or some columns would never be seen
+	for gcd(step, cols) > 1 { // otherwise some columns would never be sampled
 		step++
 	}
 	for i := 0; i < elements; i += step {
@@ -78,7 +78,7 @@ func (v *exponentChooser) fields(ctx context.Context, views *previews, w *quant.
 	return l, nil
 }
 
-// gcd is the greatest common divisor.
+// gcd returns the greatest common divisor.
 func gcd(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b
@@ -86,7 +86,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// parts tells for every position of an axis which part it belongs to, and what scales each part.
+// parts divides an axis into parts that the same indices scale. It returns the part of every position, and the
+// scalings of each part.
 func (v *exponentChooser) parts(a *arch.Axis) (part []int, by [][]scaling) {
 	part, by = make([]int, a.Len()), [][]scaling{nil}
 	for _, name := range a.Indices() {
@@ -119,8 +120,8 @@ func (v *exponentChooser) parts(a *arch.Axis) (part []int, by [][]scaling) {
 	return part, by
 }
 
-// toggles are the bits of the exponent field that are expected to differ between two elements of the
-// layer, times its elements, where indices are scaled by powers of two.
+// toggles returns the expected number of toggling exponent bits between two elements of the layer, times the number
+// of elements, if indices are scaled by powers of two.
 func (l *fields) toggles(power []int) float64 {
 	if l.sampled == 0 {
 		return 0
@@ -154,12 +155,12 @@ func (l *fields) shiftPenalty(power []int) (cost float64) {
 		if shift < 0 {
 			each = float64(-lowerCost * float64(shift))
 		}
-		cost += float64(each * g.share) // explicit, so that no machine fuses it
+		cost += float64(each * g.share) // the conversion prevents fusing, for equal results on all machines
 	}
 	return float64(l.elements * cost)
 }
 
-// shift is how many octaves the group's elements move where indices are scaled by powers of two.
+// shift returns the change of the group's exponents, in octaves, if indices are scaled by powers of two.
 func (g *fieldGroup) shift(power []int) (octaves int) {
 	for _, s := range g.by {
 		octaves += s.dir * power[s.index]

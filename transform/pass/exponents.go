@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// meanExponents is the mean of ±log2|w| over each label's nonzero finite values, signed by the direction
-// in which they scale, so that a label's exponent adds to its mean; NaN where it has none.
+// meanExponents returns the mean of ±log2|w| over each label's nonzero finite values. The sign is the direction of
+// scaling, so a label's exponent is added to its mean. A label without such values has NaN.
 func (u *use) meanExponents(ctx context.Context) ([]float64, error) {
 	mean, n := make([]float64, len(u.Positions)), make([]float64, len(u.Positions))
 	err := u.sum(ctx, mean, n)
@@ -23,7 +23,7 @@ func (u *use) meanExponents(ctx context.Context) ([]float64, error) {
 	return mean, err
 }
 
-// sum is sumEach, as fast as the format allows.
+// sum is sumEach with a fast path for 16-bit formats.
 func (u *use) sum(ctx context.Context, sum, n []float64) error {
 	return guard(u.w, func() error {
 		switch {
@@ -36,23 +36,23 @@ func (u *use) sum(ctx context.Context, sum, n []float64) error {
 	})
 }
 
-// unscaled reports whether the values are floats that no earlier pass multiplied by powers of two.
+// unscaled reports whether the values are floats and no earlier pass multiplied them by powers of two.
 func (u *use) unscaled() bool { return u.Format.IsFloat() && u.row.Exp == nil && u.col.Exp == nil }
 
-// sumEach adds ±log2|w| of every value to its label's sum, and 1 to its label's number.
+// sumEach adds ±log2|w| of every value to its label's sum, and 1 to its label's count.
 func (u *use) sumEach(ctx context.Context, sum, n []float64) error {
 	return u.each(ctx, func(label int, b uint32, dir int) {
 		if v := math.Abs(float64(u.Format.Value(b))); v > 0 && u.Format.Finite(b) {
-			sum[label] += float64(elementary.Log2(v) * float64(dir)) // explicit, so that no machine fuses it
+			sum[label] += float64(elementary.Log2(v) * float64(dir)) // the conversion prevents fusing, for equal results on all machines
 			n[label]++
 		}
 	})
 }
 
-// magnitudes16 is the number of magnitudes that elements of 16 bits have.
+// magnitudes16 is the number of magnitudes of 16-bit elements.
 const magnitudes16 = 1 << 15
 
-// logs have log2 of every magnitude of a format of 16 bits; 0 of zero and of magnitudes that are not finite.
+// logs holds log2 of every magnitude of a 16-bit format; 0 for zero and for magnitudes that are not finite.
 var logs sync.Map // by format
 
 func logsOf(f weights.Format) *[magnitudes16]float64 {
@@ -67,8 +67,8 @@ func logsOf(f weights.Format) *[magnitudes16]float64 {
 	return t
 }
 
-// side is how many labels are added up side by side, each in the order of its elements, because an addition waits for
-// the one before.
+// side is the number of labels that are summed at the same time, each in the order of its elements. Each addition
+// waits for the previous one of its label, so several labels use the processor better.
 const side = 4
 
 // sumRows is sumEach for rows of 16-bit elements.
@@ -78,7 +78,7 @@ func (u *use) sumRows(ctx context.Context, sum, n []float64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var labels [side]int // if there are no more labels with as many rows, the first one alone
+		var labels [side]int // if fewer labels have equally many rows, only the first one counts
 		alone := false
 		for j := range labels {
 			labels[j] = min(first+j, len(u.Positions)-1)
@@ -101,7 +101,7 @@ func (u *use) sumRows(ctx context.Context, sum, n []float64) error {
 	return nil
 }
 
-// sumLabels adds up labels with equally many rows, and counts the values that are left out.
+// sumLabels sums labels with equally many rows, and counts the values that are left out.
 func (u *use) sumLabels(t *[magnitudes16]float64, labels [side]int) (sum [side]float64, left [side]int) {
 	for i := range u.Positions[labels[0]] {
 		var rows [side][]byte
@@ -115,7 +115,7 @@ func (u *use) sumLabels(t *[magnitudes16]float64, labels [side]int) (sum [side]f
 	return sum, left
 }
 
-// sumLogs adds dir·log2 of the elements of rows to sum, and counts in left those that are zero or not finite.
+// sumLogs adds dir·log2 of the elements of rows to sum. It counts elements that are zero or not finite in left.
 func sumLogs(t *[magnitudes16]float64, most uint32, rows [side][]byte, dir [side]float64, sum *[side]float64, left *[side]int) {
 	n := len(rows[0])
 	a, b, c, d := rows[0], rows[1][:n], rows[2][:n], rows[3][:n]
@@ -123,7 +123,7 @@ func sumLogs(t *[magnitudes16]float64, most uint32, rows [side][]byte, dir [side
 	for k := 0; k+2 <= n; k += 2 {
 		x0, x1 := uint32(binary.LittleEndian.Uint16(a[k:]))%magnitudes16, uint32(binary.LittleEndian.Uint16(b[k:]))%magnitudes16
 		x2, x3 := uint32(binary.LittleEndian.Uint16(c[k:]))%magnitudes16, uint32(binary.LittleEndian.Uint16(d[k:]))%magnitudes16
-		// The conversions keep the compiler from fusing: the same bits on every machine.
+		// The conversions prevent fusing, for equal results on all machines.
 		s0 += float64(t[x0] * dir[0])
 		s1 += float64(t[x1] * dir[1])
 		s2 += float64(t[x2] * dir[2])
@@ -164,7 +164,7 @@ type column struct {
 	dir        float64
 }
 
-// columns are the labels' positions in rising order, in which [use.each] visits those of a label.
+// columns returns the labels' positions in rising order. [use.each] visits a label's positions in this order.
 func (u *use) columns() (list []column) {
 	for label, positions := range u.Positions {
 		for _, pos := range positions {
@@ -175,8 +175,7 @@ func (u *use) columns() (list []column) {
 	return list
 }
 
-// limit moves each label's exponent towards zero until every value of the label can take it
-// exactly.
+// limit moves each label's exponent towards zero until the exponent scales every value of the label exactly.
 func (u *use) limit(ctx context.Context, exps []int) error {
 	return guard(u.w, func() error {
 		switch {
@@ -189,7 +188,7 @@ func (u *use) limit(ctx context.Context, exps []int) error {
 	})
 }
 
-// lower returns what limit does for one value.
+// lower returns the function that applies limit to one value.
 func (u *use) lower(exps []int) func(label int, b uint32, dir int) {
 	return func(label int, b uint32, dir int) {
 		for e := &exps[label]; *e != 0; *e -= *e / max(*e, -*e) {
@@ -200,7 +199,7 @@ func (u *use) lower(exps []int) func(label int, b uint32, dir int) {
 	}
 }
 
-// limitRows looks only at elements that might not take the exponent of their label exactly.
+// limitRows applies limit to rows. It examines only elements that their label's exponent might not scale exactly.
 func (u *use) limitRows(ctx context.Context, exps []int) error {
 	lower := u.lower(exps)
 	for label, list := range u.Positions {
@@ -222,13 +221,13 @@ func (u *use) limitRows(ctx context.Context, exps []int) error {
 	return nil
 }
 
-// limitColumns is limitRows where labels are columns.
+// limitColumns is limitRows for labels that are columns.
 func (u *use) limitColumns(ctx context.Context, exps []int) error {
 	labels := make([]int, u.Cols) // of columns; −1: none
 	for i := range labels {
 		labels[i] = -1
 	}
-	var low, high int // exponents of any column; lower brings them nearer to zero
+	var low, high int // extreme exponents of the columns; lower moves exponents towards zero
 	for label, list := range u.Positions {
 		for _, pos := range list {
 			labels[pos] = label

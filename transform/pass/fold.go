@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// compileShift holds a shift against what the family says of the tensor: only what keeps the
-// function is compiled.
+// compileShift compiles a step of Shift. It returns an error for a shift that would change the model's function
+// according to the family.
 func compileShift(s *plan.Step, c *program.Context) (o program.Operation, err error) {
 	p := c.Program
 	sh, err := plan.Data[Shifted](s)
@@ -38,8 +38,8 @@ func compileShift(s *plan.Step, c *program.Context) (o program.Operation, err er
 	return foldScale(c, claim, sh)
 }
 
-// fill replaces a norm's weight or bias that was folded away. A constant looks the same in every
-// order, and folding took its powers of two along.
+// fill replaces a norm's weight or bias that was folded into other layers. The constant is the same in every order.
+// Folding has already moved the norm's powers of two.
 func fill(c *program.Context, claim *arch.Claim, v float64) (o program.Operation, err error) {
 	if claim.Role != arch.Norm || v != 0 && v != 1 {
 		return o, errors.New("only a norm's weights can be filled, with 0 or 1")
@@ -51,8 +51,8 @@ func fill(c *program.Context, claim *arch.Claim, v float64) (o program.Operation
 	return o, nil
 }
 
-// checkOwn is an error where something else has a part in one of the base's tensors: what a fold takes
-// from a norm, or a constant, would have to be given to that as well.
+// checkOwn returns an error if an adapter changes one of the tensors. A fold or a constant would also have to change
+// the adapter.
 func checkOwn(layout *arch.Layout, tensors ...string) error {
 	for _, name := range tensors {
 		if name == "" {
@@ -68,7 +68,7 @@ func checkOwn(layout *arch.Layout, tensors ...string) error {
 	return nil
 }
 
-// foldScale multiplies a layer's inputs by its norm's weight, and adds the constant.
+// foldScale multiplies a layer's inputs by the weight of the preceding norm, and adds the constant.
 func foldScale(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Operation, err error) {
 	p := c.Program
 	layerNorm := sh.Scale != "" && claim.Norm != nil && claim.Norm.Weight == sh.Scale && claim.Norm.Kind == arch.LayerNorm
@@ -108,7 +108,7 @@ func foldScale(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Ope
 	return o, nil
 }
 
-// marked multiplies the value at a source position by its sign and power of two.
+// marked multiplies the value at a source position by the position's sign and power of two.
 func marked(a program.AxisMap, v float32, from int) float32 {
 	if a.Flipped(from) {
 		v = -v
@@ -145,8 +145,8 @@ func foldBias(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Oper
 	return o, nil
 }
 
-// product is w·x for a layer's stored weight, in the source's labels; the weight is read row by row and never
-// held.
+// product returns w·x for a layer's stored weight, in the order of the source's labels. It reads the weight row by
+// row.
 func product(c *program.Context, layer *arch.Claim, x []float32, outputs int) ([]float64, error) {
 	t, _ := c.Weights.Weight(layer.Name)
 	f, known := t.DType.Format()
@@ -169,14 +169,14 @@ func product(c *program.Context, layer *arch.Claim, x []float32, outputs int) ([
 				if layer.OutAxis == 1 {
 					out, in = k, r
 				}
-				sum[out] += float64(float64(v) * float64(x[in])) // explicit, so that no machine fuses it
+				sum[out] += float64(float64(v) * float64(x[in])) // the conversion prevents fusing, for equal results on all machines
 			}
 		}
 		return nil
 	})
 }
 
-// vector decodes a norm's weight or a bias, which must be finite.
+// vector decodes a norm's weight or a bias. All values must be finite.
 func vector(c *program.Context, name string) ([]float32, error) {
 	t, ok := c.Weights.Weight(name)
 	if !ok || len(t.Shape) > 1 {

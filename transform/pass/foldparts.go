@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// foldPart is one of the steps that together fold a norm into the layers that read it: the fields
-// of [Shifted] that say so.
+// foldPart is one of the steps that together fold a norm into the layers that read its output. The fields are those
+// of [Shifted].
 type foldPart struct {
 	tensor              string
 	scale, bias, weight string
@@ -32,8 +32,8 @@ func foldPartOf(s *plan.Step) (foldPart, error) {
 	return part, err
 }
 
-// checkFolds holds steps against the norms of a layout: whoever takes part in folding a LayerNorm
-// needs all the other parts too, since half a fold changes the function.
+// checkFolds compares steps with the norms of a layout. A LayerNorm must be folded completely, because a partial fold
+// changes the function.
 func checkFolds(layout *arch.Layout, steps []*plan.Step) error {
 	parts := foldParts(layout)
 	given, begun := map[foldPart]bool{}, map[string]bool{} // begun by the norm's weight
@@ -64,8 +64,8 @@ func checkFolds(layout *arch.Layout, steps []*plan.Step) error {
 		parts[first], len(missing), first.tensor)
 }
 
-// foldParts lists the parts of folding every LayerNorm, with the norm's weight. A layer that has no
-// bias to take the norm's leaves a part that no step can give.
+// foldParts lists the parts of folding every LayerNorm, by the norm's weight. If a layer has no bias for the norm's
+// bias, one part exists that no step can give.
 func foldParts(layout *arch.Layout) map[foldPart]string {
 	parts := map[foldPart]string{}
 	for _, c := range layout.Claims {

@@ -14,14 +14,14 @@ import (
 
 // Steps is the data of a step of [Grid].
 type Steps struct {
-	// Exponents are the exponents of the steps: output n of the result holds multiples of 2^Exponents[n]. Absent for a weight that
-	// is stored as codes.
+	// Exponents are the exponents of the steps: output n of the result holds multiples of 2^Exponents[n]. Absent for
+	// a weight that is stored as codes.
 	Exponents []int `json:"exponents,omitempty"`
-	// S says that steps are near σ/S. For codes, σ is the root mean square of the codes under each scale.
+	// S is the divisor of σ: steps are near σ/S. For codes, σ is the root mean square of the codes under each scale.
 	S float64 `json:"s,omitempty"`
 }
 
-// Grid moves values to multiples of a power of two.
+// Grid rounds values to multiples of a power of two.
 var Grid = &Pass{
 	Name: "grid", Class: Lossy, Chooser: true,
 	Usage: "grid[=S]",

@@ -15,10 +15,10 @@ import (
 
 // Cost predicts the energy of products. It is called from several goroutines. [cost.Calibration] is one.
 type Cost interface {
-	// Energy returns the energy of a product, from a sample of its weights, relative to random data of the same scale. It does not
-	// keep the sample.
+	// Energy returns the energy of a product relative to random data of the same scale. w is a sample of the
+	// product's weights. Energy does not keep the sample.
 	Energy(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
-	// Lags are the distances along an axis of stored weights at which differing bits cost energy.
+	// Lags returns the distances along an axis of stored weights at which differing bits cost energy.
 	Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error)
 }
 
@@ -28,11 +28,11 @@ type Context struct {
 	Role     cost.Role
 	Budget   Budget
 	Cost     Cost
-	Hessians program.Hessians // nil where no tokens are known
-	Choices  []Choice         // that the plan was asked for, in the table's order
+	Hessians program.Hessians // nil without tokens
+	Choices  []Choice         // requested passes, in the table's order
 	Workers  int
-	// SampleFrom is a number of weights: candidates for a layer with at least as many are compared on a sample of its rows; 0: on
-	// all rows.
+	// SampleFrom is a number of weights. Candidates for a layer with at least as many weights are compared on a
+	// sample of its rows; 0: always on all rows.
 	SampleFrom int
 }
 
@@ -40,20 +40,21 @@ type Context struct {
 type Layer struct {
 	*Context
 	Weight *quant.Weight
-	// Format is the format of the weight's values; for a quantised weight, of the elements that tensor cores read.
+	// Format is the format of the weight's values. For a quantised weight, it is the format of the elements that
+	// tensor cores read.
 	Format weights.Format
-	// Freed is how many weights of other layers become zero with one input of this one.
+	// Freed is the number of other layers' weights that become zero if one input of this layer becomes zero.
 	Freed float64
 
-	fixed    []*plan.Step // compensated steps that are already decided
+	fixed    []*plan.Step // compensated steps, decided before
 	compiler *program.Compiler
 	base     *program.Program
 
 	rms   []float64
 	rates *rounding.Rates
 
-	keep         bool          // fitted and held
-	bands        program.Bands // of what is kept; nil: all rows
+	keep         bool          // keep the loaded layers fitted and held
+	bands        program.Bands // rows of the loaded layers; nil: all rows
 	fitted, held *program.Layer
 }
 
@@ -73,21 +74,21 @@ func NewLayer(ctx context.Context, c *Context, compiler *program.Compiler, w *qu
 	return l, err
 }
 
-// Base is the layer's program before the lossy passes.
+// Base returns the layer's program before the lossy passes.
 func (l *Layer) Base() *program.Program { return l.base }
 
-// Rows, Cols and OutAxis of the stored matrix; see [program.Program].
+// Rows, Cols and OutAxis describe the stored matrix; see [program.Program].
 func (l *Layer) Rows() int    { return l.base.Rows }
 func (l *Layer) Cols() int    { return l.base.Cols }
 func (l *Layer) OutAxis() int { return l.base.OutAxis }
 
-// Outputs is how many outputs the layer has.
+// Outputs returns the number of the layer's outputs.
 func (l *Layer) Outputs() int {
 	_, n := l.base.OutputAxis()
 	return n
 }
 
-// Program compiles the steps that are already decided and some more.
+// Program compiles the decided steps and the steps in more.
 func (l *Layer) Program(ctx context.Context, more ...*plan.Step) (*program.Program, error) {
 	if len(more) == 0 && l.base != nil {
 		return l.base, nil
@@ -104,7 +105,7 @@ func (l *Layer) Guard(work func() error) error {
 	if l == nil || l.Weight == nil || l.base == nil {
 		return errors.New("no layer was given")
 	}
-	if l.base.Referenced() { // another model's weight is read, too
+	if l.base.Referenced() { // the program also reads the reference model's weight
 		return weights.Guard(l.base.File(), work)
 	}
 	return guard(l.Weight, work)
@@ -112,7 +113,7 @@ func (l *Layer) Guard(work func() error) error {
 
 // guard runs work that reads a weight.
 func guard(w *quant.Weight, work func() error) error {
-	if w.Quantised != nil && w.Quantised.Make != nil { // of other tensors
+	if w.Quantised != nil && w.Quantised.Make != nil { // the quantised weight is made from other tensors
 		return weights.Guard(w.Name, work)
 	}
 	var data [][]byte
@@ -122,7 +123,7 @@ func guard(w *quant.Weight, work func() error) error {
 	return weights.GuardOf(w.Parts[0].File, data, work)
 }
 
-// Programs compiles several combinations of steps, each once.
+// Programs compiles several combinations of steps. Equal combinations are compiled once.
 func (l *Layer) Programs(ctx context.Context, combinations [][]*plan.Step) ([]*program.Program, error) {
 	list := make([]*program.Program, len(combinations))
 	for i, steps := range combinations {
@@ -134,7 +135,7 @@ func (l *Layer) Programs(ctx context.Context, combinations [][]*plan.Step) ([]*p
 	return list, nil
 }
 
-// Decided keeps a program of the layer, for applying the plan.
+// Decided keeps a program of the layer, so that applying the plan need not compile it again.
 func (l *Layer) Decided(p *program.Program) { l.compiler.Keep(p) }
 
 // EachValues calls fn with the layer's values before the lossy passes, in blocks of rows.
@@ -142,8 +143,8 @@ func (l *Layer) EachValues(ctx context.Context, fn func(b program.Block, values 
 	return l.base.EachValues(ctx, 0, l.base.Rows, fn)
 }
 
-// OutputRMS is the root mean square of each output's weights in the result's order, before the lossy passes. Values that are not
-// finite do not count.
+// OutputRMS returns the root mean square of each output's weights before the lossy passes, in the result's order.
+// Values that are not finite do not count.
 func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
 	if l.rms != nil {
 		return l.rms, nil
@@ -163,7 +164,7 @@ func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
 			}
 			for _, x := range v[i*b.Cols : (i+1)*b.Cols] {
 				if x-x == 0 {
-					sum[out] += float64(float64(x) * float64(x)) // explicit, so that no machine fuses it
+					sum[out] += float64(float64(x) * float64(x)) // the conversion prevents fusing, for equal results on all machines
 					n[out]++
 				}
 				out += step
@@ -179,7 +180,7 @@ func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
 	return sum, err
 }
 
-// addSquares adds the squares of the finite values of rows to each row's sum, and their number to n.
+// addSquares adds the squares of the finite values of each row to the row's sum, and the number of these values to n.
 func addSquares(v []float32, sum, n []float64) {
 	cols := len(v) / side
 	a, b, c, d := v[:cols], v[cols:][:cols], v[2*cols:][:cols], v[3*cols:][:cols]
@@ -195,7 +196,7 @@ func addSquares(v []float32, sum, n []float64) {
 				}
 			}
 		}
-		// The conversions keep the compiler from fusing: the same bits on every machine.
+		// The conversions prevent fusing, for equal results on all machines.
 		s0 += float64(x[0] * x[0])
 		s1 += float64(x[1] * x[1])
 		s2 += float64(x[2] * x[2])
@@ -207,17 +208,17 @@ func addSquares(v []float32, sum, n []float64) {
 	}
 }
 
-// Fitted is the layer with the Hessian that values are chosen by.
+// Fitted returns the layer with the Hessian of the tokens that values are fitted to.
 func (l *Layer) Fitted(ctx context.Context) (*program.Layer, error) {
 	return l.loaded(&l.fitted, func() (*program.Layer, error) { return l.base.FittedOf(ctx, l.bands, l.Hessians, 1) })
 }
 
-// Held is the layer with the Hessian of held-out tokens, which measures the loss of values.
+// Held returns the layer with the Hessian of held-out tokens, which measures the loss of values.
 func (l *Layer) Held(ctx context.Context) (*program.Layer, error) {
 	return l.loaded(&l.held, func() (*program.Layer, error) { return l.base.HeldOf(ctx, l.bands, l.Hessians, 1) })
 }
 
-// Keep loads the layer's matrices once for many trials, until the returned function frees them.
+// Keep loads the layer's matrices once for many trials. The returned function frees them.
 func (l *Layer) Keep(ctx context.Context) (free func(), err error) {
 	l.keep = true
 	if _, err := l.Fitted(ctx); err != nil {

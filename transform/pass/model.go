@@ -18,19 +18,19 @@ import (
 // Model is the input of a pass that plans a whole model: its weights, the layout, and the decisions of earlier passes.
 type Model struct {
 	*Context
-	Dir     string // for messages
+	Dir     string // path of the model, for messages
 	Weights *quant.Set
-	Layout  *arch.Layout // nil where the family is not known
-	// Compiler has the symmetries of the exact steps that are planned so far.
+	Layout  *arch.Layout // nil for an unknown family
+	// Compiler has the symmetries of the exact steps planned so far.
 	Compiler *program.Compiler
-	// Note reports to the user what did not change, and why.
+	// Note reports to the user which weights did not change, and why.
 	Note func(format string, args ...any)
 	// Progress may be nil; it is called from several goroutines.
 	Progress func(progress.Event)
 }
 
-// Parallel runs n tasks on the workers, at most limit at a time, with progress, until one fails or ctx ends. A task reads weights in
-// guards, such as [Layer.Guard].
+// Parallel runs n tasks on the workers, at most limit at a time, with progress. It stops when a task fails or ctx
+// ends. A task must read weights within guards, such as [Layer.Guard].
 func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task func(ctx context.Context, i int) error) error {
 	if m.Context == nil || task == nil {
 		return errors.New("parallel work needs a context and a task")
@@ -56,7 +56,7 @@ func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task f
 	return ctx.Err()
 }
 
-// Linears lists the claims of the linear layers in the model's order, without quantised ones.
+// Linears lists the claims of the linear layers in the model's order, without quantised layers.
 func (m *Model) Linears() []*arch.Claim {
 	if m.Layout == nil {
 		return nil
@@ -70,8 +70,8 @@ func (m *Model) Linears() []*arch.Claim {
 	return list
 }
 
-// eachIndex plans the free indices that want chooses, without those of quantised weights, at most limit at a time. The steps are in the layout's order. marks
-// is true where the pass changes signs or exponents, and not places alone.
+// eachIndex plans the free indices that want selects, at most limit at a time. Indices of quantised weights are left
+// out. The steps are in the layout's order. marks is true if the pass changes signs or exponents, not only the order.
 func (m *Model) eachIndex(ctx context.Context, name string, marks bool, limit int, want func(*arch.Index) bool,
 	plans func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error)) ([]*plan.Step, error) {
 	var chosen []*arch.Index
@@ -105,8 +105,8 @@ func (m *Model) eachIndex(ctx context.Context, name string, marks bool, limit in
 	return all, err
 }
 
-// unfit says why the types of an index's weights do not allow what a pass does; empty where they do. Orders need
-// elements of whole bytes, signs and scales a type that is known.
+// unfit returns the reason why a pass cannot change an index's weights because of their types; empty if it can.
+// Orders need elements of whole bytes; signs and scales need a known type.
 func (m *Model) unfit(ix *arch.Index, marks bool) string {
 	for _, u := range ix.Uses {
 		w, _ := m.Weights.Weight(u.Tensor)
@@ -118,7 +118,7 @@ func (m *Model) unfit(ix *arch.Index, marks bool) string {
 	return ""
 }
 
-// Fits reports whether a weight keeps a budget of output SNR under a step.
+// Fits reports whether a weight keeps the budget of output SNR under a step.
 func (m *Model) Fits(ctx context.Context, s *plan.Step) (bool, error) {
 	if m.Context == nil || m.Budget.MinSNR == nil {
 		return true, nil
@@ -132,8 +132,8 @@ func (m *Model) Fits(ctx context.Context, s *plan.Step) (bool, error) {
 	return l.Decibels() >= *m.Budget.MinSNR, err
 }
 
-// Inexact names the indices whose powers of two, in the given symmetries, meet in values that cannot take them
-// exactly; nil where all can.
+// inexact returns the indices whose powers of two, in the given symmetries, cannot scale all values exactly; nil if
+// there are none.
 func (m *Model) inexact(ctx context.Context, syms program.Symmetries) (map[string]bool, error) {
 	c := m.Compiler.With(syms)
 	refused := make([]bool, len(m.Weights.All))

@@ -10,13 +10,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// previews show layers about as the lossy passes will leave them. Orders, signs and scales are chosen first, and on
-// coarse values labels may coincide that differ in every low bit.
+// previews approximate the layers' values after the lossy passes. Orders, signs and scales are chosen before the
+// lossy passes, and coarse values make labels equal that differ only in low bits.
 type previews struct {
 	m        *Model
-	compiler *program.Compiler // with the signs and powers of two that are planned, in the source's order
+	compiler *program.Compiler // with the planned signs and powers of two, in the source's order
 	views    sync.Map          // by weight: func() (*program.Program, error)
-	// budgeted shows what a budget of output SNR lets passes without arguments do, and not half of what they could do.
+	// budgeted shows passes without arguments at the budget of output SNR. Otherwise a preview uses half of their
+	// strongest effect.
 	budgeted bool
 }
 
@@ -28,7 +29,7 @@ func (m *Model) previews() *previews {
 	return &previews{m: m, compiler: m.Compiler.With(syms)}
 }
 
-// of a weight. Values of weights that are no layers stay.
+// of returns the preview of a weight. Values of weights that are no layers do not change.
 func (v *previews) of(ctx context.Context, w *quant.Weight, layer bool) (*program.Program, error) {
 	once, _ := v.views.LoadOrStore(w.Name, sync.OnceValues(func() (p *program.Program, err error) {
 		err = guard(w, func() (err error) {
@@ -67,8 +68,8 @@ func (v *previews) make(ctx context.Context, w *quant.Weight, layer bool) (*prog
 	return p, nil
 }
 
-// expected are the lossy passes with a preview that are sure to be carried out: those with arguments. Where there
-// are none it is the last pass that a budget chooses for, at half of what it could do.
+// expected lists the lossy passes that a preview shows: those with arguments, because they are certain to run. If
+// there are none, it is the last pass that a budget chooses for, at half of its strongest effect.
 func (m *Model) expected() (list []Choice) {
 	var free []Choice
 	for _, c := range m.Choices {
@@ -86,8 +87,9 @@ func (m *Model) expected() (list []Choice) {
 	return list
 }
 
-// withinBudget is the preview that is predicted to save most energy within the budget of output SNR, as the sample
-// tells, by the passes without arguments. It is the layer as it stands where none saves anything.
+// withinBudget returns the preview with the largest predicted saving within the budget of output SNR, among the
+// passes without arguments. The saving is predicted from a sample. If no preview saves energy, the layer is
+// unchanged.
 func (l *Layer) withinBudget(ctx context.Context) (*program.Program, error) {
 	list := []*program.Program{l.base}
 	for _, c := range l.Choices {
@@ -126,7 +128,7 @@ func (l *Layer) withinBudget(ctx context.Context) (*program.Program, error) {
 	return best, nil
 }
 
-// show gives uses the rows of their previews.
+// show returns uses that read the rows of their previews.
 func (v *previews) show(ctx context.Context, uses []*use) ([]*order.Use, error) {
 	var list []*order.Use
 	for _, u := range uses {
@@ -141,7 +143,8 @@ func (v *previews) show(ctx context.Context, uses []*use) ([]*order.Use, error) 
 	return list, nil
 }
 
-// rowsOf reads rows of a program's result, for one goroutine. A row stays valid until the next call.
+// rowsOf returns a function that reads rows of a program's result, for one goroutine. A row stays valid until the
+// next call.
 func rowsOf(p *program.Program) func(row int) []byte {
 	if p.IsIdentity() {
 		return func(row int) []byte { return p.Source.ReadRows(nil, row, 1) }

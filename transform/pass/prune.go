@@ -14,13 +14,12 @@ import (
 
 // Pruned is the data of a step of [Prune].
 type Pruned struct {
-	// Inputs and Outputs are the positions in the source whose weights are all zeroed. Inputs are in the order in which they are
-	// zeroed.
+	// Inputs and Outputs are the source positions whose weights are all zeroed. Inputs are in the order of zeroing.
 	Inputs  []int `json:"inputs,omitempty"`
 	Outputs []int `json:"outputs,omitempty"`
 }
 
-// pruneName keeps the initialisation of Prune from a cycle.
+// pruneName avoids an initialisation cycle of Prune.
 const pruneName = "prune"
 
 // Prune zeroes whole inputs of layers.
@@ -44,7 +43,7 @@ var Prune = &Pass{
 	},
 	Candidates: func(ctx context.Context, l *Layer, args []string) ([]any, error) {
 		if len(args) == 0 {
-			return nil, nil // a search for a budget of loss chooses the share
+			return nil, nil // the search for a budget of loss chooses the share
 		}
 		share, _ := strconv.ParseFloat(args[0], 64)
 		m, err := l.Fitted(ctx)
@@ -67,7 +66,7 @@ var Prune = &Pass{
 	},
 	Tuned: func(ctx context.Context, l *Layer, damp float64) (func(float64) any, error) {
 		if damp == 0 {
-			return func(float64) any { return nil }, nil // the other inputs could not stand in
+			return func(float64) any { return nil }, nil // the other inputs could not compensate
 		}
 		rates, err := l.Rates(ctx)
 		if err != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// savesNothing is why no pass chooses an exact change of an index that quantised weights have.
+// savesNothing is the reason why no pass changes an index that quantised weights share.
 const savesNothing = "quantised weights share it, and other orders, signs and exponents of codes are predicted to save no energy (docs/quantised.md)"
 
-// givenStep is the step of a given order. It is an error if the codes of a quantised weight cannot follow it.
+// givenStep returns the step for a given order. If the codes of a quantised weight cannot follow the order, it
+// returns an error.
 func (m *Model) givenStep(ctx context.Context, ix *arch.Index, labels []int) (*plan.Step, error) {
 	syms := program.Symmetries{ix.Name: {Perm: labels}}
 	c := m.Compiler.With(syms)

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// Rates asks the cost model for the energy of this layer's values: of the layer rounded to each number of significant bits, with
-// a quarter of its outputs zeroed, and with equal rows.
+// Rates asks the cost model for energies of this layer: rounded to each number of significant bits, with a quarter of
+// its outputs zeroed, and with equal rows.
 func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 	if l.rates != nil {
 		return *l.rates, nil
@@ -28,11 +28,11 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 			return r, err
 		}
 	}
-	// More bits cost no less; a sample may say otherwise.
+	// More bits cost at least as much energy; a sample may contradict this.
 	for b := full - 1; b >= 1; b-- {
 		r.Significant[b] = math.Min(r.Significant[b], r.Significant[b+1])
 	}
-	// Measured: a zero among other values saves no more than a power of two does.
+	// A zero among other values saves no more than a power of two (measured).
 	r.Significant[0] = r.Significant[1]
 	const share = 4
 	lines, err := energy(func(b program.Block) {
@@ -41,7 +41,8 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 			clear(row[len(row)-len(row)/share:])
 		}
 	})
-	// A quarter of the lines may save more than a quarter of the energy, and no line less than all.
+	// A quarter of the lines may save more than a quarter of the energy. No line saves less than all its values
+	// alone.
 	r.Line = math.Max(0, math.Min(r.Significant[1], r.Significant[full]-float64(share*(r.Significant[full]-lines))))
 	if err != nil {
 		return r, err
@@ -53,11 +54,11 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 	return r, nil
 }
 
-// stepRates are what a step from row to row costs more where the values differ: the saving of
-// equal rows in runs, and the part of it that equal signs make.
+// stepRates sets the energy of a step between unequal values in neighbouring rows: the saving of equal rows in runs,
+// and the share of equal signs in this saving.
 func (l *Layer) stepRates(ctx context.Context, r *rounding.Rates, energy func(program.Op) (float64, error)) error {
 	if l.base.OutAxis == 1 || l.Codes() != nil {
-		return nil // rows of the file are inputs there, and codes are chosen one by one
+		return nil // the file's rows are inputs there, and codes are chosen one by one
 	}
 	w := cost.Weights{DType: l.Weight.DType, OutAxis: l.base.OutAxis, Rows: l.base.Rows, Cols: l.base.Cols}
 	lags, err := l.Cost.Lags(ctx, w, 0, l.Role, l.Workload)
@@ -83,16 +84,16 @@ func (l *Layer) stepRates(ctx context.Context, r *rounding.Rates, energy func(pr
 	})
 	full := len(r.Significant) - 1
 	saved := r.Significant[full] - alike
-	const least = 0.01 // what a sample of an uncoupled role may show
+	const least = 0.01 // threshold for the noise of a sample in a role without runs
 	if err != nil || saved < least {
 		return err
 	}
-	// All steps of a run but one are within it; half of all signs differ.
+	// In a run, all steps but one are within the run. Half of all signs differ.
 	steps := saved * float64(run) / float64(run-1)
 	r.Sign = math.Max(0, math.Min(2*(r.Significant[full]-signless), steps))
 	r.Differ = math.Max(0, steps-float64(r.Sign/2))
 	r.Run = run
-	// A lane's last row of a run is followed by its next run, after those of the other lanes.
+	// In a lane, a run is followed by the lane's next run, after the runs of the other lanes.
 	for _, lag := range lags {
 		if lanes := (lag.Distance-1)/run + 1; lag.Weights[run-1] > 0 && lanes != 2 {
 			r.Lanes = lanes

@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// reorderName keeps the initialisation of Reorder from a cycle.
+// reorderName avoids an initialisation cycle of Reorder.
 const reorderName = "reorder"
 
 // Reorder permutes the labels of an index. The data of a step is the order: place i takes label order[i].
@@ -58,7 +58,7 @@ var Reorder = &Pass{
 
 func planReorder(ctx context.Context, m *Model, args []string) ([]*plan.Step, error) {
 	if len(args) > 0 && args[0] == "given" {
-		return m.givenOrders(ctx, strings.Join(args[1:], "/")) // the path was split with the arguments
+		return m.givenOrders(ctx, strings.Join(args[1:], "/")) // slashes in the path were split as arguments
 	}
 	signs := slices.ContainsFunc(m.Choices, func(c Choice) bool { return c.Pass.Name == signsName })
 	views := m.previews()
@@ -89,7 +89,7 @@ func planReorder(ctx context.Context, m *Model, args []string) ([]*plan.Step, er
 	})
 }
 
-// givenOrders takes the permutations that a file gives.
+// givenOrders reads the permutations in a file.
 func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, error) {
 	js, err := bounded.ReadFile(path, bounded.Plan)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 // Bits is the data of a step of [Round].
 type Bits struct {
-	// Zeroed low mantissa bits of every value (for I8: low bits of the integer).
+	// Zeroed is the number of low mantissa bits of every value to zero; for I8, low bits of the integer.
 	Zeroed int `json:"zeroed"`
-	// Truncate drops the bits; otherwise values go to the nearest multiple, ties to even.
+	// Truncate drops the bits; otherwise values are rounded to the nearest multiple, ties to even.
 	Truncate bool `json:"truncate,omitempty"`
 }
 
@@ -86,7 +86,7 @@ var Round = &Pass{
 	},
 }
 
-// notTruncated is why truncation is no joint choice.
+// notTruncated is the reason why truncation cannot be joint.
 const notTruncated = "truncated values cannot be compensated: round to nearest"
 
 func roundOperation(f weights.Format, bits Bits) program.Operation {
@@ -111,7 +111,7 @@ func checkRound(args []string) error {
 	return nil
 }
 
-// roundBlock rounds a slice of elements in place, as weights.Format.Round does one by one.
+// roundBlock rounds a slice of elements in place, with the results of weights.Format.Round.
 func roundBlock(f weights.Format, data []byte, bits Bits) {
 	if bits.Zeroed == 0 {
 		return
@@ -126,7 +126,7 @@ func roundBlock(f weights.Format, data []byte, bits Bits) {
 	}
 }
 
-// roundInt8s rounds integers by a table; nothing is left over.
+// roundInt8s rounds integers by a table and returns an empty rest.
 func roundInt8s(f weights.Format, data []byte, bits Bits) []byte {
 	var all [256]byte
 	for b := range all {
@@ -138,18 +138,17 @@ func roundInt8s(f weights.Format, data []byte, bits Bits) []byte {
 	return nil
 }
 
-// roundWords rounds floats eight bytes at a time and returns the rest that does not fill a word.
-// Lanes cannot disturb each other: a magnitude leaves its lane's highest bit free, so a carry stays
-// in its lane.
+// roundWords rounds floats eight bytes at a time, and returns the rest that does not fill a word. Elements of a word
+// do not interfere: a magnitude leaves the element's highest bit free, so a carry stays in the element.
 func roundWords(f weights.Format, data []byte, bits Bits) []byte {
-	ones := ^uint64(0) / (1<<f.Bits - 1) // 1 in every lane
+	ones := ^uint64(0) / (1<<f.Bits - 1) // 1 in every element
 	var (
 		unit  = uint64(1) << bits.Zeroed
 		low   = (unit - 1) * ones
 		half  = (unit/2 - 1) * ones
 		odd   = ones
 		sign  = uint64(f.SignMask()) * ones
-		large = uint64(f.SignMask()-1-f.MaxFinite) * ones // added, it carries what is not finite into the sign
+		large = uint64(f.SignMask()-1-f.MaxFinite) * ones // adding it to a non-finite magnitude sets the sign bit
 	)
 	if bits.Truncate {
 		half, odd = 0, 0
@@ -157,7 +156,7 @@ func roundWords(f weights.Format, data []byte, bits Bits) []byte {
 	for len(data) >= 8 {
 		v := binary.LittleEndian.Uint64(data)
 		up := v&^sign + half + v>>bits.Zeroed&odd
-		if (up+large)&sign != 0 { // NaN, infinity or a rounding to it: rare, so one by one
+		if (up+large)&sign != 0 { // NaN, infinity or rounding to infinity are rare: handle them one by one
 			for i := range 64 / f.Bits {
 				f.SetElem(data, i, f.Round(f.Elem(data, i), bits.Zeroed, bits.Truncate))
 			}

@@ -9,22 +9,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// runBorder is the price of a border between zero and nonzero in units of a zero's worth: each is
-// a toggle of the whole value, which eats what some two zeros save.
+// runBorder is the cost of a border between zero and nonzero, in units of a zero's value. Each border toggles a whole
+// value, which offsets the saving of about two zeros.
 const runBorder = 2
 
-// runsWithin bisects the worth of a zero for the largest at which the zeros and the squares lost,
-// on the whole layer, are within bounds. What a zero may be worth spans many binades, so it halves
-// exponents. Nil where even the cheapest zeros are too many.
+// runsWithin bisects the value of a zero. It returns the largest value at which the number of zeros and the lost
+// squares, over the whole layer, are within bounds. The value may span many binades, so the exponent is bisected. If
+// even the fewest zeros are too many, the result is nil.
 func runsWithin(ctx context.Context, l *Layer, within func(zeros, lost float64) bool) (found []any, err error) {
 	rms, err := l.OutputRMS(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if slices.Max(rms) == 0 { // nothing left to zero
+	if slices.Max(rms) == 0 { // all values are already zero
 		return nil, nil
 	}
-	lo, hi := -36.0, 5.0 // log2 of the worth over the largest output's mean square
+	lo, hi := -36.0, 5.0 // log2 of the value of a zero over the largest output's mean square
 	for range 12 {
 		mid := (lo + hi) / 2
 		worth := elementary.Exp2(mid) * slices.Max(rms) * slices.Max(rms)
@@ -57,15 +57,14 @@ func tryRuns(ctx context.Context, l *Layer, worth float64) (zeros, lost float64,
 	return zeros, lost, err
 }
 
-// runMask finds the best runs of zeros in a row by dynamic programming over two states, keep and
-// zero.
+// runMask finds the best runs of zeros in a row by dynamic programming over two states: keep and zero.
 type runMask struct {
 	zero []bool
-	from [][2]bool // [k][state]: the state before is zero
+	from [][2]bool // [k][state]: the previous state is zero
 }
 
-// choose minimises the squares lost, minus worth for each zero, plus runBorder·worth for each
-// border. Ties keep the value. The result is valid until the next call.
+// choose minimises the lost squares, minus worth for each zero, plus runBorder·worth for each border. Ties keep the
+// value. The result is valid until the next call.
 func (m *runMask) choose(row []float32, worth float64) []bool {
 	m.zero = slices.Grow(m.zero[:0], len(row))[:len(row)]
 	m.from = slices.Grow(m.from[:0], len(row))[:len(row)]
@@ -83,7 +82,7 @@ func (m *runMask) choose(row []float32, worth float64) []bool {
 		if !stayZero {
 			nextZero = keep + border
 		}
-		if square-square != 0 { // NaN and infinity stay
+		if square-square != 0 { // keep NaN and infinity
 			nextZero, square = math.Inf(1), 0
 		}
 		keep, zero = nextKeep, nextZero+square-worth

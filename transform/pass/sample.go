@@ -8,15 +8,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Sample is a few ranges of rows of a layer, by which programs for it are compared.
+// Sample is a few ranges of a layer's rows, for comparing programs of the layer.
 type Sample struct {
 	layer  *Layer
 	ranges [][2]int
-	data   []byte  // holds them, one program's at a time
-	scale  float64 // root mean square of the source's; 0: not asked for yet
+	data   []byte  // rows of one program at a time
+	scale  float64 // root mean square of the source's rows; 0: not computed yet
 }
 
-// Sample takes ranges of whole blocks of every given program of the layer, spread evenly.
+// Sample returns ranges of rows, spread evenly, that are whole blocks of all the given programs.
 func (l *Layer) Sample(programs ...*program.Program) *Sample {
 	p, unit := l.base, 1
 	for _, q := range programs {
@@ -34,18 +34,19 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 	return s
 }
 
-// Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned
-// it is relative to random weights of the source's scale, so that energies before and after can be compared. For a weight that is
-// stored as codes, it is the energy of the operand of the tensor cores; for four-bit codes in decode it includes reading the
-// codes from memory.
+// Energy predicts the energy of a product with a program's result from the sample's rows. If powers of two are
+// planned, the energy is relative to random weights of the source's scale, so energies before and after are
+// comparable. For a weight stored as codes, Energy predicts the operand of the tensor cores. For four-bit codes in
+// decode, it includes reading the codes from memory.
 func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
 	return s.energyOf(ctx, p, nil)
 }
 
-// OnlyRead tells the system that only the sample of the layer is read until end is called; see [weights.Sampled].
+// OnlyRead tells the operating system that, until end is called, only the sample of the layer is read; see
+// [weights.Sampled].
 func (s *Sample) OnlyRead() (end func()) { return s.layer.Weight.Sampled(s.ranges) }
 
-// energyOf is Energy after a change of the operand; nil: none.
+// energyOf is Energy after a change of the operand; nil: no change.
 func (s *Sample) energyOf(ctx context.Context, p *program.Program, change program.Op) (e cost.Estimate, err error) {
 	w := cost.Weights{DType: p.OperandDType(), OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
 	if p.Coded() {
@@ -65,7 +66,7 @@ func (s *Sample) energyOf(ctx context.Context, p *program.Program, change progra
 		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: rest[:n]})
 		rest = rest[n:]
 	}
-	if p.Coded() && change == nil && p.IsIdentity() && s.scale == 0 { // these are the source's values
+	if p.Coded() && change == nil && p.IsIdentity() && s.scale == 0 { // the rows are the source's values
 		if s.scale, err = w.RMS(ctx); err != nil {
 			return e, err
 		}
@@ -86,12 +87,12 @@ func (s *Sample) energyOf(ctx context.Context, p *program.Program, change progra
 	return e, err
 }
 
-// dequantiser is a [Cost] that knows kernels that dequantise four-bit codes. A [cost.Calibration] is one.
+// dequantiser is a [Cost] for kernels that dequantise four-bit codes. A [cost.Calibration] is one.
 type dequantiser interface {
 	DequantisedEnergy(ctx context.Context, units, codes cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
 }
 
-// packed are the codes of the sample's rows as they lie in memory, which only decode is bound by.
+// packed returns the codes of the sample's rows as stored in memory. Only decode is bound by reading them.
 func (s *Sample) packed(p *program.Program) cost.Weights {
 	codes := cost.Weights{DType: weights.F8E4M3, Rows: p.Rows, Cols: p.Cols / 2}
 	if s.layer.Workload.Decode > 0 {
@@ -102,7 +103,7 @@ func (s *Sample) packed(p *program.Program) cost.Weights {
 	return codes
 }
 
-// sourceScale is the root mean square of the sample's ranges of a program's source.
+// sourceScale returns the root mean square of the sample's rows in a program's source.
 func (s *Sample) sourceScale(ctx context.Context, p *program.Program) (_ float64, err error) {
 	if s.scale > 0 {
 		return s.scale, nil
@@ -118,7 +119,7 @@ func (s *Sample) sourceScale(ctx context.Context, p *program.Program) (_ float64
 	return s.scale, err
 }
 
-// Loss returns the error that a program causes in the sample's rows.
+// Loss returns the error of a program in the sample's rows.
 func (s *Sample) Loss(ctx context.Context, p *program.Program) (sum program.Loss, err error) {
 	if p.LossOfWhole() {
 		return p.Loss(ctx, 0, p.Rows)

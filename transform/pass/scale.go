@@ -12,10 +12,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// scaleName keeps the initialisation of Scale from a cycle.
+// scaleName avoids an initialisation cycle of Scale.
 const scaleName = "scale"
 
-// Scale multiplies labels of an index by powers of two. The data of a step are the exponents, by label.
+// Scale multiplies labels of an index by powers of two. The data of a step is the exponent of each label.
 var Scale = &Pass{
 	Name: scaleName, Class: Exact, NeedsFamily: true,
 	Usage: "scale[=labels|uncached]",
@@ -59,11 +59,11 @@ var Scale = &Pass{
 }
 
 const (
-	onlyLabels = "labels"   // the argument that asks for no common exponent
-	uncached   = "uncached" // the argument that leaves out indices whose activations a KV cache may store
+	onlyLabels = "labels"   // argument: no common exponents
+	uncached   = "uncached" // argument: leave out indices whose activations a KV cache may store
 )
 
-// planScale chooses every label's own power, then one for each index, and keeps of both what is exact.
+// planScale chooses a power for every label, then a common power for every index. It keeps the exact ones.
 func planScale(ctx context.Context, m *Model, args []string) ([]*plan.Step, error) {
 	var mu sync.Mutex
 	exps := map[string][]int{} // by index
@@ -107,8 +107,8 @@ func anyNonzero(list []int) bool {
 	return slices.ContainsFunc(list, func(v int) bool { return v != 0 })
 }
 
-// exactScales are the steps of the chosen indices, without those that turn out not to be exact where two indices
-// meet in one weight.
+// exactScales returns the steps of the chosen indices. It leaves out indices that, together with another index of the
+// same weight, would not be exact.
 func (m *Model) exactScales(ctx context.Context, chosen []*arch.Index, exps map[string][]int) ([]*plan.Step, error) {
 	for {
 		var steps []*plan.Step
@@ -141,8 +141,8 @@ func (m *Model) exactScales(ctx context.Context, chosen []*arch.Index, exps map[
 	}
 }
 
-// scaleLabels brings every label's mean exponent to the median label's, as seen by the uses whose neighbours run
-// along this index in the plan's workload.
+// scaleLabels returns exponents that bring every label's mean exponent to the median label's. It considers only uses
+// in which labels of this index are neighbours in the plan's workload.
 func (m *Model) scaleLabels(ctx context.Context, ix *arch.Index) ([]int, error) {
 	exps := make([]int, ix.Len)
 	sum := make([]float64, ix.Len)
@@ -171,7 +171,8 @@ func (m *Model) scaleLabels(ctx context.Context, ix *arch.Index) ([]int, error) 
 	return exps, nil
 }
 
-// upperMedian of the numbers that are known: a label's own mean, which is why it is not the mean of two; 0 for none.
+// upperMedian returns the upper median of the known numbers, so the result is the mean of an existing label; 0 if
+// none is known.
 func upperMedian(list []float64) float64 {
 	var known []float64
 	for _, v := range list {

@@ -15,8 +15,8 @@ import (
 
 // ScaleBits is the data of a step of [Scales].
 type ScaleBits struct {
-	// Bits is the largest number of mantissa bits of a scale. For FP8 codes, the root mean square of the codes under a scale is
-	// about 2^Bits times the smallest code.
+	// Bits is the largest number of mantissa bits of a scale. For FP8 codes, the root mean square of the codes under
+	// a scale is about 2^Bits times the smallest code.
 	Bits int `json:"bits"`
 }
 
@@ -72,7 +72,7 @@ var Scales = &Pass{
 	},
 }
 
-const mostPlace = 16 // binary places above the smallest FP8 code
+const mostPlace = 16 // mostPlace is in binary places above the smallest FP8 code
 
 func mostScaleBits(q *quant.Quantised) int {
 	if isFP8(q) {
@@ -117,7 +117,7 @@ func scaleCandidates(_ context.Context, l *Layer, args []string) (all []any, err
 	return scaleBitsOf(q), nil
 }
 
-// scaleBitsOf lists what is worth trying, from most to least loss.
+// scaleBitsOf lists the numbers of bits to try, from most to least loss.
 func scaleBitsOf(q *quant.Quantised) []any {
 	if isFP8(q) {
 		return []any{ScaleBits{1}, ScaleBits{2}, ScaleBits{3}, ScaleBits{4}, ScaleBits{5}}
@@ -125,7 +125,8 @@ func scaleBitsOf(q *quant.Quantised) []any {
 	return []any{ScaleBits{0}, ScaleBits{1}, ScaleBits{2}}
 }
 
-// tunedScales measures each number of bits alone, without feedback, and takes the one of least error + lambda·energy.
+// tunedScales measures each number of bits alone, without feedback. It takes the one with the least error +
+// lambda·energy.
 func tunedScales(ctx context.Context, l *Layer, _ float64) (func(lambda float64) any, error) {
 	q := l.Codes()
 	if q == nil || scalesFit(q, nil) != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Shifted is the data of a step of [Shift]: one of adding a constant, folding a norm's scale or bias
-// into what follows, or filling what was folded away.
+// Shifted is the data of a step of [Shift]. A step either adds a constant, or folds a norm's scale or bias into a
+// following layer, or fills a folded norm with a constant.
 type Shifted struct {
 	// Add is added to every weight.
 	Add float64 `json:"add,omitempty"`
@@ -27,12 +27,12 @@ type Shifted struct {
 	Weight string `json:"weight,omitempty"`
 	// Fill sets every value: 1 for a folded γ, 0 for a folded β.
 	Fill *float64 `json:"fill,omitempty"`
-	// Epilogue is set where a runtime must subtract Add·Σx from every output: not drop-in. The
-	// constant is stored per output in an extra tensor.
+	// Epilogue is true if a runtime must subtract Add·Σx from every output, so the result is not drop-in. An extra
+	// tensor stores the constant of each output.
 	Epilogue bool `json:"epilogue,omitempty"`
 }
 
-// shiftName keeps the initialisation of Shift from a cycle.
+// shiftName avoids an initialisation cycle of Shift.
 const shiftName = "shift"
 
 // Shift adds one constant to all weights of a layer.
@@ -69,8 +69,7 @@ var Shift = &Pass{
 	},
 }
 
-// planShift folds and shifts layer by layer; a layer that would fall below the budget keeps its
-// weights.
+// planShift folds and shifts layer by layer. A layer that would fall below the budget keeps its weights.
 func planShift(ctx context.Context, m *Model, args []string) (steps []*plan.Step, err error) {
 	strengths := []float64{8}
 	if len(args) > 0 {
@@ -117,7 +116,7 @@ func planShift(ctx context.Context, m *Model, args []string) (steps []*plan.Step
 	return steps, nil
 }
 
-// shiftBehindNorm folds one norm into all layers that read it and shifts those.
+// shiftBehindNorm folds one norm into all layers that read its output, and shifts these layers.
 func (m *Model) shiftBehindNorm(ctx context.Context, layers []*arch.Claim, strengths []float64) ([]*plan.Step, error) {
 	norm := layers[0].Norm
 	for _, s := range strengths {
@@ -148,11 +147,12 @@ func (m *Model) shiftBehindNorm(ctx context.Context, layers []*arch.Claim, stren
 	return nil, nil
 }
 
-// why is the text of an error of class plan.ErrInvalid without the class.
+// why returns the text of a plan.ErrInvalid without the class.
 func why(err error) string { return strings.TrimPrefix(err.Error(), plan.ErrInvalid.Error()+": ") }
 
-// fold is the steps for one layer behind a norm: its weight first, then its bias. It is nil where
-// the layer would fall below the budget, and of class plan.ErrInvalid where it cannot be folded at all.
+// fold returns the steps for one layer behind a norm: the step of the weight first, then the step of the bias. It
+// returns nil if the layer would fall below the budget. If the layer cannot be folded, the error is a
+// plan.ErrInvalid.
 func (m *Model) fold(ctx context.Context, l *arch.Claim, strength float64) ([]*plan.Step, error) {
 	weight, err := m.shiftOf(ctx, l, Shifted{Scale: l.Norm.Weight}, strength)
 	if err != nil || weight == nil || l.Norm.Bias == "" {
@@ -185,9 +185,8 @@ func (m *Model) shiftAlone(ctx context.Context, l *arch.Claim, strengths []float
 	return nil, nil
 }
 
-// shiftOf completes a layer's shift by the constant that strength asks for. It is nil where the
-// layer would fall below the budget or leave its type's range, and of class plan.ErrInvalid where it holds
-// NaN or infinity.
+// shiftOf completes a layer's shift with the constant for a strength. It returns nil if the layer would fall below
+// the budget or leave its type's range. If the layer holds NaN or infinity, the error is a plan.ErrInvalid.
 func (m *Model) shiftOf(ctx context.Context, l *arch.Claim, sh Shifted, strength float64) (steps []*plan.Step, err error) {
 	w, _ := m.Weights.Weight(l.Name)
 	err = guard(w, func() (err error) {
@@ -206,8 +205,8 @@ func (m *Model) shiftOfWeight(ctx context.Context, w *quant.Weight, sh Shifted, 
 	var sum, peak float64
 	err = p.EachValues(ctx, 0, p.Rows, func(_ program.Block, values []float32) {
 		for _, v := range values {
-			sum += float64(float64(v) * float64(v)) // explicit, so that no machine fuses it
-			peak = max(peak, math.Abs(float64(v)))  // NaN stays
+			sum += float64(float64(v) * float64(v)) // the conversion prevents fusing, for equal results on all machines
+			peak = max(peak, math.Abs(float64(v)))  // max keeps NaN
 		}
 	})
 	if err != nil {

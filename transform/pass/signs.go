@@ -11,10 +11,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// signsName keeps the initialisation of Signs from a cycle.
+// signsName avoids an initialisation cycle of Signs.
 const signsName = "signs"
 
-// Signs multiplies labels of an index by −1. The data of a step are the flipped labels, ascending.
+// Signs multiplies labels of an index by −1. The data of a step is the ascending list of flipped labels.
 var Signs = &Pass{
 	Name: signsName, Class: Exact, NeedsFamily: true,
 	Usage: "signs",
@@ -47,7 +47,8 @@ var Signs = &Pass{
 	},
 }
 
-// signIndex gives each label in its planned order the sign that makes most of its signs equal its neighbours'.
+// signIndex gives each label, in its planned order, the sign that makes most of the label's signs equal to its
+// neighbours'.
 func (m *Model) signIndex(ctx context.Context, views *previews, ix *arch.Index) ([]*plan.Step, error) {
 	fixed := make([]bool, ix.Len)
 	for _, u := range signedUses(m.uses(ix)) {
@@ -92,7 +93,7 @@ func (m *Model) signIndex(ctx context.Context, views *previews, ix *arch.Index) 
 	return []*plan.Step{{Index: ix.Name, Data: list}}, nil
 }
 
-// order is the order planned for an index so far.
+// order returns the order planned for an index so far.
 func (m *Model) order(ix *arch.Index) []int {
 	if s := m.Compiler.Symmetries()[ix.Name]; s != nil && s.Perm != nil {
 		return s.Perm
@@ -100,8 +101,8 @@ func (m *Model) order(ix *arch.Index) []int {
 	return order.Identity(ix.Len)
 }
 
-// markFixed marks the labels that cannot change their sign bit for bit: those with values that are not finite, or
-// with an I8 of −128.
+// markFixed marks the labels whose sign cannot change exactly: labels with values that are not finite, or with an I8
+// of −128.
 func (u *use) markFixed(ctx context.Context, fixed []bool) error {
 	return guard(u.w, func() error {
 		return u.each(ctx, func(label int, b uint32, _ int) {

@@ -12,15 +12,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// Zeros is the data of a step of [Sparsify]: exactly one of its parts.
+// Zeros is the data of a step of [Sparsify]. Exactly one of its parts is set.
 type Zeros struct {
-	// Block is zeroed as a whole where the mean of its squares is below Threshold: rows and columns
-	// of the stored matrix; [1, 1] are single elements. Of blocks whose mean is just Threshold the
-	// first are zeroed, in the order of memory: those numbered below Ties.
+	// Block is a size in rows and columns of the stored matrix; [1, 1] are single elements. A block is zeroed if the
+	// mean of its squares is below Threshold. If the mean equals Threshold, the block is zeroed if its number, in the
+	// order of memory, is below Ties.
 	Block     *[2]int `json:"block,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
 	Ties      int     `json:"ties,omitempty"`
-	// Runs along memory: those zeros that minimise the sum of squares lost, minus Runs for each
+	// Runs selects runs of zeros along memory. The selected zeros minimise the lost squares, minus Runs for each
 	// zero, plus runBorder·Runs for each border between a zero and another value.
 	Runs float64 `json:"runs,omitempty"`
 	// Pattern "2:4" zeroes the two smallest of every four neighbouring inputs.
@@ -94,7 +94,7 @@ func parseBlock(s string) ([2]int, error) {
 	return [2]int{rows, cols}, nil
 }
 
-// zerosOfShare zeroes as much as fits into the given share of all values.
+// zerosOfShare zeroes at most the given share of all values.
 func zerosOfShare(ctx context.Context, l *Layer, share float64, shape string) ([]any, error) {
 	most := math.Round(share * float64(l.Rows()*l.Cols()))
 	if shape == "runs" {
@@ -108,7 +108,7 @@ func zerosOfShare(ctx context.Context, l *Layer, share float64, shape string) ([
 	return []any{z}, err
 }
 
-// zerosOfLoss lists, for every shape, the zeros that lose no more than single elements of the given share would.
+// zerosOfLoss lists, for every shape, zeros whose loss is at most that of single elements at the given share.
 func zerosOfLoss(ctx context.Context, l *Layer, share float64) ([]any, error) {
 	most := math.Round(share * float64(l.Rows()*l.Cols()))
 	single, loss, err := smallestTiles(ctx, l, [2]int{1, 1}, func(taken square) bool { return taken.n <= most })
@@ -129,7 +129,7 @@ func zerosOfLoss(ctx context.Context, l *Layer, share float64) ([]any, error) {
 	return append(all, runs...), err
 }
 
-// parts counts what z asks for.
+// parts counts the parts of z that are set.
 func (z Zeros) parts() (n int) {
 	for _, asked := range []bool{z.Block != nil, z.Runs > 0, z.Pattern != ""} {
 		if asked {
@@ -164,9 +164,9 @@ func zerosOperation(p *program.Program, z Zeros) (o program.Operation, err error
 	return o, nil
 }
 
-// twoOfFour zeroes the two smallest magnitudes of every four neighbouring inputs; of equals the
-// later goes first. A group with values that are not finite, and a last group of fewer than four,
-// stay.
+// twoOfFour zeroes the two smallest magnitudes of every four neighbouring inputs. Of equal magnitudes, the later one
+// is zeroed first. Groups with values that are not finite do not change, and neither does a last group of fewer than
+// four.
 func twoOfFour(b program.Block, inputsAreRows bool) {
 	group := func(at [4]int) {
 		var mag [4]float32
@@ -204,7 +204,7 @@ func twoOfFour(b program.Block, inputsAreRows bool) {
 	}
 }
 
-// String says which zeros are chosen, for tables.
+// String describes the zeros, for tables.
 func (z Zeros) String() string {
 	switch {
 	case z.Pattern != "":

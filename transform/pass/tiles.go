@@ -14,11 +14,11 @@ func (s square) mean() float64 { return s.sum / s.n }
 
 func (s square) plus(o square) square { return square{s.sum + o.sum, s.n + o.n} }
 
-// smallestTiles takes the tiles with the smallest mean squares while all that is taken stays within
-// bounds, and returns that too. The mean square at which it must stop is found by its bits, sixteen
-// at a time from the top: each pass over the layer counts what falls under the next sixteen.
+// smallestTiles selects the tiles with the smallest mean squares as long as their total is within bounds, and returns
+// this total too. It finds the threshold of the mean square by its bits, 16 at a time from the highest. Each pass
+// over the layer counts the tiles for the next 16 bits.
 func smallestTiles(ctx context.Context, l *Layer, tile [2]int, within func(taken square) bool) (Zeros, square, error) {
-	var taken square // by all tiles below prefix
+	var taken square // sum over all tiles below prefix
 	prefix := uint64(0)
 	for shift := 48; shift >= 0; shift -= 16 {
 		under := make([]square, 1<<16)
@@ -38,7 +38,7 @@ func smallestTiles(ctx context.Context, l *Layer, tile [2]int, within func(taken
 		if next == len(under) && shift == 48 {
 			return Zeros{Block: &tile, Threshold: math.MaxFloat64}, taken, nil
 		}
-		prefix = prefix<<16 + uint64(next) // all 65536 carry over
+		prefix = prefix<<16 + uint64(next) // all 65536 values are within bounds: carry into the higher bits
 	}
 	z := Zeros{Block: &tile, Threshold: math.Float64frombits(prefix)}
 	full := false
@@ -53,13 +53,13 @@ func smallestTiles(ctx context.Context, l *Layer, tile [2]int, within func(taken
 	return z, taken, err
 }
 
-// eachSquare visits the tiles of the layer before anything lossy. Tiles with values that are not
-// finite are left out.
+// eachSquare visits the tiles of the layer before the lossy passes. Tiles with values that are not finite are left
+// out.
 func eachSquare(ctx context.Context, l *Layer, tile [2]int, fn func(number int, s square)) error {
 	p := *l.base
 	p.Unit = tile[0]
 	return p.EachValues(ctx, 0, p.Rows, func(b program.Block, v []float32) {
-		if tile == [2]int{1, 1} { // the same, without the tiles
+		if tile == [2]int{1, 1} { // the same result without tiles
 			for i, x := range v {
 				if s := float64(float64(x) * float64(x)); s-s == 0 {
 					fn(b.First*b.Cols+i, square{s, 1})
@@ -75,8 +75,7 @@ func eachSquare(ctx context.Context, l *Layer, tile [2]int, fn func(number int, 
 	})
 }
 
-// eachTile cuts a block of rows into tiles, numbered over the whole matrix; those at the far edges
-// may be smaller.
+// eachTile cuts a block of rows into tiles, numbered over the whole matrix. Tiles at the far edges may be smaller.
 func eachTile(b program.Block, size [2]int, fn func(number int, rows, cols [2]int)) {
 	number := b.First / size[0] * ((b.Cols + size[1] - 1) / size[1])
 	for i := 0; i < b.Rows; i += size[0] {
@@ -91,7 +90,7 @@ func tileSquare(v []float32, stride int, rows, cols [2]int) square {
 	var s square
 	for i := rows[0]; i < rows[1]; i++ {
 		for _, x := range v[i*stride+cols[0] : i*stride+cols[1]] {
-			s.sum += float64(float64(x) * float64(x)) // explicit, so that no machine fuses it
+			s.sum += float64(float64(x) * float64(x)) // the conversion prevents fusing, for equal results on all machines
 		}
 	}
 	s.n = float64((rows[1] - rows[0]) * (cols[1] - cols[0]))

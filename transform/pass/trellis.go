@@ -15,12 +15,12 @@ import (
 type Price struct {
 	// Lambda is the relative error of the layer's output that is worth a relative energy of 1.
 	Lambda float64 `json:"lambda"`
-	// Rates are the energy costs of values in this layer, from the cost model when the plan was made.
+	// Rates are the energies of values in this layer, from the cost model that the plan was made with.
 	Rates rounding.Rates `json:"rates"`
 }
 
-// Trellis is rate–distortion-optimised rounding. It is not trellis-coded quantisation: the trellis is the one of
-// Viterbi's algorithm, along rows whose neighbours cost energy.
+// Trellis is rate–distortion-optimised rounding. It is not trellis-coded quantisation: the name refers to the trellis
+// of Viterbi's algorithm, along rows whose neighbours cost energy.
 var Trellis = &Pass{
 	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, ByRow: true, Chooser: true,
 	Usage: "trellis[=LAMBDA]",
@@ -43,7 +43,7 @@ var Trellis = &Pass{
 	Codes: anyCodes,
 	Candidates: func(ctx context.Context, l *Layer, args []string) (all []any, err error) {
 		if len(args) == 0 && l.Budget.MinSNR == nil {
-			return nil, nil // the search for a budget of loss chooses
+			return nil, nil // the search for a budget of loss chooses lambda
 		}
 		rates, err := l.Rates(ctx)
 		if err != nil {
@@ -87,14 +87,14 @@ var Trellis = &Pass{
 	Describe: func(*plan.Step) string { return "trellis" },
 }
 
-// previewTrellis weighs all errors alike and decides every value alone.
+// previewTrellis gives all errors equal weight and chooses every value alone.
 func previewTrellis(ctx context.Context, l *Layer, data any) (o program.Operation, err error) {
 	price := data.(Price)
 	rms, err := l.OutputRMS(ctx)
 	if err != nil {
 		return o, err
 	}
-	var mean float64 // square
+	var mean float64 // mean square
 	for _, v := range rms {
 		mean += v * v / float64(len(rms))
 	}
@@ -112,7 +112,7 @@ func previewTrellis(ctx context.Context, l *Layer, data any) (o program.Operatio
 		choose, _ := chooser.Begin(rows, cols)
 		v := make([]float32, b.Rows*b.Cols)
 		b.Format.Decode(v, b.Data)
-		own := map[int]uint32{} // values that are not finite stay
+		own := map[int]uint32{} // keep values that are not finite
 		for i, x := range v {
 			if x-x != 0 {
 				own[i], v[i] = b.Format.Elem(b.Data, i), 0

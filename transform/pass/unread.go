@@ -7,9 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// zeroUnreadOutputs zeroes outputs that no layer reads any more: where an index runs only through linear layers
-// and their biases, and all that read a label have its inputs pruned, the weights of those that write it are
-// free.
+// zeroUnreadOutputs zeroes the outputs that no layer reads any more. If an index runs only through linear layers and
+// their biases, and all readers of a label have pruned the label's inputs, the writers' weights of this label may be
+// zero.
 func zeroUnreadOutputs(m *Model, steps []*plan.Step) ([]*plan.Step, error) {
 	pruned := map[string]map[int]bool{} // tensor → inputs
 	for _, s := range steps {
@@ -55,14 +55,14 @@ func zeroUnreadOutputs(m *Model, steps []*plan.Step) ([]*plan.Step, error) {
 	return steps, nil
 }
 
-// place is where an index's labels are along an axis.
+// place is an axis along which an index's labels run.
 type place struct {
 	tensor    string
 	positions [][]int
 }
 
-// readers and writers of an index; none where anything else than linear layers and biases has it, or may have
-// it.
+// readers returns the layers that read and write an index. Both are nil if other tensors than linear layers and
+// biases have, or may have, the index.
 func (m *Model) readers(ix *arch.Index) (readers, writers []place) {
 	if ix.Blocked != "" {
 		return nil, nil
@@ -71,7 +71,7 @@ func (m *Model) readers(ix *arch.Index) (readers, writers []place) {
 		claim := m.Layout.Claims[u.Tensor]
 		at := place{u.Tensor, claim.Axes[u.Axis].Positions(ix.Name)}
 		switch {
-		case claim.Role == arch.Bias: // what it adds to an output that nobody reads does not matter
+		case claim.Role == arch.Bias: // adding a bias to an unread output has no effect
 		case claim.Role != arch.Linear || len(claim.Axes) != 2 || claim.Quantised != "":
 			return nil, nil
 		case u.Axis == claim.OutAxis:
@@ -83,8 +83,8 @@ func (m *Model) readers(ix *arch.Index) (readers, writers []place) {
 	return readers, writers
 }
 
-// Freed is how many weights of other layers become zero with one input of this one: those of the outputs that
-// write it, where no other layer reads it.
+// Freed returns the number of other layers' weights that become zero with one input of this layer. These are the
+// weights of outputs that write the input, if no other layer reads it.
 func (m *Model) Freed(tensor string) float64 {
 	if m.Layout == nil {
 		return 0
@@ -97,7 +97,7 @@ func (m *Model) Freed(tensor string) float64 {
 	for _, name := range claim.Axes[1-claim.OutAxis].Indices() {
 		readers, writers := m.readers(m.Layout.Index(name))
 		if len(readers) != 1 || len(readers[0].positions) == 0 || len(readers[0].positions[0]) != 1 {
-			continue // an input alone frees nothing
+			continue // one input alone frees nothing
 		}
 		for _, w := range writers {
 			t, _ := m.Weights.Weight(w.tensor)
@@ -108,12 +108,12 @@ func (m *Model) Freed(tensor string) float64 {
 	return n
 }
 
-// zeroOutputs adds outputs to a layer's step. The steps may be some of many that are still being chosen from:
-// none is changed.
+// zeroOutputs adds outputs to a layer's step. It copies the step, because the given steps may belong to several
+// candidates.
 func zeroOutputs(steps []*plan.Step, tensor string, outputs []int) []*plan.Step {
 	for i, s := range steps {
 		if s.Tensor == tensor && s.Pass == pruneName {
-			d, _ := plan.Data[Pruned](s) // decoded before
+			d, _ := plan.Data[Pruned](s) // decoding succeeded before
 			steps[i] = &plan.Step{Pass: pruneName, Tensor: tensor, Data: Pruned{d.Inputs, outputs}}
 			return steps
 		}

@@ -10,18 +10,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// use is one weight along an axis of which an index runs, seen label by label.
+// use is a weight with an index along one of its axes. It is read label by label.
 type use struct {
 	order.Use
 	w        *quant.Weight
-	share    float64         // of the workload in which the axis' values count
+	share    float64         // share of the workload in which neighbours along the axis toggle
 	layer    bool            // the weight is a linear layer's matrix
-	outAxis  int             // of a layer: the axis of its outputs
-	row, col program.AxisMap // signs and exponents that earlier passes planned, by source position
+	outAxis  int             // for a layer: the axis of the outputs
+	row, col program.AxisMap // planned signs and exponents of earlier passes, by source position
 }
 
-// uses lists where an index runs through matrices and vectors. Thousands of experts read one residual stream: what
-// they have in common is there once.
+// uses lists the matrices and vectors through which an index runs. Thousands of experts read one residual stream, so
+// data that they share is stored once.
 func (m *Model) uses(ix *arch.Index) []*use {
 	var list []*use
 	type axis struct {
@@ -73,7 +73,7 @@ func ones(n int) []int {
 	return list
 }
 
-// signedUses keeps what takes signs and scales.
+// signedUses returns the uses that have signs and scales.
 func signedUses(uses []*use) []*use {
 	var list []*use
 	for _, u := range uses {
@@ -86,7 +86,7 @@ func signedUses(uses []*use) []*use {
 	return list
 }
 
-// lagged lists the uses along which neighbours toggle in the plan's workload and role, with their lags.
+// lagged lists the uses whose neighbours toggle in the plan's workload and role, with their lags.
 func (m *Model) lagged(ctx context.Context, ix *arch.Index) (list []*use, err error) {
 	for _, u := range m.uses(ix) {
 		if !u.layer {
@@ -103,12 +103,12 @@ func (m *Model) lagged(ctx context.Context, ix *arch.Index) (list []*use, err er
 	return list, nil
 }
 
-// sketches is how many indices are ordered at a time, on any machine, so that what a sketch holds does not depend
-// on the number of workers.
+// sketches is the number of indices that are ordered at a time. It does not depend on the machine, so a sketch's size
+// does not depend on the number of workers.
 const sketches = 8
 
-// sketchBytes bounds a sketch. A large one takes no more than the largest tensor (or 64 MiB) and is made alone; all
-// others that are made at a time take no more together.
+// sketchBytes returns the largest size of a sketch in bytes. A large sketch takes at most the size of the largest
+// tensor (or 64 MiB), and is made alone. All other sketches that are made at a time take together at most the same.
 func (m *Model) sketchBytes(uses []*use) (bytes int, large bool) {
 	limit, all := 64<<20, 0
 	for _, w := range m.Weights.All {
@@ -127,8 +127,8 @@ func (m *Model) sketchBytes(uses []*use) (bytes int, large bool) {
 	return limit / sketches, false
 }
 
-// each calls fn with every element of every label, as earlier passes leave it, and the direction of its position.
-// It stops early where ctx ends.
+// each calls fn with every element of every label after the earlier passes, and the direction of the element's
+// position. It stops early if ctx ends.
 func (u *use) each(ctx context.Context, fn func(label int, b uint32, dir int)) error {
 	if u.Axis == 0 {
 		return u.eachRow(ctx, fn)
@@ -147,7 +147,7 @@ func (u *use) each(ctx context.Context, fn func(label int, b uint32, dir int)) e
 	return nil
 }
 
-// eachRow is each where labels are rows.
+// eachRow is each for labels that are rows.
 func (u *use) eachRow(ctx context.Context, fn func(label int, b uint32, dir int)) error {
 	for label, list := range u.Positions {
 		for _, pos := range list {
@@ -163,7 +163,7 @@ func (u *use) eachRow(ctx context.Context, fn func(label int, b uint32, dir int)
 	return nil
 }
 
-// elem is element [n, k] of the weight, of which row is row n.
+// elem returns element [n, k] of the weight; row holds row n.
 func (u *use) elem(row []byte, n, k int) uint32 {
 	b := u.Format.Elem(row, k)
 	flip := u.row.Flipped(n) != u.col.Flipped(k)

@@ -9,10 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// SampleBytes is how many bytes of every tensor's start, and as many of its end, go into a model's fingerprint.
+// SampleBytes is the number of bytes at every tensor's start, and also at its end, that a model's fingerprint covers.
 const SampleBytes = 4096
 
-// sampledAhead is the number of tensors whose samples are read together.
+// sampledAhead is the number of tensors whose samples are read at the same time.
 const sampledAhead = 1024
 
 func firstOf(data []byte) []byte { return data[:min(len(data), SampleBytes)] }
@@ -59,7 +59,7 @@ func Fingerprint(m *weights.Model) (fp Model, err error) {
 	return fp, nil
 }
 
-// CheckModel returns an error where the plan was made for another model.
+// CheckModel returns an error if the plan was made for another model.
 func (p *Plan) CheckModel(m *weights.Model) error {
 	fp, err := Fingerprint(m)
 	if err != nil {
@@ -68,8 +68,8 @@ func (p *Plan) CheckModel(m *weights.Model) error {
 	return p.CheckFingerprint(m.Dir, fp)
 }
 
-// CheckFingerprint returns an error where the plan was made for another model than that of a fingerprint, which
-// lies in dir.
+// CheckFingerprint returns an error if the plan was made for a model with another fingerprint. dir is the model's
+// folder, for messages.
 func (p *Plan) CheckFingerprint(dir string, fp Model) error {
 	if fp.SHA256 != p.Model.SHA256 {
 		return fmt.Errorf("%w: it was made for another model (%d tensors, %d bytes, %.12s…) than %s (%d tensors, %d bytes, %.12s…)",

@@ -16,8 +16,8 @@ import (
 // ManifestName is the name of the file beside converted weights that describes the conversion.
 const ManifestName = "lowtoggle.json"
 
-// ManifestVersion is the version of the manifest that this package reads and writes; its plan has a version of
-// its own.
+// ManifestVersion is the version of the manifest that this package reads and writes. The plan in a manifest has its
+// own version.
 const ManifestVersion = 1
 
 // Manifest is the content of [ManifestName].
@@ -26,18 +26,18 @@ type Manifest struct {
 	// DropIn is [Plan.DropIn].
 	DropIn bool    `json:"drop_in"`
 	Shards []Shard `json:"shards"`
-	// Files are all files of the folder but the manifest; nil where an older version wrote it.
+	// Files are all files of the folder except the manifest; nil if an older version wrote the manifest.
 	Files []File `json:"files,omitempty"`
 	// LeftOut are the source's files and folders that were not copied.
 	LeftOut []weights.Leftover `json:"left_out,omitempty"`
 	// Folder holds the options of the conversion that are not in the plan; nil if there were none.
 	Folder *Folder `json:"folder,omitempty"`
 	Plan   *Plan   `json:"plan"`
-	// Previous is the manifest of the source, where that had been converted before.
+	// Previous is the manifest of the source if the source was converted before.
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
 
-// Shard names a shard and the SHA-256 of the whole file before and after.
+// Shard has the name of a shard, and the SHA-256 of the whole file before and after.
 type Shard struct {
 	File   string `json:"file"`
 	Source string `json:"source_sha256"`
@@ -46,20 +46,20 @@ type Shard struct {
 
 // File is a file of a converted folder.
 type File struct {
-	Path   string `json:"path"` // in the folder, with slashes
-	Size   int64  `json:"size"` // in bytes
+	Path   string `json:"path"` // slash-separated path in the folder
+	Size   int64  `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
 }
 
-// Folder says what lies beside the weights of a result.
+// Folder selects the files beside the weights of a result.
 type Folder struct {
 	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
 	Keep []string `json:"keep,omitempty"`
-	// BaseModel is the source's name on a model hub, for the model card; empty: the name that the source's files give.
+	// BaseModel is the source's name on a model hub, for the model card; empty: the name in the source's files.
 	BaseModel string `json:"base_model,omitempty"`
 }
 
-// recorded is the folder as a manifest has it: nil where nothing was asked for.
+// recorded returns the folder for a manifest; nil if no option is set.
 func (f Folder) recorded() *Folder {
 	if len(f.Keep) == 0 && f.BaseModel == "" {
 		return nil
@@ -67,7 +67,7 @@ func (f Folder) recorded() *Folder {
 	return &f
 }
 
-// NewManifest returns the manifest of a plan that is about to be carried out; its files are added later.
+// NewManifest returns the manifest of a plan that will be carried out. Its files are added later.
 func NewManifest(p *Plan, f Folder) *Manifest {
 	return &Manifest{Version: ManifestVersion, DropIn: p != nil && p.DropIn, Folder: f.recorded(), Plan: p}
 }
@@ -80,7 +80,7 @@ func (m *Manifest) Asked() Folder {
 	return *m.Folder
 }
 
-// Encode renders the manifest with the plan in its line-by-line form.
+// Encode renders the manifest as JSON. The plan has one line for each step.
 func (m *Manifest) Encode() ([]byte, error) {
 	plan, err := m.Plan.Encode()
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReadManifest reads the manifest of a folder. A missing manifest is fs.ErrNotExist.
+// ReadManifest reads the manifest in a folder. If there is none, the error is fs.ErrNotExist.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
 	js, err := bounded.ReadFile(path, bounded.Plan)
@@ -143,14 +143,14 @@ func ManifestOf(m *weights.Model) (*Manifest, error) {
 	return DecodeManifest(m.Path(ManifestName), js)
 }
 
-// Unread reports whether an error of [ManifestOf] or [ReadManifest] means that the manifest exists but could not be read, so its
-// contents are unknown.
+// Unread reports whether an error of [ManifestOf] or [ReadManifest] means that the manifest exists but could not be
+// read. Its content is then unknown.
 func Unread(err error) bool {
 	_, malformed := errors.AsType[*weights.PlaceError](err)
 	return err != nil && !malformed && !errors.Is(err, fs.ErrNotExist)
 }
 
-// DecodeManifest reads a manifest. path names it in messages.
+// DecodeManifest decodes a manifest. path is the file's name for messages.
 func DecodeManifest(path string, js []byte) (*Manifest, error) {
 	var outer struct {
 		Version  int                `json:"manifest_version"`
@@ -175,8 +175,8 @@ func DecodeManifest(path string, js []byte) (*Manifest, error) {
 	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.Files, outer.LeftOut, outer.Folder, plan, outer.Previous}, nil
 }
 
-// Previous returns the manifest of an earlier conversion in the source's folder; nil if there is none. A model given as a single
-// file has none, because a manifest beside it may belong to another model.
+// Previous returns the manifest of an earlier conversion in the source's folder; nil if there is none. For a model
+// given as a single file it returns nil, because a manifest beside the file may belong to another model.
 func Previous(m *weights.Model) (json.RawMessage, error) {
 	if m == nil {
 		return nil, weights.ErrNoModel

@@ -14,10 +14,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// packedVersion is the version of a plan's file whose steps are packed. Its content is a plan of [Version].
+// packedVersion is the version of a file with a packed plan. The packed content is a plan of [Version].
 const packedVersion = 3
 
-// plainBytes is the length up to which [Plan.Encode] writes every step in a line of its own.
+// plainBytes is the largest plan, in bytes, that [Plan.Encode] writes with a line for each step.
 const plainBytes = 4 << 20
 
 // Packed is the stored form of a long plan: a summary for readers, and the whole plan, compressed.
@@ -30,28 +30,28 @@ type Packed struct {
 	// Kinds summarise the steps.
 	Kinds []Kind   `json:"kinds"`
 	Notes []string `json:"notes,omitempty"`
-	// SHA256 and Bytes are those of the plan that Gzip holds, which has a line for each step. Gzip is in Base64 and is what is
-	// applied; the fields before it must agree with it.
+	// SHA256 and Bytes describe the plan in Gzip, with a line for each step. Gzip is the compressed plan in Base64.
+	// Only Gzip is applied, and the fields before it must agree with its content.
 	SHA256 string `json:"plan_sha256"`
 	Bytes  int    `json:"plan_bytes"`
 	Gzip   []byte `json:"plan_gzip,omitempty"`
 }
 
-// Kind is steps of one pass on tensors or indices whose names differ in numbers only.
+// Kind summarises the steps of one pass on tensors or indices whose names differ only in numbers.
 type Kind struct {
 	Pass  string `json:"pass"`
-	On    string `json:"on"` // with a star for each number
+	On    string `json:"on"` // name with a star for each number
 	Steps int    `json:"steps"`
-	// Data is the data that all of these steps share. Absent if they differ, or if it is long.
+	// Data is the data of these steps. It is absent if the steps have different data, or if the data is long.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// longestData is the length up to which a [Kind] shows its data.
+// longestData is the largest length, in bytes, of the data that a [Kind] shows.
 const longestData = 200
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindsOf are the kinds of steps, in the order in which they are first seen.
+// kindsOf returns the kinds of steps, in the order of their first step.
 func kindsOf(steps []*Step) (list []Kind, err error) {
 	type key struct{ pass, on string }
 	at := map[key]int{}
@@ -77,7 +77,7 @@ func kindsOf(steps []*Step) (list []Kind, err error) {
 	return list, nil
 }
 
-// packedHead is a packed plan without its compressed content, which is plain.
+// packedHead returns a packed plan without its compressed content. plain is that content before compression.
 func (p *Plan) packedHead(plain []byte) (h Packed, err error) {
 	sum := sha256.Sum256(plain)
 	h = Packed{Version: packedVersion, Tool: p.Tool, DropIn: p.DropIn, Model: p.Model, Request: p.Request, Notes: p.Notes,
@@ -86,14 +86,14 @@ func (p *Plan) packedHead(plain []byte) (h Packed, err error) {
 	return h, err
 }
 
-// pack renders a plan, whose plain form is given, with a summary in place of its steps.
+// pack renders a plan with a summary instead of its steps. plain is the plan's plain form.
 func (p *Plan) pack(plain []byte) ([]byte, error) {
 	h, err := p.packedHead(plain)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid, so there is no error
 	if _, err := z.Write(plain); err != nil {
 		return nil, err
 	}

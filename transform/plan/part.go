@@ -12,16 +12,17 @@ import (
 // PartVersion is the version of the format of a [Part].
 const PartVersion = 1
 
-// Part is the decisions of one of several processes about a model. All parts together make a [Plan].
+// Part holds the decisions of one of several processes about a model. All parts together make a [Plan].
 type Part struct {
 	Version int    `json:"plan_part_version"`
 	Tool    string `json:"lowtoggle"`
 	Number  int    `json:"part"` // from 1
 	Of      int    `json:"parts"`
 	Model   Model  `json:"model"`
-	// Options is the SHA-256 of everything that the plan was asked for. All parts must have the same one.
+	// Options is the SHA-256 of all options of the plan. It must be equal in all parts.
 	Options string `json:"options_sha256"`
-	// Whole are the steps of passes that look at the whole model, which every part plans. Notes are the notes of these passes.
+	// Whole are the steps of the passes that plan the whole model. Every part plans these steps. Notes are the notes
+	// of these passes.
 	Whole []*Step  `json:"whole,omitempty"`
 	Notes []string `json:"notes,omitempty"`
 	// Layers are the decisions about the layers of this part.
@@ -57,7 +58,7 @@ func ReadPart(path string) (*Part, error) {
 	return DecodePart(path, js)
 }
 
-// DecodePart reads a part; path is for messages.
+// DecodePart decodes a part. path is the file's name for messages.
 func DecodePart(path string, js []byte) (*Part, error) {
 	p, err := decodePart(js)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package plan is the data of a conversion: the plan, its steps, the manifest of a converted folder, and the
-// fingerprint of a model. It decides nothing and reads no weights but samples of them for the fingerprint.
+// fingerprint of a model. It makes no decisions. It reads weights only for the samples in a fingerprint.
 package plan
 
 import (
@@ -15,21 +15,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Version is the version of the plan's format that this package writes. The package also reads version 1, which has other names
-// for the data of four passes.
+// Version is the version of the plan's format that this package writes. The package also reads version 1, in which
+// the data of four passes has other names.
 const Version = 2
 
-// Plan is everything that is done to a model, as data. Applied to the model that it was made for it gives the
-// same bytes anywhere.
+// Plan is a list of all changes to a model, as data. Applied to the model that it was made for, it gives the same
+// bytes on every machine.
 type Plan struct {
 	Version int    `json:"plan_version"`
 	Tool    string `json:"lowtoggle"`
-	// DropIn is false if a runtime must be changed to use the result, or must support another format than the source's.
+	// DropIn is false if only a changed runtime can use the result, or if a runtime must support another format than
+	// the source's.
 	DropIn bool  `json:"drop_in"`
 	Model  Model `json:"model"`
-	// Request is the request that the plan answers.
+	// Request is the request for this plan.
 	Request Request `json:"request"`
-	// Quantised are the tensors of quantised weights, which are copied byte for byte.
+	// Quantised are the tensors of quantised weights that are copied byte for byte.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Kernels are the kernels that predictions assume for a model with quantised layers; see [cost.AssumedKernels].
 	Kernels []string `json:"kernels,omitempty"`
@@ -37,9 +38,9 @@ type Plan struct {
 	Search *Search `json:"found,omitempty"`
 	// Steps are in the order of the table of passes.
 	Steps []*Step `json:"steps"`
-	// Predictions are the predictions for each tensor that the planner treated or skipped.
+	// Predictions has a prediction for each tensor that the planner changed or skipped.
 	Predictions []Prediction `json:"outlook,omitempty"`
-	// Notes say what did not change, and why.
+	// Notes describe weights that did not change, and the reasons.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -48,7 +49,7 @@ type Model struct {
 	Family  string `json:"family,omitempty"`
 	Tensors int    `json:"tensors"`
 	Bytes   int64  `json:"bytes"`
-	// SHA256 covers name, type and shape of every tensor, and samples of its data.
+	// SHA256 covers the name, type and shape of every tensor, and samples of its data.
 	SHA256 string `json:"sha256"`
 }
 
@@ -59,29 +60,31 @@ type Request struct {
 	MaxLoss  *float64      `json:"max_loss_nats,omitempty"`
 	Workload cost.Workload `json:"workload"`
 	Role     cost.Role     `json:"role"`
-	// Hessians is the key of the calibration statistics that weighted the errors. Applying the plan needs the same tokens. Absent
-	// where there were none.
+	// Hessians is the key of the calibration statistics that weighted the errors. Applying the plan requires the same
+	// tokens. Absent without tokens.
 	Hessians string `json:"inputs,omitempty"`
-	// Device is the kind of GPU that computed calibration statistics and divergences, with the versions of its libraries and
-	// kernels. Absent where the CPU did.
+	// Device is the kind of GPU that computed calibration statistics and divergences, with the versions of its
+	// libraries and kernels. Absent if the CPU computed them.
 	Device string `json:"device,omitempty"`
-	// Statistics is a checksum of a GPU's calibration statistics, where applying the plan needs them again.
+	// Statistics is a checksum of a GPU's calibration statistics. It is absent if applying the plan does not compute
+	// them again.
 	Statistics string `json:"statistics,omitempty"`
-	// Reference is the SHA-256 of the model near which codes were chosen, as in [Model]. Absent if codes were chosen near the values
-	// of the source's codes.
+	// Reference is the SHA-256 of the model that codes approximate, as in [Model]. Absent if codes approximate the
+	// values of the source's codes.
 	Reference string `json:"reference,omitempty"`
 	Seed      uint64 `json:"seed"`
-	// Format is the quantised layout that the result has, as quantise.Parse reads it. Absent where the result has the source's.
+	// Format is the quantised layout of the result, in the syntax of quantise.Parse. Absent if the result has the
+	// source's layout.
 	Format string `json:"format,omitempty"`
-	// Selection names the weights that every pass leaves alone.
+	// Selection names the weights that no pass changes.
 	Selection
-	// KeepRouters is true where lossy passes leave the model's routers alone.
+	// KeepRouters is true if lossy passes do not change the model's routers.
 	KeepRouters bool `json:"keep_routers,omitempty"`
-	// SearchSeconds is how long finer choices were looked for; 0: they were not.
+	// SearchSeconds is the time limit of the search for finer choices, in seconds; 0: no such search.
 	SearchSeconds float64 `json:"search_seconds,omitempty"`
-	// Arch is the SHA-256 of the file that describes the family; absent where the family is the catalogue's.
+	// Arch is the SHA-256 of the file that describes the family; absent if the family is from the catalogue.
 	Arch string `json:"arch_sha256,omitempty"`
-	// TrustFamily is true where the user says that the model's own code computes the family's function.
+	// TrustFamily is true if the user says that the model's own code computes the family's function.
 	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
@@ -90,26 +93,27 @@ type Prediction struct {
 	Tensor string `json:"tensor"`
 	// Linear is true for tensors whose products cost energy.
 	Linear bool `json:"linear"`
-	// SNR is the output SNR in decibels under the plan, exact; absent where nothing is lost or where it
-	// was not computed because no budget was given.
+	// SNR is the output SNR under the plan in decibels, computed from all weights. Absent if nothing is lost, or if
+	// no budget was given.
 	SNR *float64 `json:"snr_db,omitempty"`
-	// SampleSNR is the output SNR in decibels of a sample of a quantised weight's rows. Plans without a budget have it.
+	// SampleSNR is the output SNR in decibels of a sample of a quantised weight's rows. Plans without a budget have
+	// it.
 	SampleSNR *float64 `json:"sample_snr_db,omitempty"`
-	// SourceSNR is the output SNR of the source itself against the reference, where there is one. SNR is against it, too.
+	// SourceSNR is the output SNR in decibels of the source against the reference. With a reference, SNR is relative
+	// to the reference too.
 	SourceSNR *float64 `json:"source_snr_db,omitempty"`
 	// Before and After are energies relative to random data of the same scale, predicted from sampled rows.
 	Before *cost.Estimate `json:"before,omitempty"`
 	After  *cost.Estimate `json:"after,omitempty"`
 	// Missed says which part of the request did not fit the budget.
 	Missed string `json:"missed,omitempty"`
-	// InputSNR is the output SNR in decibels on the inputs that the layer gets from calibration tokens;
-	// absent where these are not known.
+	// InputSNR is the output SNR in decibels for the layer's inputs from calibration tokens; absent without tokens.
 	InputSNR *float64 `json:"input_snr_db,omitempty"`
 	// NonFinite counts NaN and infinite values; absent if no budget required reading the whole tensor.
 	NonFinite int `json:"non_finite,omitempty"`
 }
 
-// LowestSNR returns the lowest known output SNR of the tensor; nil if none is known.
+// LowestSNR returns the lowest known output SNR of the tensor in decibels; nil if none is known.
 func (o *Prediction) LowestSNR() (lowest *float64) {
 	for _, snr := range []*float64{o.SNR, o.SampleSNR, o.InputSNR} {
 		if lowest == nil || snr != nil && *snr < *lowest {
@@ -119,14 +123,14 @@ func (o *Prediction) LowestSNR() (lowest *float64) {
 	return lowest
 }
 
-// ErrInvalid is the class of errors about a plan's contents.
+// ErrInvalid is the class of errors about a plan's content.
 var ErrInvalid = errors.New("invalid plan")
 
-// NothingLeft reports whether a plan does nothing to a model that has quantised weights.
+// NothingLeft reports whether a plan does not change a model with quantised weights.
 func (p *Plan) NothingLeft() bool { return len(p.Quantised) > 0 && len(p.Steps) == 0 }
 
-// Encode renders the plan as JSON with one line for each step, so that plans can be read and compared line by line. A plan of more than
-// 4 MiB is packed: it has a summary in place of the steps, and then the whole plan, compressed, with a checksum.
+// Encode renders the plan as JSON with one line for each step, so that plans can be read and compared line by line. A
+// plan of more than 4 MiB is packed: it has a summary of the steps, and the whole plan, compressed, with a checksum.
 func (p *Plan) Encode() ([]byte, error) {
 	plain, err := p.Plain()
 	if err != nil || len(plain) <= plainBytes {
@@ -135,7 +139,7 @@ func (p *Plan) Encode() ([]byte, error) {
 	return p.pack(plain)
 }
 
-// Plain is [Plan.Encode] for a plan of any length, never packed. Digests of plans are of this form.
+// Plain is [Plan.Encode] without packing, for a plan of any length. Digests of plans are of this form.
 func (p *Plan) Plain() ([]byte, error) {
 	head := *p
 	head.Steps, head.Predictions, head.Notes = nil, nil, nil
@@ -183,8 +187,8 @@ func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
-// Decode reads a plan of version 1, 2 or 3, packed or not. Unknown fields are errors, because they belong to another version. The
-// data of the steps is checked by the passes.
+// Decode decodes a plan of version 1, 2 or 3, packed or not. Unknown fields are errors, because they belong to
+// another version. The passes check the data of the steps.
 func Decode(js []byte) (*Plan, error) {
 	var v struct {
 		Version int `json:"plan_version"`
@@ -223,7 +227,7 @@ func decodePlain(js []byte) (*Plan, error) {
 			return nil, fmt.Errorf("%w: step %d: %w", ErrInvalid, i, err)
 		}
 	}
-	p.Version = Version // as its steps are now
+	p.Version = Version // the steps have the form of this version
 	return &p, nil
 }
 

@@ -1,24 +1,24 @@
 package plan
 
-// Trial is a whole model that was run.
+// Trial is a whole model that the search evaluated.
 type Trial struct {
-	Energy     float64     `json:"energy"`             // of all layers, relative, predicted
-	Predicted  float64     `json:"predicted"`          // divergence in nats, from single layers
-	Divergence float64     `json:"divergence"`         // measured
-	Loss       float64     `json:"loss"`               // measured rise, in nats
-	Interval   *[2]float64 `json:"interval,omitempty"` // of Loss, 95 %; absent where the tokens give none
-	Kept       bool        `json:"kept,omitempty"`     // within the budget, and best so far
+	Energy     float64     `json:"energy"`             // predicted energy of all layers, relative to the source
+	Predicted  float64     `json:"predicted"`          // divergence predicted from single layers, nats per token
+	Divergence float64     `json:"divergence"`         // measured divergence, nats per token
+	Loss       float64     `json:"loss"`               // measured rise of the loss, nats per token
+	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval of Loss; absent with a single sequence
+	Kept       bool        `json:"kept,omitempty"`     // within the budget, and the best so far
 }
 
 // Search is the record of a search for a budget of loss.
 type Search struct {
-	Budget float64 `json:"budget"` // of divergence, nats
+	Budget float64 `json:"budget"` // largest divergence, nats per token
 	Trials []Trial `json:"trials"`
-	// Frontier holds the savings of other budgets, estimated from single layers and the trials.
+	// Frontier holds the savings at other budgets, estimated from single layers and the trials.
 	Frontier []Saving `json:"frontier,omitempty"`
 }
 
-// Best is the trial whose model was taken; nil where none kept the budget.
+// Best returns the trial whose model was chosen; nil if no trial kept the budget.
 func (s *Search) Best() (best *Trial) {
 	for i := range s.Trials {
 		if s.Trials[i].Kept {
@@ -28,8 +28,8 @@ func (s *Search) Best() (best *Trial) {
 	return best
 }
 
-// Saving is a budget and its estimated saving.
+// Saving is a budget with its estimated saving.
 type Saving struct {
-	MaxLoss float64 `json:"max_loss"` // share by which perplexity may rise
-	Energy  float64 `json:"energy"`   // of all layers, relative, predicted
+	MaxLoss float64 `json:"max_loss"` // largest rise of perplexity, as a share
+	Energy  float64 `json:"energy"`   // predicted energy of all layers, relative to the source
 }

@@ -10,24 +10,25 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 )
 
-// Selection names the weights that a conversion leaves alone, in the words of quantization_config.ignore. A pattern is the exact
-// name of a module ("lm_head") or of a tensor, a glob ("*.mlp.down_proj"), or "re:" and a regular expression that matches from the
-// name's start ("re:.*layers\.[01]\."). A module's name is that of its tensors without the last part. The zero value leaves nothing alone.
+// Selection names the weights that a conversion does not change, like quantization_config.ignore. A pattern is one
+// of: the exact name of a module ("lm_head") or of a tensor; a glob ("*.mlp.down_proj"); "re:" and a regular
+// expression that matches from the name's start ("re:.*layers\.[01]\."). A module's name is a tensor's name without
+// the last part. The zero value names no weights.
 type Selection struct {
-	Ignore []string `json:"ignore,omitempty"` // left alone
-	Only   []string `json:"only,omitempty"`   // all others are left alone; empty: none is
+	Ignore []string `json:"ignore,omitempty"` // weights that do not change
+	Only   []string `json:"only,omitempty"`   // only these weights change; empty: all may change
 }
 
-// Empty reports whether the selection leaves nothing alone.
+// Empty reports whether the selection excludes no weights.
 func (s Selection) Empty() bool { return len(s.Ignore)+len(s.Only) == 0 }
 
-// Limits of a selection, beyond which a pattern is a mistake.
+// Limits of a selection. A longer list or pattern is probably a mistake.
 const (
 	mostPatterns   = 10000
 	longestPattern = 4096
 )
 
-// ErrPattern is the class of errors about patterns: those that are malformed, and those that match nothing.
+// ErrPattern is the class of errors about patterns: malformed patterns, and patterns without a match.
 var ErrPattern = errors.New("pattern")
 
 // Selector is a compiled [Selection].
@@ -82,7 +83,7 @@ func compilePatterns(list string, texts []string) (all []namePattern, err error)
 	return all, nil
 }
 
-// globExpression writes a glob as a regular expression. A star also matches dots.
+// globExpression converts a glob to a regular expression. A star also matches dots.
 func globExpression(glob string) string {
 	var b strings.Builder
 	b.WriteString(`^`)
@@ -109,13 +110,13 @@ func globExpression(glob string) string {
 	return b.String() + `$`
 }
 
-// matches reports whether a pattern matches one of a weight's tensors, or the module of one.
+// matches reports whether a pattern matches one of a weight's tensors, or the module of one of them.
 func (p namePattern) matches(tensors []string) bool {
 	return slices.ContainsFunc(tensors, func(t string) bool { return p.match(t) || p.match(moduleOf(t)) })
 }
 
-// Leaves reports whether a weight is left alone. tensors are the names of the weight and of the tensors that it is stored in.
-// A nil Selector leaves nothing alone.
+// Leaves reports whether a weight does not change. tensors are the names of the weight and of the tensors that store
+// it. A nil Selector excludes no weights.
 func (s *Selector) Leaves(tensors ...string) bool {
 	if s == nil {
 		return false
@@ -124,11 +125,11 @@ func (s *Selector) Leaves(tensors ...string) bool {
 	return slices.ContainsFunc(s.ignore, matches) || len(s.only) > 0 && !slices.ContainsFunc(s.only, matches)
 }
 
-// LeavesNone reports whether no weight is left alone.
+// LeavesNone reports whether all weights may change.
 func (s *Selector) LeavesNone() bool { return s == nil || len(s.ignore)+len(s.only) == 0 }
 
-// Check returns an [ErrPattern] that names the patterns which match nothing, with close names. weights has the names of each
-// weight as [Selector.Leaves] takes them.
+// Check returns an [ErrPattern] with all patterns that match nothing, and suggests similar names. weights has the
+// names of each weight as arguments for [Selector.Leaves].
 func (s *Selector) Check(weights [][]string) error {
 	var errs []error
 	for _, p := range slices.Concat(s.ignore, s.only) {
@@ -139,7 +140,7 @@ func (s *Selector) Check(weights [][]string) error {
 	return errors.Join(errs...)
 }
 
-// closeNames suggests modules for a pattern that matches none.
+// closeNames suggests modules for a pattern without a match.
 func closeNames(pattern string, weights [][]string) string {
 	var modules, parts []string
 	seen := map[string]bool{}
@@ -191,7 +192,8 @@ func closeNames(pattern string, weights [][]string) string {
 	return ""
 }
 
-// closePattern replaces a mistyped part of a pattern so that it matches; empty if no part is close to one of the model's.
+// closePattern replaces a mistyped part of a pattern so that the pattern matches. The result is empty if no part is
+// similar to a part of the model's names.
 func closePattern(pattern string, parts []string, weights [][]string) string {
 	const notInNames = `.:*?[]()|+{}^$\`
 	for part := range strings.FieldsFuncSeq(pattern, func(c rune) bool { return strings.ContainsRune(notInNames, c) }) {

@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// Step is one decision of one pass. Index names what an exact pass acts on, Tensor what the other passes act
-// on; exactly one of them is set.
+// Step is one decision of one pass. An exact pass acts on the index Index, and all other passes act on the tensor
+// Tensor. Exactly one of the two is set.
 type Step struct {
 	Pass   string
 	Index  string
 	Tensor string
-	// Data belongs to the pass: a value of the pass's own type, or, in a plan that was read, its JSON.
-	// Only the pass and its check in package verify decode it, with [Data].
+	// Data is a value of the pass's own type, or its JSON in a plan that was read. Only the pass and its check in
+	// package verify decode the data, with [Data].
 	Data any
-	// Field is the name of the JSON field that Data was read from; empty where Data was not read.
+	// Field is the name of the JSON field of Data; empty if Data was not read.
 	Field string
 }
 
-// Data returns the data of a step as a T. former are other names than the pass's that the data's field had in plans of
-// version 1. Unknown fields, data of another type and absent data are errors.
+// Data returns the data of a step as a T. former are the field's other names in plans of version 1. Unknown fields,
+// data of another type and missing data are errors.
 func Data[T any](s *Step, former ...string) (v T, err error) {
 	if s == nil {
 		return v, errors.New("there is no step to read data of")
@@ -74,8 +74,8 @@ func (s *Step) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads a step of version 1 or 2. One field beside those of every step is its data, whatever its name:
-// [Data] refuses a field that the pass does not know. More fields are an error.
+// UnmarshalJSON reads a step of version 1 or 2. One field besides the fields of every step is the step's data,
+// whatever its name. [Data] returns an error for a field that the pass does not know. More fields are an error.
 func (s *Step) UnmarshalJSON(js []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(js, &fields); err != nil {
@@ -106,7 +106,7 @@ func (s *Step) UnmarshalJSON(js []byte) error {
 	return nil
 }
 
-// check reports a step that acts on nothing, or on two things.
+// check returns an error if a step acts on nothing, or on two things.
 func (s *Step) check() error {
 	switch {
 	case s == nil:

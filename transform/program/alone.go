@@ -8,21 +8,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// chosenAlone reports whether a joint choice takes each value by itself: without a Hessian, and with a chooser that looks
-// at nothing else. Then rows of the result are computed when they are needed, from the scale of the layer's errors alone.
+// chosenAlone reports whether a joint choice takes each value by itself: without a Hessian, and with a chooser that
+// depends on the value alone. Rows of the result are then computed when they are needed; only the scale of the
+// layer's errors is prepared.
 func (j *joint) chosenAlone(p *Program) bool {
 	if j.hessians != nil || p.OutAxis != 0 {
 		return false
 	}
 	c, err := j.chooserOf(p, 1)
-	if err != nil { // Prepare returns it
+	if err != nil { // Prepare returns this error
 		return false
 	}
 	a, ok := c.(rounding.Alone)
 	return ok && a.Alone()
 }
 
-// chooserOf returns the chooser without a mask.
+// chooserOf returns the chooser of j without a mask.
 func (j *joint) chooserOf(p *Program, scale float64) (rounding.Chooser, error) {
 	if j.chooser == nil {
 		return rounding.Stored{Format: p.Format}, nil
@@ -31,7 +32,7 @@ func (j *joint) chooserOf(p *Program, scale float64) (rounding.Chooser, error) {
 	return j.chooser(outputs, scale)
 }
 
-// prepareAlone finds the scale of the layer's errors.
+// prepareAlone computes the scale of the layer's errors.
 func (p *Program) prepareAlone(ctx context.Context) error {
 	var signal float64
 	err := weights.Guard(p.File(), func() error {
@@ -50,20 +51,20 @@ func (p *Program) prepareAlone(ctx context.Context) error {
 	return nil
 }
 
-// addPower adds the squares of finite values to a sum, in their order.
+// addPower adds the squares of finite values to a sum, in the order of the values.
 func addPower(sum float64, values []float32) float64 {
 	for _, v := range values {
 		if d := float64(v); d-d == 0 {
-			sum += float64(d * d) // explicit, so that no machine fuses it
+			sum += float64(d * d) // the conversion prevents fusing, for equal results on all machines
 		}
 	}
 	return sum
 }
 
-// chooseAlone replaces loaded values by the chosen ones. Values that are not finite stay.
+// chooseAlone replaces loaded values by the chosen values. Values that are not finite do not change.
 func (p *Program) chooseAlone(b Block) {
 	j := p.joint
-	choose, _ := j.alone.Begin(p.Rows, p.Cols) // checked when it was prepared
+	choose, _ := j.alone.Begin(p.Rows, p.Cols) // Prepare has checked the error
 	var masked Block
 	if j.mask != nil {
 		masked = b

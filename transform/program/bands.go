@@ -9,11 +9,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Bands are ranges [first, end) of a result's rows, in ascending order, by which a large layer is measured. nil stands
-// for all rows. Bands need outputs as rows.
+// Bands are ranges [first, end) of a result's rows, in ascending order, for measuring a large layer. nil stands for
+// all rows. Bands require outputs as rows.
 type Bands [][2]int
 
-// rows is how many rows the bands have.
+// rows returns the number of rows in the bands.
 func (b Bands) rows() (n int) {
 	for _, r := range b {
 		n += r[1] - r[0]
@@ -21,7 +21,7 @@ func (b Bands) rows() (n int) {
 	return n
 }
 
-// of are the bands, or one of all n rows.
+// of returns the bands; for nil, one band of all n rows.
 func (b Bands) of(n int) Bands {
 	if b == nil {
 		return Bands{{0, n}}
@@ -29,7 +29,7 @@ func (b Bands) of(n int) Bands {
 	return b
 }
 
-// find is a row's place among those of the bands; -1 where it is in none.
+// find returns a row's place among the rows of the bands; -1 if the row is in no band.
 func (b Bands) find(row int) int {
 	if b == nil {
 		return row
@@ -44,8 +44,8 @@ func (b Bands) find(row int) int {
 	return -1
 }
 
-// StoredOf returns the rows of some bands of the result as stored, without gaps; nil stands for all rows. Outputs must be
-// rows. The bytes must not be changed, and may lie in a mapped file; after Release they stay valid.
+// StoredOf returns the rows of the bands as stored, without gaps; nil bands stand for all rows. Outputs must be rows.
+// The caller must not change the bytes, which may lie in a mapped file. They stay valid after Release.
 func (p *Program) StoredOf(ctx context.Context, bands Bands, workers int) ([]byte, error) {
 	switch {
 	case p.OutAxis == 1:
@@ -76,7 +76,8 @@ func (p *Program) StoredOf(ctx context.Context, bands Bands, workers int) ([]byt
 	return data, nil
 }
 
-// outputsOf is Outputs with the rows of some bands alone, without gaps. workers count for a whole layer.
+// outputsOf is Outputs for the rows of the bands, without gaps. workers is the number of goroutines for a whole
+// layer.
 func (p *Program) outputsOf(ctx context.Context, bands Bands, workers int) (sgemm.Matrix, error) {
 	if bands == nil {
 		return p.outputs(ctx, workers)
@@ -98,7 +99,7 @@ func (p *Program) outputsOf(ctx context.Context, bands Bands, workers int) (sgem
 	return m, nil
 }
 
-// banded has a chooser for all outputs choose for those of some bands. Neighbours in different bands do not see each
+// banded applies a chooser for all outputs to the outputs of bands. Neighbours in different bands do not affect each
 // other.
 type banded struct {
 	rounding.Chooser
@@ -126,7 +127,7 @@ func (c banded) Table(_, k int) (t rounding.Table, ok bool) {
 func (c banded) Begin(_, k int) (func(rounding.Column), error) {
 	choose, err := c.Chooser.Begin(c.n, k)
 	return func(all rounding.Column) {
-		from := 0 // the band's first row among those of all bands
+		from := 0 // place of the band's first row among the rows of all bands
 		for _, r := range c.bands {
 			to := from + r[1] - r[0]
 			first, end := max(from, all.N0), min(to, all.N0+len(all.T))

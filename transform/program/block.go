@@ -2,8 +2,8 @@ package program
 
 import "github.com/lowtoggle/lowtoggle/weights"
 
-// Block is the rows [First, First+Rows) of a weight's result, each of Cols elements. Data holds them as stored, row by
-// row.
+// Block is the rows [First, First+Rows) of a weight's result, each of Cols elements. Data holds the rows as stored,
+// one after the other.
 type Block struct {
 	First, Rows, Cols int
 	Data              []byte

@@ -12,22 +12,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// coded chooses the codes and scales of a quantised weight. Rows of the result are its values in float32. What is stored
-// comes from [Program.Recoded].
+// coded chooses the codes and scales of a quantised weight. Rows of the result are its values in float32.
+// [Program.Recoded] returns the stored codes and scales.
 type coded struct {
 	weight   *quant.Quantised
 	rule     Recoding
 	operand  weights.DType
 	hessians Hessians // nil if the errors of all inputs have equal weight
 	damp     float64
-	books    *books // of rows that are chosen by themselves
+	books    *books // of rows without error feedback and energy term
 
 	mu    sync.Mutex
 	done  []*quant.Matrix // by expert; nil before Prepare
-	last  []*codedBlock   // the rows that were asked for last, of those that share scales with others
+	last  []*codedBlock   // the rows used last, of rows that share no scales with others
 	layer *Layer          // loaded in advance; nil: loaded when needed
 
-	experts struct { // what they share, until the last one is done
+	experts struct { // shared by the experts until the last one is done
 		mu    sync.Mutex
 		layer *Layer
 	}
@@ -36,7 +36,7 @@ type coded struct {
 // ErrNotCodes marks a step whose pass cannot change codes.
 var ErrNotCodes = errors.New("the weight is stored as codes, which this pass does not choose")
 
-// newCoded collects the operations' rules for a quantised weight; nil if there are none.
+// newCoded merges the operations' rules for a quantised weight; nil if there are none.
 func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 	if p.Source.Quantised == nil || len(ops) == 0 {
 		return nil, nil
@@ -59,13 +59,13 @@ func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 			}
 		}
 	}
-	if !changes && p.reference == nil { // errors of codes that stay are not handed on
+	if !changes && p.reference == nil { // errors of unchanged codes are not fed back
 		return nil, nil
 	}
 	return c, nil
 }
 
-// alone reports whether each row can be computed from its own codes.
+// alone reports whether each row can be computed without the other rows.
 func (c *coded) alone() bool { return c.hessians == nil && c.rule.Lambda == 0 }
 
 // Coded reports whether the program's weight is stored as codes.
@@ -74,10 +74,10 @@ func (p *Program) Coded() bool { return p.Source.Quantised != nil }
 // Referenced reports whether the codes approximate the weights of another model.
 func (p *Program) Referenced() bool { return p.reference != nil }
 
-// perExpert is the number of rows of a matrix.
+// perExpert returns the number of rows of one expert's matrix.
 func (p *Program) perExpert() int { return p.Rows / max(1, p.Source.Quantised.Experts()) }
 
-// Recoded computes codes and scales of an expert's result; without codes, only the scales are the result's.
+// Recoded computes codes and scales of an expert's result. If codes is false, only the scales are valid.
 func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers int) (*quant.Matrix, error) {
 	m, err := p.recoded(ctx, expert, codes, workers)
 	if err == nil {
@@ -104,14 +104,14 @@ func (p *Program) recoded(ctx context.Context, expert int, codes bool, workers i
 	return m, err
 }
 
-// HasNoEffect reports whether a quantised weight's steps leave its codes and scales as they are. In a new format, the
-// choice between two equally near codes does not count. Steps with error feedback count as effective.
+// HasNoEffect reports whether a quantised weight's steps change neither its codes nor its scales. In a new format,
+// the choice between two equally near codes is not a change. Steps with error feedback always count as changes.
 func (p *Program) HasNoEffect(ctx context.Context, workers int) (bool, error) {
 	if p.coded == nil || p.coded.hessians != nil {
 		return p.coded == nil, nil
 	}
 	without := p.Untouched()
-	if p.Source.Quantised.Make != nil { // compare with a choice by the same arithmetic
+	if p.Source.Quantised.Make != nil { // compare with the result of the same arithmetic
 		without.reference, without.coded = p.reference, &coded{weight: p.coded.weight, operand: p.coded.operand, books: newBooks()}
 	}
 	for expert := range p.Source.Quantised.Experts() {
@@ -153,7 +153,7 @@ func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, exper
 	return r.out, r.choose(ctx, f, workers)
 }
 
-// loaded is the layer with the Hessian that codes are fitted to. Experts, which come in order, load it once.
+// loaded returns the layer with the Hessian that codes are fitted to. Experts come in order and load it once.
 func (c *coded) loaded(ctx context.Context, p *Program, expert, workers int) (l *Layer, err error) {
 	if c.layer != nil {
 		return c.layer, nil
@@ -169,8 +169,8 @@ func (c *coded) loaded(ctx context.Context, p *Program, expert, workers int) (l 
 	return l, err
 }
 
-// factor returns the factor of the Hessian for error feedback; nil: no feedback, and the errors of all inputs have equal
-// weight.
+// factor returns the factor of the Hessian for error feedback; nil: no feedback, and equal weights for the errors of
+// all inputs.
 func (c *coded) factor(ctx context.Context, l *Layer, workers int) (*rounding.Factor, error) {
 	switch {
 	case c.damp > 0:
@@ -185,7 +185,7 @@ func (c *coded) factor(ctx context.Context, l *Layer, workers int) (*rounding.Fa
 	return nil, nil
 }
 
-// weigh makes the choice of scales weigh errors by the power of the inputs, if it is known.
+// weigh weights errors in the choice of scales by the power of the inputs, if it is known.
 func (c *coded) weigh(ctx context.Context, r *recoder, l *Layer) error {
 	if !l.known {
 		return nil
@@ -198,7 +198,7 @@ func (c *coded) weigh(ctx context.Context, r *recoder, l *Layer) error {
 	return err
 }
 
-// target returns a function that reads row n of the reference, counted from a first row; nil without a reference.
+// target returns a function that reads a row of the reference, counted from a first row; nil without a reference.
 func (p *Program) target(first int) func(dst []float32, n int) {
 	if p.reference == nil {
 		return nil
@@ -212,7 +212,7 @@ func readRow(dst []float32, w *quant.Weight, n int) {
 	f.Decode(dst[:w.Cols], w.ReadRows(nil, n, 1))
 }
 
-// prepareCoded computes all matrices of the result, unless rows are computed when they are asked for.
+// prepareCoded computes all matrices of the result, unless rows are computed when they are needed.
 func (p *Program) prepareCoded(ctx context.Context, workers int) error {
 	c := p.coded
 	c.mu.Lock()
@@ -234,7 +234,7 @@ func (p *Program) prepareCoded(ctx context.Context, workers int) error {
 	return nil
 }
 
-// release frees all matrices of the result, and the layer if not all experts are done.
+// release frees all matrices of the result. It also frees the layer if not all experts are done.
 func (c *coded) release() {
 	c.mu.Lock()
 	for _, b := range c.last {
@@ -247,8 +247,8 @@ func (c *coded) release() {
 	c.experts.mu.Unlock()
 }
 
-// eachMatrix calls fn with the matrices of rows [first, first+rows) of the result, or of the source for a program without
-// steps: from is the first row of the matrix that is meant, and at its row in the program.
+// eachMatrix calls fn with the matrices of rows [first, first+rows) of the result, or of the source for a program
+// without steps. In m, the rows are [from, from+n); at is the first row's place in the program.
 func (p *Program) eachMatrix(first, rows int, fn func(m *quant.Matrix, from, n, at int)) {
 	per := p.perExpert()
 	for rows > 0 {
@@ -260,7 +260,8 @@ func (p *Program) eachMatrix(first, rows int, fn func(m *quant.Matrix, from, n, 
 	}
 }
 
-// eachMoved is eachMatrix after the symmetries. What cannot follow them stays; see [Program.CheckExact].
+// eachMoved is eachMatrix after the symmetries. Codes and scales that cannot follow the symmetries do not change; see
+// [Program.CheckExact].
 func (p *Program) eachMoved(first, rows int, fn func(m *quant.Matrix, from, n, at int)) {
 	if p.moved == nil {
 		p.eachMatrix(first, rows, fn)
@@ -270,7 +271,7 @@ func (p *Program) eachMoved(first, rows int, fn func(m *quant.Matrix, from, n, a
 	fn(m, 0, rows, first)
 }
 
-// matrixOf returns a matrix that has rows [row, row+n) of an expert, and where they begin in it.
+// matrixOf returns a matrix that has rows [row, row+n) of an expert. from is the first row's place in the matrix.
 func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	q := p.Source.Quantised
 	if p.coded == nil {
@@ -289,7 +290,8 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	return block.matrix(row-block.first, row-block.first+n), row - block.first
 }
 
-// recodedRows chooses scales and codes of rows [first, first+n) of an expert, which share no scales with others.
+// recodedRows chooses scales and codes of rows [first, first+n) of an expert. The rows share no scales with other
+// rows.
 func (p *Program) recodedRows(expert, first, n int) *quant.Matrix {
 	r := p.rowsRecoder(expert, first, n)
 	r.out.Codes = make([]byte, n*p.Cols)
@@ -299,18 +301,18 @@ func (p *Program) recodedRows(expert, first, n int) *quant.Matrix {
 	return r.out
 }
 
-// rowsRecoder makes the recoder of rows [first, first+n) of an expert, which share no scales with others, and chooses the
-// scales. It has no place for codes yet.
+// rowsRecoder returns the recoder of rows [first, first+n) of an expert, with chosen scales. The rows share no scales
+// with other rows. The recoder has no memory for codes yet.
 func (p *Program) rowsRecoder(expert, first, n int) *recoder {
 	r := newRecoder(p.coded.rule, p.coded.operand, p.Source.Quantised.Rows(expert, first, n), nil)
 	r.books, r.target = p.coded.books, p.target(expert*p.perExpert()+first)
-	if err := r.rescale(context.Background(), 1); err != nil { // without feedback, only the end of ctx is an error
+	if err := r.rescale(context.Background(), 1); err != nil { // without feedback, the only error is the end of ctx
 		panic(err)
 	}
 	return r
 }
 
-// runCoded writes rows of the result's values.
+// runCoded writes the values of rows of the result.
 func (p *Program) runCoded(dst []byte, first, rows int) {
 	row := make([]float32, p.Cols)
 	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, at int) {
@@ -329,11 +331,11 @@ func (p *Program) OperandDType() weights.DType {
 	return p.Source.DType
 }
 
-// OperandRowBytes is the length of a row that RunOperand writes.
+// OperandRowBytes returns the length in bytes of a row that RunOperand writes.
 func (p *Program) OperandRowBytes() int { return p.Cols * p.OperandDType().Bits() / 8 }
 
-// RunOperand is Run with the values that tensor cores read. They do not include a global scale, which is applied after the
-// product.
+// RunOperand is Run for the values that tensor cores read. A global scale is not included, because kernels apply it
+// after the product.
 func (p *Program) RunOperand(dst []byte, first, rows int) {
 	if !p.Coded() {
 		p.Run(dst, first, rows)
@@ -367,7 +369,7 @@ func (p *Program) exact() *Program {
 	return q
 }
 
-// lossCoded is Loss of a quantised weight.
+// lossCoded is Loss for a quantised weight.
 func (p *Program) lossCoded(ctx context.Context, first, last int) (l Loss, err error) {
 	want, got := make([]float32, p.Cols), make([]float32, p.Cols)
 	source := p.Untouched()
@@ -392,12 +394,12 @@ func (p *Program) lossCoded(ctx context.Context, first, last int) (l Loss, err e
 	return l, nil
 }
 
-// windowRows returns the number of rows to compute at a time, because rows that share scales are computed together.
+// windowRows returns the number of rows to compute at a time. Rows that share scales are computed together.
 func (p *Program) windowRows(first int) int {
 	return max(blockElems/max(1, p.Cols), p.Source.Quantised.Rows(first/p.perExpert(), 0, 1).Block[0])
 }
 
-// hessianLoss is the loss of the whole layer on held-out tokens.
+// hessianLoss returns the loss of the whole layer on held-out tokens.
 func (p *Program) hessianLoss(ctx context.Context, h Hessians) (l Loss, err error) {
 	before, err := p.HeldOf(ctx, nil, h, 1)
 	if err != nil {

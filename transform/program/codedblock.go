@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// codedBlock is some rows of an expert's result, which share no scales with others. The scales are chosen, and the codes of those rows
-// that were asked for.
+// codedBlock is some rows of an expert's result that share no scales with other rows. All scales are chosen; codes
+// are chosen only for requested rows.
 type codedBlock struct {
 	expert, first int
 
@@ -17,10 +17,11 @@ type codedBlock struct {
 	from, to int // rows with codes
 }
 
-// mostLast is the number of codes in the blocks that are kept, unless one has more: those of a sample.
+// mostLast is the largest number of codes in the kept blocks, which are those of a sample. A single larger block is
+// kept too.
 const mostLast = 8 << 20
 
-// block returns the block of rows [first, first+n) of an expert, or a larger one that is kept.
+// block returns the block of rows [first, first+n) of an expert, or a larger kept block that contains these rows.
 func (c *coded) block(p *Program, expert, first, n int) *codedBlock {
 	c.mu.Lock()
 	for _, b := range c.last {
@@ -41,7 +42,7 @@ func (c *coded) block(p *Program, expert, first, n int) *codedBlock {
 	return b
 }
 
-// freeCodes are memory of codes that nobody uses. A plan looks at some rows of very many weights, one after the other.
+// freeCodes holds unused memory for codes. A plan reads some rows of many weights, one weight after the other.
 var freeCodes sync.Pool // of *[]byte
 
 func takeCodes(n int) []byte {
@@ -51,13 +52,13 @@ func takeCodes(n int) []byte {
 	return make([]byte, n)
 }
 
-// free gives up the block, of which nobody has a matrix any more.
+// free releases the block. No matrix of the block may be in use.
 func (b *codedBlock) free() {
 	codes := b.recoder.out.Codes
 	freeCodes.Put(&codes)
 }
 
-// matrix is the block with the codes of rows [from, to).
+// matrix returns the block with the codes of rows [from, to).
 func (b *codedBlock) matrix(from, to int) *quant.Matrix {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Rule tells the compiler how to compile a pass's steps. A rule has either Symmetry or Compile.
+// Rule is how a pass's steps are compiled. A rule has either Symmetry or Compile.
 type Rule struct {
-	// Rank is the pass's place in the table: a tensor's steps act in this order.
+	// Rank is the pass's place in the table. A tensor's steps act in this order.
 	Rank int
 	// Symmetry adds an exact step to the symmetry of its index of n labels.
 	Symmetry func(s *plan.Step, n int, sym *Symmetry) error
@@ -24,29 +24,29 @@ type Rule struct {
 	Check func(layout *arch.Layout, steps []*plan.Step) error
 }
 
-// Context holds the inputs that a rule needs to compile a step.
+// Context holds the inputs for compiling a step.
 type Context struct {
 	context.Context // of the compilation; folds read whole tensors
 	Weights         *quant.Set
-	Layout          *arch.Layout // nil where the family is not known
+	Layout          *arch.Layout // nil for an unknown family
 	Symmetries      Symmetries
 	Program         *Program // of the tensor, with the steps compiled so far
 }
 
-// Compiler turns steps into programs. It reads tensors only where an operation needs another tensor's numbers.
+// Compiler turns steps into programs. It reads a tensor only if an operation needs another tensor's values.
 type Compiler struct {
 	weights  *quant.Set
-	layout   *arch.Layout // nil where the family is not known
-	hessians Hessians     // nil where no tokens are known
+	layout   *arch.Layout // nil for an unknown family
+	hessians Hessians     // nil without tokens
 	rules    map[string]Rule
 	syms     Symmetries
 	results  *Results
 	count    *Counters
 	known    *known
-	original *quant.Set // the unquantised model; nil: not known
+	original *quant.Set // weights of the unquantised model; nil if there is none
 }
 
-// known caches what a compiler needs more than once.
+// known caches data that a compiler needs more than once.
 type known struct {
 	mu   sync.Mutex
 	axes map[*quant.Weight][2]AxisMap
@@ -62,18 +62,18 @@ func newKnown() *known {
 // CompilerOptions are options of [NewCompiler].
 type CompilerOptions struct {
 	Weights  *quant.Set
-	Layout   *arch.Layout // nil where the family is not known
-	Hessians Hessians     // nil where no tokens are known
+	Layout   *arch.Layout // nil for an unknown family
+	Hessians Hessians     // nil without tokens
 	Rules    map[string]Rule
 	Results  *Results  // may be nil
 	Count    *Counters // may be nil
-	// Reference has the weights, under the same names, that new codes should approximate; nil: the values of the source's
-	// codes.
+	// Reference has the weights, under the same names, that new codes should approximate; nil: codes approximate the
+	// values of the source's codes.
 	Reference *quant.Set
 }
 
-// NewCompiler returns a compiler with the symmetries of all exact steps. A step that does not fit the model is a
-// [plan.ErrInvalid].
+// NewCompiler returns a compiler with the symmetries of all exact steps. The error for a step that does not fit the
+// model is a [plan.ErrInvalid].
 func NewCompiler(o CompilerOptions, steps []*plan.Step) (*Compiler, error) {
 	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count, known: newKnown(), original: o.Reference}
 	byPass := map[string][]*plan.Step{}
@@ -136,8 +136,9 @@ func (c *Compiler) With(syms Symmetries) *Compiler {
 	return &d
 }
 
-// Keep stores p for the next call of Program with the same weight and the same *plan.Step values, which returns it once.
-// It replaces a program that was kept for the weight before. The caller must not use p afterwards.
+// Keep stores p for the next call of Program with the same weight and the same *plan.Step values. That call returns p
+// and removes it from the store. Keep replaces an earlier kept program of the weight. The caller must not use p
+// afterwards.
 func (c *Compiler) Keep(p *Program) {
 	p.Use(nil)
 	c.known.mu.Lock()
@@ -145,7 +146,7 @@ func (c *Compiler) Keep(p *Program) {
 	c.known.kept[p.Source] = p
 }
 
-// again returns and forgets a kept program; nil if there is none for these steps.
+// again returns a kept program and removes it from the store; nil if there is none for these steps.
 func (c *Compiler) again(w *quant.Weight, steps []*plan.Step) *Program {
 	c.known.mu.Lock()
 	defer c.known.mu.Unlock()
@@ -157,7 +158,7 @@ func (c *Compiler) again(w *quant.Weight, steps []*plan.Step) *Program {
 	return p
 }
 
-// matrix returns what the symmetries do along the axes of a weight. All programs of the weight share the lists.
+// matrix returns the maps of the symmetries along the axes of a weight. All programs of the weight share the maps.
 func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap) {
 	c.known.mu.Lock()
 	axes, ok := c.known.axes[w]
@@ -171,7 +172,7 @@ func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap)
 	return axes[0], axes[1]
 }
 
-// reference returns the weight that a quantised one was made from; nil if it is not known.
+// reference returns the unquantised weight of a quantised one; nil if there is none.
 func (c *Compiler) reference(w *quant.Weight) *quant.Weight {
 	if c.original == nil {
 		return nil
@@ -180,7 +181,8 @@ func (c *Compiler) reference(w *quant.Weight) *quant.Weight {
 	return r
 }
 
-// Program compiles the steps of the weight w, given in any order. Steps that do not fit are a [plan.ErrInvalid].
+// Program compiles the steps of the weight w. The steps may have any order. If a step does not fit, the error is a
+// [plan.ErrInvalid].
 func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.Step) (*Program, error) {
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(a, b *plan.Step) int { return c.rules[a.Pass].Rank - c.rules[b.Pass].Rank })
@@ -195,7 +197,7 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 			p.OutAxis = claim.OutAxis
 			p.Row, p.Col = c.matrix(w, claim)
 			if p.Coded() {
-				p.OutAxis = 0 // its shape is outputs × inputs, whatever the family stores
+				p.OutAxis = 0 // the matrix is outputs × inputs, whatever shape the family stores
 				var err error
 				if p.moved, err = movedOf(w.Quantised, claim, p.Row, p.Col); err != nil {
 					return nil, fmt.Errorf("%w: tensor %q: %w", plan.ErrInvalid, w.Name, err)

@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // Counters count work that a conversion should do only once. A nil *Counters counts nothing.
 type Counters struct {
-	Programs atomic.Int64 // programs compiled
-	Factors  atomic.Int64 // Hessians factorised
+	Programs atomic.Int64 // number of compiled programs
+	Factors  atomic.Int64 // number of factorised Hessians
 }
 
 func (c *Counters) program() {

@@ -13,31 +13,31 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// joint computes a layer whose values are chosen together and not row by row. Prepare computes the result, and Release
-// frees it. A choice of each value alone keeps no result.
+// joint computes a layer whose values are chosen together and not row by row. Prepare computes the result, and
+// Release frees it. If each value is chosen alone, no result is stored.
 type joint struct {
-	hessians                Hessians // nil where no tokens are known
+	hessians                Hessians // nil without tokens
 	zeroInputs, zeroOutputs []int
-	mask                    Op // makes the zeros that stay; nil where there are none
+	mask                    Op // marks the zeros that must stay; nil: none
 	chooser                 func(n int, scale float64) (rounding.Chooser, error)
 	damp                    float64
-	isAlone                 bool   // see chosenAlone
-	zeroed                  []bool // rows of the result that become zero, if isAlone; nil: none
+	isAlone                 bool   // each value is chosen alone; see chosenAlone
+	zeroed                  []bool // with isAlone: rows of the result that become zero; nil: none
 
 	results *Results
 	key     resultKey
 
 	mu    sync.Mutex
 	data  []byte           // rows of the result
-	bands Bands            // that data has; nil: all
-	alone rounding.Chooser // instead of data, if isAlone; nil before Prepare
-	layer *Layer           // loaded in advance, to try many steps on one layer; nil: loaded when needed
+	bands Bands            // rows in data; nil: all rows
+	alone rounding.Chooser // with isAlone, replaces data; nil before Prepare
+	layer *Layer           // loaded before, for many steps on one layer; nil: loaded when needed
 }
 
-// newJoint collects what the operations contribute to a joint choice; nil if none asks for one.
+// newJoint merges the operations' contributions to a joint choice; nil if no operation is joint.
 func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	j := &joint{hessians: h}
-	var asked, affine, damped, zeroing, not string // passes, and why one of them is not joint
+	var asked, affine, damped, zeroing, not string // names of passes; not is the reason why one of them is not joint
 	var masks, choosers []string
 	for _, o := range ops {
 		if o.Joint {
@@ -89,7 +89,7 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 		return bad("no pass compensates the errors of the inputs that %s zeroes", zeroing)
 	}
 	if j.isAlone = j.chosenAlone(p); j.isAlone && len(j.zeroOutputs) > 0 {
-		rows, _ := p.Row.Places(p.Rows, j.zeroOutputs) // checked when it was compiled
+		rows, _ := p.Row.Places(p.Rows, j.zeroOutputs) // the compiler has checked the positions
 		j.zeroed = make([]bool, p.Rows)
 		for _, n := range rows {
 			j.zeroed[n] = true
@@ -98,7 +98,8 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	return j, nil
 }
 
-// HoldsResult reports whether Prepare computes the whole result, which is as large as the weight. It needs Release.
+// HoldsResult reports whether Prepare computes and stores the whole result, which is as large as the weight. Release
+// frees it.
 func (p *Program) HoldsResult() bool {
 	return p.joint != nil && !p.joint.isAlone || p.coded != nil && !p.coded.alone()
 }
@@ -112,7 +113,7 @@ func (p *Program) OnDevice() bool {
 	return ok && d.Device() != nil
 }
 
-// Use gives the program's joint choice a layer that is loaded already, to try many steps on one layer.
+// Use sets the loaded layer of the program's joint choice, for trying many steps on one layer.
 func (p *Program) Use(l *Layer) {
 	if p.joint != nil {
 		p.joint.layer = l
@@ -122,8 +123,8 @@ func (p *Program) Use(l *Layer) {
 	}
 }
 
-// Prepare computes a joint choice with the given number of goroutines, unless it is computed already. It does nothing
-// for other programs. The errors are those of reading the source or a Hessian, and ctx's.
+// Prepare computes a joint choice with the given number of goroutines, unless it is already computed. For other
+// programs it does nothing. Errors come from reading the source or a Hessian, and from ctx.
 func (p *Program) Prepare(ctx context.Context, workers int) error {
 	if p.coded != nil {
 		return p.prepareCoded(ctx, workers)
@@ -177,7 +178,7 @@ func (p *Program) Release() {
 	}
 }
 
-// choose chooses all values of the layer and returns them as the result's bytes.
+// choose chooses all values of the layer, and returns the result's bytes.
 func (p *Program) choose(ctx context.Context, workers int) (data []byte, err error) {
 	l := p.joint.layer
 	if l == nil {
@@ -205,7 +206,7 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 	return p.stored(ctx, l, q, workers)
 }
 
-// received returns the result's bytes of the values that a device chose.
+// received returns the result's bytes for values that a device chose.
 func (p *Program) received(l *Layer, data []byte) []byte {
 	p.joint.bands = l.bands
 	size := p.RowBytes()
@@ -225,7 +226,7 @@ func (p *Program) received(l *Layer, data []byte) []byte {
 	return data
 }
 
-// stored returns the bytes of values [N, K], of the rows that the layer has.
+// stored encodes the values q [N, K] of the layer's rows as the result's bytes.
 func (p *Program) stored(ctx context.Context, l *Layer, q sgemm.Matrix, workers int) (data []byte, err error) {
 	rows, _ := p.joint.outputPlaces(p)
 	for _, r := range rows {
@@ -250,7 +251,7 @@ func (p *Program) stored(ctx context.Context, l *Layer, q sgemm.Matrix, workers 
 	return data, nil
 }
 
-// keepNonFinite gives values of rows [first, end) that are not finite their own bits back.
+// keepNonFinite restores the bits of values that are not finite in rows [first, end).
 func (p *Program) keepNonFinite(ctx context.Context, data []byte, first, end int) error {
 	return p.Lossless().EachBlock(ctx, first, end, func(b Block) {
 		place := p.joint.bands.find(b.First)
@@ -262,24 +263,24 @@ func (p *Program) keepNonFinite(ctx context.Context, data []byte, first, end int
 	})
 }
 
-// outputPlaces returns the rows of the result that become zero.
+// outputPlaces returns the rows of the result that become zero. all is the number of outputs.
 func (j *joint) outputPlaces(p *Program) (rows []int, all int) {
 	out, all := p.OutputAxis()
-	rows, _ = out.Places(all, j.zeroOutputs) // checked when it was compiled
+	rows, _ = out.Places(all, j.zeroOutputs) // the compiler has checked the positions
 	return rows, all
 }
 
 // choosing holds the settings for choosing a layer's values.
 type choosing struct {
 	chooser rounding.Chooser
-	damp    float64 // 0: errors are not handed on
+	damp    float64 // 0: no error feedback
 	first   []int   // columns that become zero
 }
 
 func (j *joint) choosing(ctx context.Context, p *Program, l *Layer) (c choosing, err error) {
 	if c.damp = j.damp; c.damp > 0 {
 		in, k := p.InputAxis()
-		c.first, _ = in.Places(k, j.zeroInputs) // checked when it was compiled
+		c.first, _ = in.Places(k, j.zeroInputs) // the compiler has checked the positions
 	}
 	_, all := j.outputPlaces(p)
 	c.chooser, err = j.choices(ctx, p, rounding.Loss{Signal: l.Signal}.Scale(l.Rows*l.Cols))
@@ -289,7 +290,7 @@ func (j *joint) choosing(ctx context.Context, p *Program, l *Layer) (c choosing,
 	return c, err
 }
 
-// table returns the chooser as a device's, if a device is to choose.
+// table returns the chooser's table for a device. ok is false if the CPU chooses.
 func (c choosing) table(l *Layer) (t rounding.Table, ok bool) {
 	if l.on == nil || c.damp == 0 {
 		return t, false
@@ -300,7 +301,7 @@ func (c choosing) table(l *Layer) (t rounding.Table, ok bool) {
 	return t, false
 }
 
-// onDevice returns the layer's values by several tables, as stored.
+// onDevice returns the layer's values, as stored, for each of several tables.
 func (c choosing) onDevice(ctx context.Context, l *Layer, tables []rounding.Table, workers int) ([][]byte, error) {
 	return l.on.Round(ctx, l.stored, rounding.FactorOptions{Damp: c.damp, First: c.first}, tables, rounding.Options{Workers: workers, Zero: len(c.first)})
 }
@@ -331,7 +332,7 @@ func (j *joint) choices(ctx context.Context, p *Program, scale float64) (c round
 	return rounding.Sparse{Chooser: c, Keep: keep}, err
 }
 
-// kept reports which elements [N, K] the mask leaves, outputs as rows.
+// kept reports which elements [N, K] the mask keeps, with outputs as rows.
 func (p *Program) kept(ctx context.Context, mask Op) ([]bool, error) {
 	masked := p.Lossless()
 	masked.ops = []Op{mask}

@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Hessians are the calibration statistics of a model's linear layers. Several goroutines call them at a time.
+// Hessians are the calibration statistics of a model's linear layers. Several goroutines may call them at a time.
 type Hessians interface {
 	// Key identifies the model and the tokens.
 	Key() string
@@ -27,48 +27,49 @@ type Hessians interface {
 	// Fit returns the Hessian [K, K], XᵀX/tokens of a linear layer's inputs x[tokens, K]. Both axes are in the
 	// source's order. The caller may change the matrix.
 	Fit(ctx context.Context, tensor string) (sgemm.Matrix, error)
-	// Held returns the Hessian of held-out tokens. No value is fitted to them, so they measure the error on other
-	// texts.
+	// Held returns the Hessian [K, K] of held-out tokens. No value is fitted to these tokens, so they measure the
+	// error on other texts.
 	Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 }
 
-// DeviceHessians are Hessians that a device may round by.
+// DeviceHessians are Hessians with an optional device for rounding.
 type DeviceHessians interface {
 	Hessians
-	// Device rounds in place of the CPU; nil: the CPU rounds.
+	// Device returns the device that rounds; nil: the CPU rounds.
 	Device() rounding.Device
 	// Input names a layer's input. Layers with the same input have the same Hessians.
 	Input(tensor string) string
-	// Triangle returns the upper triangle of Fit, or of Held.
+	// Triangle returns the upper triangle of Fit or, with held, of Held.
 	Triangle(ctx context.Context, tensor string, held bool) (*rounding.Triangle, error)
 }
 
 // Layer holds a linear layer's weights before its operations, outputs as rows.
 type Layer struct {
 	Rows, Cols int // outputs and inputs
-	// Signal is the mean square of the outputs, summed over the outputs: on the Hessian's inputs, or without a Hessian
-	// on independent inputs of unit variance. That of HeldOf may be known only after LostOf.
+	// Signal is the mean square of the outputs, summed over the outputs. The inputs have the Hessian's statistics, or
+	// without a Hessian, are independent with unit variance. For a layer from HeldOf, Signal may be unknown until
+	// LostOf is called.
 	Signal float64
 
-	bands  Bands                  // rows of the result that the layer has; nil: all
-	from   []int                  // the source's position of each input
+	bands  Bands                  // rows of the result that are loaded; nil: all rows
+	from   []int                  // source position of each input
 	finite bool                   // all weights are finite; false on a device
 	known  bool                   // the Hessian is known
 	on     rounding.DeviceHessian // nil: the CPU rounds
-	stored rounding.Values        // the weights on a device
+	stored rounding.Values        // weights on a device
 
-	unmeasured bool // Signal is not known yet
+	unmeasured bool // Signal is unknown until LostOf
 
 	mu     sync.Mutex
-	w      sgemm.Matrix                                // the weights; without rows until they are needed
-	read   func(context.Context) (sgemm.Matrix, error) // the Hessian
-	h      sgemm.Matrix                                // without rows until it is read
+	w      sgemm.Matrix                                // weights; no rows until needed
+	read   func(context.Context) (sgemm.Matrix, error) // reads the Hessian
+	h      sgemm.Matrix                                // Hessian; no rows until it is read
 	damp   float64                                     // damping of factor
 	factor *rounding.Factor
 	count  *Counters // may be nil
 }
 
-// Positions returns the source's positions of inputs given by their place in the layer.
+// Positions returns the source positions of inputs, given by their places in the layer.
 func (l *Layer) Positions(inputs []int) []int {
 	out := make([]int, len(inputs))
 	for i, k := range inputs {
@@ -77,8 +78,8 @@ func (l *Layer) Positions(inputs []int) []int {
 	return out
 }
 
-// layerOf loads the program's layer with the outputs of some bands. h may be nil; held chooses [Hessians.Held]. A program
-// that uses the layer computes the rows of these bands.
+// layerOf loads the program's layer with the outputs of some bands. h may be nil. held selects [Hessians.Held]. A
+// program that uses the layer computes only the rows of these bands.
 func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held bool, workers int) (*Layer, error) {
 	axis, k := p.InputAxis()
 	_, n := p.OutputAxis()
@@ -114,7 +115,7 @@ func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held boo
 		}
 	}
 	if l.on != nil && held {
-		l.unmeasured = true // LostOf measures the signal beside errors
+		l.unmeasured = true // LostOf measures the signal together with the errors
 		return l, nil
 	}
 	if bands != nil || h == nil || held || p.values != nil || p.affine != nil {
@@ -125,7 +126,7 @@ func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held boo
 	return l, err
 }
 
-// signals caches the signals of whole layers on the tokens that values are fitted to. A nil *signals keeps nothing.
+// signals caches the signals of whole layers on the fitting tokens. A nil *signals caches nothing.
 type signals struct {
 	mu  sync.Mutex
 	all map[*quant.Weight]float64
@@ -192,14 +193,14 @@ func (l *Layer) Weights() sgemm.Matrix {
 	return l.w
 }
 
-// Hessian returns the Hessian [K, K]; without rows if it is not known.
+// Hessian returns the Hessian [K, K]; no rows if it is unknown.
 func (l *Layer) Hessian(ctx context.Context) (h sgemm.Matrix, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hessian(ctx)
 }
 
-// hessian is Hessian under the lock.
+// hessian is Hessian with the lock held.
 func (l *Layer) hessian(ctx context.Context) (h sgemm.Matrix, err error) {
 	if l.known && l.h.Rows == 0 {
 		if h, err = l.read(ctx); err != nil {
@@ -237,12 +238,12 @@ func allFinite(w sgemm.Matrix, workers int) bool {
 	return !other.Load()
 }
 
-// Fitted loads the program's layer with the Hessian that values are fitted to. h may be nil.
+// Fitted loads the program's layer with the Hessian of the fitting tokens. h may be nil.
 func (p *Program) Fitted(ctx context.Context, h Hessians, workers int) (*Layer, error) {
 	return p.FittedOf(ctx, nil, h, workers)
 }
 
-// FittedOf is Fitted with the outputs of some bands alone.
+// FittedOf is Fitted for the outputs of some bands.
 func (p *Program) FittedOf(ctx context.Context, bands Bands, h Hessians, workers int) (*Layer, error) {
 	return p.layerOf(ctx, bands, h, false, workers)
 }
@@ -252,8 +253,8 @@ func (p *Program) HeldOf(ctx context.Context, bands Bands, h Hessians, workers i
 	return p.layerOf(ctx, bands, h, true, workers)
 }
 
-// hessian returns the Hessian of the inputs of a program's result. It is in the result's order. Where the program
-// multiplies columns by signs or powers of two, the inputs are divided by them.
+// hessian returns the Hessian of the inputs of a program's result, in the result's order. If the program multiplies
+// columns by signs or powers of two, the inputs are divided by these factors.
 func (p *Program) hessian(ctx context.Context, of func(context.Context, string) (sgemm.Matrix, error)) (sgemm.Matrix, error) {
 	h, err := of(ctx, p.Source.Name)
 	if err != nil {
@@ -266,7 +267,7 @@ func (p *Program) hessian(ctx context.Context, of func(context.Context, string) 
 	if axis.IsIdentity() {
 		return h, nil
 	}
-	factor := make([]float32, k) // by place
+	factor := make([]float32, k) // by place in the result
 	for i := range factor {
 		from := at(axis.Gather, i, i)
 		factor[i] = ldexp(1, -at(axis.Exp, from, 0))
@@ -284,8 +285,8 @@ func (p *Program) hessian(ctx context.Context, of func(context.Context, string) 
 	return moved, nil
 }
 
-// dampedFactor returns the factor of the layer's damped Hessian. The last factor is kept, because a search tries many
-// values at one damping.
+// dampedFactor returns the factor of the layer's damped Hessian. The last factor is cached, because a search tries
+// many values at one damping.
 func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, workers int) (*rounding.Factor, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -307,13 +308,13 @@ func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, wor
 	return f, nil
 }
 
-// lost returns the error of the layer's outputs if its values are those of q[N, K], on the CPU.
+// lost returns the error of the layer's outputs if its weights are q[N, K]. It runs on the CPU.
 func (l *Layer) lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding.Loss, error) {
 	e, err := l.power(ctx, q, workers)
 	return rounding.Loss{Error: e, Signal: l.Signal}, err
 }
 
-// LostOf returns the error of the layer's outputs for the results of several prepared programs of it.
+// LostOf returns the errors of the layer's outputs for the results of several prepared programs of the layer.
 func (l *Layer) LostOf(ctx context.Context, programs []*Program, workers int) ([]rounding.Loss, error) {
 	lost := make([]rounding.Loss, len(programs))
 	if l.on == nil {
@@ -352,16 +353,16 @@ func (l *Layer) LostOf(ctx context.Context, programs []*Program, workers int) ([
 	return lost, nil
 }
 
-// Batch is how many programs LostOf should get at a time.
+// Batch returns the number of programs that LostOf should get at a time.
 func (l *Layer) Batch() int {
-	const elements = 1 << 26 // on a device many results together take little longer than one
+	const elements = 1 << 26 // a device computes many results together in little more time than one
 	if l.on == nil {
 		return 1
 	}
 	return max(1, elements/max(1, l.Rows*l.Cols))
 }
 
-// signal returns the power of the outputs.
+// signal returns the power of the outputs, as in Signal.
 func (l *Layer) signal(ctx context.Context, workers int) (float64, error) {
 	if l.on == nil {
 		return l.power(ctx, sgemm.Matrix{}, workers)
@@ -373,8 +374,8 @@ func (l *Layer) signal(ctx context.Context, workers int) (float64, error) {
 	return sums[0], nil
 }
 
-// power returns the power of the change of the outputs if the values are those of q, or of the outputs themselves if q
-// has no rows. The inputs are the Hessian's, or without a Hessian inputs of unit variance.
+// power returns the power of the change of the outputs if the weights are q; if q has no rows, the power of the
+// outputs. The inputs have the Hessian's statistics, or without a Hessian, unit variance.
 func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum float64, err error) {
 	w := l.Weights()
 	if l.known {
@@ -392,15 +393,15 @@ func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum flo
 		for k, v := range w.Row(n) {
 			if d := float64(v); d-d == 0 {
 				d -= float64(q.Row(n)[k])
-				sum += float64(d * d) // explicit, so that no machine fuses it
+				sum += float64(d * d) // the conversion prevents fusing, for equal results on all machines
 			}
 		}
 	}
 	return sum, ctx.Err()
 }
 
-// Places converts positions of the source along an axis of length n into places of the result. A position that is out
-// of range or named twice is an error.
+// Places converts source positions along an axis of length n into places of the result. A position that is out of
+// range or occurs twice is an error.
 func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 	place := make([]int, n)
 	for i := range place {
@@ -418,11 +419,11 @@ func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 	return out, nil
 }
 
-// ErrNoHessians marks a plan that needs the calibration tokens that it was made with.
+// ErrNoHessians marks a plan that requires its calibration tokens.
 var ErrNoHessians = errors.New("give the tokens that the plan was made with")
 
-// CheckHessians returns an error if a plan was made with other calibration statistics than h. It is an
-// [ErrNoHessians] if the plan needs other tokens. h is nil without tokens.
+// CheckHessians returns an error if a plan was made with other calibration statistics than h. If the plan needs other
+// tokens, the error is an [ErrNoHessians]. Without tokens, h is nil.
 func CheckHessians(p *plan.Plan, h Hessians) error {
 	switch {
 	case p == nil:

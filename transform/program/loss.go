@@ -7,10 +7,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// Loss is the error that a program causes in some rows.
+// Loss is the error of a program in some rows.
 type Loss struct {
-	Signal, Noise float64 // sums of squares: of the exact values, and of the errors
-	NonFinite     int     // NaN and infinite values, which are not in the sums
+	Signal, Noise float64 // sums of squares of the exact values and of the errors
+	NonFinite     int     // number of NaN and infinite values, which are not in the sums
 }
 
 // Decibels returns the output SNR in dB; infinite if there is no error.
@@ -21,15 +21,15 @@ func (l Loss) Decibels() float64 {
 	return 10 * elementary.Log10(l.Signal/l.Noise)
 }
 
-// Plus adds the loss of other rows.
+// Plus returns the sum of two losses.
 func (l Loss) Plus(o Loss) Loss {
 	return Loss{l.Signal + o.Signal, l.Noise + o.Noise, l.NonFinite + o.NonFinite}
 }
 
-// add adds the loss of values.
+// add adds the loss of values got, given the exact values want.
 func (l *Loss) add(want, got []float32) {
 	got = got[:len(want)]
-	signal, noise := l.Signal, l.Noise // registers, not memory
+	signal, noise := l.Signal, l.Noise // local variables stay in registers
 	for k, v := range want {
 		w := float64(v)
 		if w-w != 0 {
@@ -37,21 +37,22 @@ func (l *Loss) add(want, got []float32) {
 			continue
 		}
 		d := float64(got[k]) - w
-		signal += float64(w * w) // explicit, so that no machine fuses it
+		signal += float64(w * w) // the conversion prevents fusing, for equal results on all machines
 		noise += float64(d * d)
 	}
 	l.Signal, l.Noise = signal, noise
 }
 
-// LossOfWhole reports whether Loss is the loss of the whole layer for any rows.
+// LossOfWhole reports whether Loss returns the loss of the whole layer for any rows.
 func (p *Program) LossOfWhole() bool {
 	return p.joint != nil && p.joint.hessians != nil || p.coded != nil && p.coded.hessians != nil
 }
 
-// Loss returns the loss of rows [first, last). The signal is the values that real arithmetic gives, the noise is the
-// stored result's difference from them. The constant of a shift counts as neither.
+// Loss returns the loss of rows [first, last). The signal is the result in real arithmetic. The noise is the
+// difference between the stored result and the signal. The constant of a shift is in neither.
 //
-// If the values are chosen jointly with a Hessian, Loss returns the loss of the layer's whole output on held-out tokens.
+// If the values are chosen jointly with a Hessian, Loss returns the loss of the layer's whole output on held-out
+// tokens.
 func (p *Program) Loss(ctx context.Context, first, last int) (l Loss, err error) {
 	switch {
 	case p.coded != nil && p.coded.hessians != nil:
@@ -84,7 +85,7 @@ func (p *Program) Loss(ctx context.Context, first, last int) (l Loss, err error)
 				continue
 			}
 			d := float64(got[i]) - add - w
-			l.Signal += float64(w * w) // explicit, so that no machine fuses it
+			l.Signal += float64(w * w) // the conversion prevents fusing, for equal results on all machines
 			l.Noise += float64(d * d)
 		}
 	})

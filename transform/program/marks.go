@@ -6,15 +6,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// marks are a program's signs and powers of two for the columns of its result. Rows of 16-bit floats take them four
-// elements at a time: where no value leaves the normal numbers, a factor of ±2^exp is a number that is added to the bits.
+// marks are a program's signs and powers of two for the columns of its result. For 16-bit floats they are applied to
+// four elements at a time: while all values are normal numbers, multiplying by ±2^exp is adding a constant to the
+// bits.
 type marks struct {
 	*Program
-	low, high int // exponents of the columns
+	low, high int // lowest and highest exponent of the columns
 	addends   []uint64
 }
 
-// marks for load; nil if the program has none.
+// marks returns the marks for load; nil if the program has none.
 func (p *Program) marks() *marks {
 	if !p.marked() {
 		return nil
@@ -31,7 +32,7 @@ func (p *Program) marks() *marks {
 	return m
 }
 
-// apply marks a loaded row. from is its position in the source.
+// apply applies the marks to a loaded row. from is the row's position in the source.
 func (m *marks) apply(row []byte, from int) {
 	flip, exp := at(m.Row.Flip, from, false), at(m.Row.Exp, from, 0)
 	scale := func(k int) {
@@ -71,18 +72,18 @@ func (m *marks) apply(row []byte, from int) {
 	}
 }
 
-// words reports whether rows of a format are read as words of four elements.
+// words reports whether rows of a format are processed as words of four elements.
 func words(f *weights.Format) bool { return f.Bits == 16 && f.ExpBits > 0 }
 
 const (
-	lanes     = 0x0001_0001_0001_0001 // 1 in each of a word's four elements
+	lanes     = 0x0001_0001_0001_0001 // 1 in each of the four elements of a word
 	laneSigns = lanes << 15
 )
 
-// addLanes adds the four elements of words, each modulo 2^16.
+// addLanes adds two words element by element, modulo 2^16.
 func addLanes(a, b uint64) uint64 { return (a&^laneSigns + b&^laneSigns) ^ (a^b)&laneSigns }
 
-// addend is what multiplication by ±2^exp adds to the bits of a safe value.
+// addend returns the number to add to the bits of a safe value for a multiplication by ±2^exp.
 func addend(f weights.Format, flip bool, exp int) uint16 {
 	a := uint16(exp << f.MantBits)
 	if flip {
@@ -91,7 +92,7 @@ func addend(f weights.Format, flip bool, exp int) uint16 {
 	return a
 }
 
-// bounds of a list of exponents; of nil they are 0.
+// bounds returns the lowest and highest exponent in a list; 0 for nil.
 func bounds(exps []int) (low, high int) {
 	for i, e := range exps {
 		if i == 0 {
@@ -102,17 +103,17 @@ func bounds(exps []int) (low, high int) {
 	return low, high
 }
 
-// Safe is a range of magnitudes: see [SafeMagnitudes].
+// Safe is a range of magnitudes; see [SafeMagnitudes].
 type Safe struct {
 	f              weights.Format
-	least, most    uint32 // as bits without sign; most < least: none
-	floor, ceiling uint64 // least and most in each of a word's elements
+	least, most    uint32 // bits without sign; most < least: empty range
+	floor, ceiling uint64 // least and most in each of the four elements of a word
 }
 
-// SafeMagnitudes returns magnitudes that [Scaled] multiplies exactly by every power of two from 2^low to 2^high, with
-// either sign. It may leave out zero and other magnitudes. Of integers it returns none.
+// SafeMagnitudes returns a range of magnitudes that [Scaled] multiplies exactly by every power of two from 2^low to
+// 2^high, with either sign. The range may leave out other such magnitudes, such as zero. For integers it is empty.
 func SafeMagnitudes(f weights.Format, low, high int) Safe {
-	fields := 1 << f.ExpBits // in which no exponent can be reached from another
+	fields := 1 << f.ExpBits // with at least as many exponents, the range is empty
 	least, most := 0, int(f.MaxFinite)
 	if low != 0 || high != 0 {
 		least = max(1, 1-max(low, -fields)) << f.MantBits
@@ -127,11 +128,11 @@ func SafeMagnitudes(f weights.Format, low, high int) Safe {
 // all reports whether the four elements of a word are safe.
 func (s *Safe) all(w uint64) bool {
 	w &^= laneSigns
-	// A difference of elements keeps the sign bit of the first if it is not negative.
+	// If the difference of two elements is not negative, it keeps the sign bit set in the first one.
 	return (w|laneSigns-s.floor)&(s.ceiling|laneSigns-w)&laneSigns == laneSigns
 }
 
-// Others calls fn with the places of a row whose elements are not safe, in order, until fn returns false.
+// Others calls fn with the places of a row's elements that are not safe, in order, until fn returns false.
 func (s *Safe) Others(row []byte, fn func(k int) bool) {
 	k, n := 0, len(row)*8/s.f.Bits
 	for ; words(&s.f) && k+4 <= n; k += 4 {
@@ -142,7 +143,7 @@ func (s *Safe) Others(row []byte, fn func(k int) bool) {
 	s.others(row, k, n, fn)
 }
 
-// others is Others for places from first to before end. It reports whether fn always returned true.
+// others is Others for the places [first, end). It returns false if fn returned false.
 func (s *Safe) others(row []byte, first, end int, fn func(k int) bool) bool {
 	for k := first; k < end; k++ {
 		if mag := s.f.Elem(row, k) &^ s.f.SignMask(); (mag < s.least || mag > s.most) && !fn(k) {

@@ -12,21 +12,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// moved is what the symmetries do to a weight that is stored as codes. Orders move codes, and with them the scales, zero
-// points and group indices. Signs change codes, and powers of two change scales. All other work on the weight is done in the
-// source's order.
+// moved is the effect of the symmetries on a weight that is stored as codes. Orders move codes with their scales,
+// zero points and group indices. Signs change codes, and powers of two change scales. All other work on the weight
+// uses the source's order.
 type moved struct {
-	row, col AxisMap // outputs and inputs
-	groups   carried // of inputs
+	row, col AxisMap // of outputs and of inputs
+	groups   carried // of the inputs' scales
 }
 
-// carried is what happens to scales along an axis, by the result's place of the scale.
+// carried maps the scales along an axis, by the scale's place in the result.
 type carried struct {
-	from []int // the source's place
+	from []int // place in the source
 	exp  []int // multiply by 2^exp
 }
 
-// movedOf returns what the symmetries do to a quantised weight; nil for nothing. The error says why its format cannot follow.
+// movedOf returns the effect of the symmetries on a quantised weight; nil if there is none. The error gives the
+// reason why the weight's format cannot follow the symmetries.
 func movedOf(w *quant.Quantised, c *arch.Claim, row, col AxisMap) (*moved, error) {
 	switch {
 	case row.IsIdentity() && col.IsIdentity():
@@ -47,8 +48,8 @@ func movedOf(w *quant.Quantised, c *arch.Claim, row, col AxisMap) (*moved, error
 	return &moved{row: row, col: col, groups: groups}, nil
 }
 
-// carry returns what happens to the scales along an axis of n positions, of which unit neighbours share a scale. If the
-// positions name their groups, these keep their places. It is an error if positions that share a scale would need several.
+// carry maps the scales along an axis of n positions, where unit neighbours share a scale. If positions have group
+// indices, the groups keep their places. If positions with one scale would need several, it returns an error.
 func carry(a AxisMap, n, unit int, group []int32) (carried, error) {
 	c := carried{}
 	for k := range n {
@@ -95,7 +96,7 @@ func (p *Program) checkMoved(ctx context.Context) error {
 	return nil
 }
 
-// matrix returns the image of a whole matrix.
+// matrix returns a whole matrix after the symmetries.
 func (v *moved) matrix(m *quant.Matrix) (*quant.Matrix, error) {
 	if v == nil {
 		return m, nil
@@ -116,8 +117,8 @@ func (v *moved) matrix(m *quant.Matrix) (*quant.Matrix, error) {
 	return &out, nil
 }
 
-// rows returns n rows of the image from first on. Each has scales of its own. source finds a row of the source's matrix. With
-// an error, codes and scales that cannot follow are the source's.
+// rows returns n rows of the moved matrix from first on, each with its own scales. source finds a row of the source's
+// matrix. After an error, codes and scales that cannot follow the symmetries are the source's.
 func (v *moved) rows(like *quant.Matrix, first, n int, source func(row int) (*quant.Matrix, int)) (*quant.Matrix, error) {
 	columns := like.Columns()
 	out := *like
@@ -145,7 +146,8 @@ func (v *moved) rows(like *quant.Matrix, first, n int, source func(row int) (*qu
 	return quant.Whole(out), failed
 }
 
-// scaleRow writes the scales and zero points of row i of the image: those of row at of m, which is the source's row number row.
+// scaleRow writes the scales and zero points of row i of the moved matrix from row at of m. In the source, this is
+// row number row.
 func (v *moved) scaleRow(out *quant.Matrix, i int, m *quant.Matrix, at, row int) (err error) {
 	columns, block := m.Columns(), m.RowScales(at)
 	for g := range columns {
@@ -165,7 +167,7 @@ func (v *moved) scaleRow(out *quant.Matrix, i int, m *quant.Matrix, at, row int)
 	return err
 }
 
-// codeRow writes the codes of row i of the image.
+// codeRow writes the codes of row i of the moved matrix.
 func (v *moved) codeRow(out *quant.Matrix, i int, m *quant.Matrix, at, row int, negated negatives) (err error) {
 	source, codes := m.Codes[at*m.K:(at+1)*m.K], out.Codes[i*m.K:(i+1)*m.K]
 	for k := range codes {
@@ -182,7 +184,7 @@ func (v *moved) codeRow(out *quant.Matrix, i int, m *quant.Matrix, at, row int, 
 	return err
 }
 
-// negatives has, by zero point, the code of each code's negative value.
+// negatives maps each code to the code of its negative value, for each zero point.
 type negatives map[uint8]*[256]negative
 
 type negative struct {
@@ -190,7 +192,7 @@ type negative struct {
 	ok   bool
 }
 
-// of returns the negative of code [n, k]; the code itself and false if there is none.
+// of returns the negative of code [n, k]. If there is none, it returns the code itself and false.
 func (t negatives) of(m *quant.Matrix, n, k int) (byte, bool) {
 	zero := m.ZeroPoint(n, k)
 	list := t[zero]
@@ -202,7 +204,8 @@ func (t negatives) of(m *quant.Matrix, n, k int) (byte, bool) {
 	return c.code, c.ok
 }
 
-// negativesOf returns the negatives under a zero point. Floating-point codes of zero stay: −0 is no other number.
+// negativesOf returns the negatives under a zero point. Floating-point codes of zero do not change, because −0 equals
+// 0.
 func negativesOf(b *quant.Book, zero uint8, float bool) *[256]negative {
 	list, half := &[256]negative{}, len(b.Values)/2
 	for c, v := range b.Values {
@@ -220,8 +223,8 @@ func negativesOf(b *quant.Book, zero uint8, float bool) *[256]negative {
 	return list
 }
 
-// timesPower multiplies a scale by 2^exp. ok is false if its type does not hold the product as a normal number, or if products
-// with codes might not be normal.
+// timesPower multiplies a scale by 2^exp. ok is false if the product is not a normal number of the scale's type, or
+// if products with codes might not be normal.
 func timesPower(b *quant.Book, s float32, exp int) (_ float32, ok bool) {
 	if exp == 0 || s == 0 {
 		return s, true

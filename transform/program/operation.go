@@ -4,11 +4,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// Operation is what one step does to a tensor. It is all that a program knows of the step's pass. The zero value does
-// nothing.
+// Operation is the effect of one step on a tensor. A program knows a pass only through its operations. The zero value
+// does nothing.
 type Operation struct {
-	// Apply rewrites blocks of the result, after the symmetries and the operations before it. Blocks begin at a
-	// multiple of Height rows, and all but the last have a multiple of Height rows. Height is a power of two; 0
+	// Apply rewrites blocks of the result, after the symmetries and the earlier operations. Blocks begin at a
+	// multiple of Height rows. All blocks except the last have a multiple of Height rows. Height is a power of two; 0
 	// means 1.
 	Apply  Op
 	Height int
@@ -21,26 +21,25 @@ type Operation struct {
 	// Extra is a tensor that only the result has; nil for none.
 	Extra *Extra
 
-	// Joint asks for a joint choice of the layer's values (see [Program.Prepare]). Then Apply is not called, and the
-	// remaining fields say what the operation contributes.
+	// Joint requests a joint choice of the layer's values (see [Program.Prepare]). Apply is then not called, and the
+	// remaining fields describe the operation's contribution.
 	Joint bool
-	// Chooser returns the set of values to choose from, for n outputs and the scale of [rounding.Loss.Scale].
-	// At most one operation of a joint choice has one. Without any, the nearest stored value is chosen.
+	// Chooser returns the set of values to choose from, for n outputs and the scale of [rounding.Loss.Scale]. At most
+	// one operation of a joint choice has a Chooser. Without one, the nearest stored value is chosen.
 	Chooser func(n int, scale float64) (rounding.Chooser, error)
-	// NotJoint is the reason why the operation cannot take part in a joint choice; empty if it can, or if the
-	// general reason suffices.
+	// NotJoint is the reason why the operation cannot take part in a joint choice. It is empty if the operation can,
+	// or if the general reason suffices.
 	NotJoint string
 	// Mask is true if values that Apply zeroes stay zero in a joint choice.
 	Mask bool
-	// Damp is the relative damping of the Hessian with which columns that are not yet rounded absorb the errors of
-	// the others; 0: they do not.
+	// Damp is the relative damping of the Hessian for error feedback, in which columns that are not yet rounded
+	// absorb the errors of other columns; 0: no error feedback.
 	Damp float64
-	// ZeroInputs and ZeroOutputs are positions of the source whose weights become zero. Inputs are in the order in
-	// which they are zeroed.
+	// ZeroInputs and ZeroOutputs are source positions whose weights become zero. Inputs are in the order of zeroing.
 	ZeroInputs, ZeroOutputs []int
 
-	// Codes is what the operation asks of a weight that is stored as codes; nil: it cannot be done to codes. All other
-	// fields but Joint and Damp are then without effect.
+	// Codes are the operation's rules for a weight that is stored as codes; nil: the operation cannot change codes.
+	// All other fields except Joint and Damp are then ignored.
 	Codes *Recoding
 
 	pass string // name of the pass, for messages
@@ -48,11 +47,11 @@ type Operation struct {
 
 // Extra is a tensor [outputs] in F32 beside a weight. All its elements are Value.
 type Extra struct {
-	Suffix string // follows the weight's name
+	Suffix string // added to the weight's name
 	Value  float32
 }
 
-// Affine is w·diag(Gamma) + Add, on rows that are already in the result's order.
+// Affine is w·diag(Gamma) + Add, on rows in the result's order.
 type Affine struct {
 	Gamma []float32 // [inputs], in the result's order; nil for ones
 	Add   float32
@@ -71,7 +70,7 @@ func (a *Affine) factor(n, k int) float32 {
 	return a.Gamma[k]
 }
 
-// apply computes in float64 and rounds to float32, then to the stored type. NaN and infinity stay.
+// apply computes in float64 and rounds to float32, then to the stored type. NaN and infinity do not change.
 func (a *Affine) apply(b Block) {
 	for i := range b.Rows {
 		for k := range b.Cols {

@@ -9,9 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Program is what a plan does to one weight. It loads rows of the source, applies the symmetries, and then runs the
-// operations of the steps. Many goroutines may use a program at a time; only Use, Prepare and Release change it. The
-// fields are for reading.
+// Program is the effect of a plan on one weight. It loads rows of the source, applies the symmetries, and then runs
+// the operations of the steps. Many goroutines may use a program at a time; only Use, Prepare and Release change it.
+// Callers must not change the fields.
 type Program struct {
 	Source     *quant.Weight
 	Format     weights.Format
@@ -20,10 +20,11 @@ type Program struct {
 	OutAxis int
 	// Row and Col are the maps of the symmetries along the axes.
 	Row, Col AxisMap
-	// Unit is how many rows the operations must see at a time: the largest height of an operation, a power of two.
+	// Unit is the number of rows that the operations need at a time: the largest Height of an operation, a power of
+	// two.
 	Unit int
 
-	// values replace the source's values, in the source's order, in biases and norms that a fold rewrites.
+	// values replace the source's values in biases and norms that a fold rewrites. They are in the source's order.
 	values []float32
 	affine *Affine
 	ops    []Op
@@ -40,7 +41,7 @@ type Program struct {
 	signals *signals // may be nil
 }
 
-// add adds the operation of one more step.
+// add adds the operation of a further step.
 func (p *Program) add(o Operation) {
 	if o.Values != nil {
 		p.values = o.Values
@@ -58,7 +59,7 @@ func (p *Program) add(o Operation) {
 	}
 }
 
-// With returns the program with one more operation, which must not ask for a joint choice.
+// With returns the program with a further operation. The operation must not be joint.
 func (p *Program) With(o Operation) *Program {
 	q := *p
 	q.add(o)
@@ -73,13 +74,13 @@ func (p *Program) IsIdentity() bool {
 	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil && p.coded == nil && p.moved == nil
 }
 
-// Untouched returns the program whose result is p's source.
+// Untouched returns a program whose result is p's source.
 func (p *Program) Untouched() *Program {
 	return &Program{Source: p.Source, Format: p.Format, Rows: p.Rows, Cols: p.Cols, OutAxis: p.OutAxis, Unit: 1}
 }
 
-// Lossless returns the program without its operations. Its result is their input; for a quantised weight with a reference,
-// the reference's values.
+// Lossless returns the program without its operations. Its result is the operations' input; for a quantised weight
+// with a reference, it is the reference's values.
 func (p *Program) Lossless() *Program {
 	if p.Coded() {
 		return p.exact()
@@ -98,11 +99,11 @@ func (p *Program) RowBytes() int { return p.Source.RowBytes() }
 // Scales reports whether the symmetries multiply by powers of two.
 func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
 
-// Moves reports whether the symmetries move or change the codes of a quantised weight, with all that belongs to them.
+// Moves reports whether the symmetries move or change the codes or scales of a quantised weight.
 func (p *Program) Moves() bool { return p.moved != nil }
 
-// Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit.
-// Prepare must have been called, which does something for joint choices alone.
+// Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit. For a
+// joint choice, Prepare must have been called.
 func (p *Program) Run(dst []byte, first, rows int) {
 	if p.coded != nil {
 		p.runCoded(dst, first, rows)
@@ -126,8 +127,8 @@ func (p *Program) Run(dst []byte, first, rows int) {
 	}
 }
 
-// load fills b with the source's rows and applies the symmetries. Values keep all bits except the sign and, with powers
-// of two, the exponent.
+// load fills b with the source's rows and applies the symmetries. Values keep all bits except the sign and, with
+// powers of two, the exponent.
 func (p *Program) load(b Block) {
 	if p.Coded() {
 		copy(b.Data, p.Source.ReadRows(b.Data[:0], b.First, b.Rows))
@@ -181,9 +182,9 @@ func (p *Program) marked() bool {
 	return p.Row.Flip != nil || p.Col.Flip != nil || p.Row.Exp != nil || p.Col.Exp != nil
 }
 
-// Scaled multiplies a value, given and returned as its bits, by 2^exp, or by −2^exp with flip. ok is false if the result
-// would not be exact: for an overflow, a subnormal value or result, NaN and infinity. The value is then returned
-// unchanged.
+// Scaled multiplies a value by 2^exp, or by −2^exp with flip. b and the result are the value's bits. ok is false if
+// the product would not be exact: for overflow, a subnormal value or result, NaN and infinity. The value is then
+// returned unchanged.
 func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) {
 	if !f.IsFloat() {
 		v := int64(int8(b))
@@ -219,8 +220,8 @@ func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) 
 	return b, true
 }
 
-// CheckExact returns a [plan.ErrInvalid] that names the first element that the program's signs and powers of two do not
-// multiply exactly; nil if there is none.
+// CheckExact returns a [plan.ErrInvalid] that names the first element that signs and powers of two do not multiply
+// exactly; nil if there is none.
 func (p *Program) CheckExact(ctx context.Context) error {
 	if p.Coded() {
 		return p.checkMoved(ctx)

@@ -14,26 +14,28 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Recoding holds the rules by which the steps of a plan choose a quantised weight's codes and scales. Each operation sets
-// its own fields. A rule applies to one scale and the codes under it, so a plan needs no lists.
+// Recoding holds the rules by which the steps of a plan choose a quantised weight's codes and scales. Each operation
+// sets its own fields. The rules need no lists in a plan, because they apply to each scale and its codes separately.
 type Recoding struct {
 	// PositiveZero replaces every −0 by +0.
 	PositiveZero bool
-	// Rescale is true if scales are chosen anew. FP8: each scale is multiplied by a power of two, so that the root mean
-	// square of its codes is about 2^Bits times the smallest code. Other formats: each scale becomes the value of least
-	// error with at most Bits mantissa bits.
+	// Rescale is true if new scales are chosen. FP8: each scale is multiplied by a power of two, so that the root
+	// mean square of its codes is about 2^Bits times the smallest code. Other formats: each scale becomes the value
+	// of least error with at most Bits mantissa bits.
 	Rescale bool
 	Bits    int
-	// Zeroed is the number of low bits that are zero in every code: mantissa bits of floats, bits of the distance to the zero point of integers.
+	// Zeroed is the number of low bits that are zero in every code: mantissa bits of floats, or bits of the distance
+	// to the zero point of integers.
 	Zeroed int
 	// Grid > 0 makes codes multiples of a power of two near σ/Grid, where σ is the root mean square of a scale's codes.
 	Grid float64
-	// Lambda > 0 chooses codes by error and energy, as [rounding.Codes] does; Rates price their significant bits.
+	// Lambda > 0 chooses codes by error and energy, like [rounding.Codes]. Rates are the energies by significant
+	// bits.
 	Lambda float64
 	Rates  rounding.Rates
 }
 
-// merge adds the rules of one more operation.
+// merge adds the rules of another operation.
 func (r Recoding) merge(o Recoding) Recoding {
 	r.PositiveZero = r.PositiveZero || o.PositiveZero
 	if o.Rescale {
@@ -53,17 +55,17 @@ type recoder struct {
 	operand weights.DType
 	src     *quant.Matrix
 	out     *quant.Matrix
-	// target writes the values that row n should have; nil: those of src.
+	// target writes the target values of row n; nil: the targets are src's values.
 	target func(dst []float32, n int)
-	weight []float64 // of squared errors, by column; nil: ones
-	scale  float64   // see rounding.Loss.Scale; needed with Lambda
-	groups [][]int32 // columns of each group, where src.Group is set
+	weight []float64 // weights of squared errors, by column; nil: all 1
+	scale  float64   // see rounding.Loss.Scale; required with Lambda
+	groups [][]int32 // columns of each group, if src.Group is set
 
 	*books
 	which []uint16 // the index of each scale's book
 }
 
-// books are the code books of one recoder, or of several that choose codes without an energy term.
+// books are the code books of one recoder, or of several recoders without an energy term.
 type books struct {
 	mu    sync.Mutex
 	list  []*rounding.CodeBook
@@ -72,7 +74,7 @@ type books struct {
 
 func newBooks() *books { return &books{index: map[bookKey]uint16{}} }
 
-// bookKey identifies the codes that are allowed under a scale: multiples of 2^step, for integers counted from a zero point.
+// bookKey identifies the allowed codes under a scale: multiples of 2^step, counted from a zero point for integers.
 type bookKey struct {
 	step, zero int
 }
@@ -82,7 +84,7 @@ const (
 	onlyZero = math.MaxInt32 // no other code is a multiple
 )
 
-// newRecoder makes a recoder that writes new codes to dst, which may be src's.
+// newRecoder returns a recoder that writes new codes to dst, which may be src's codes.
 func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix, dst []byte) *recoder {
 	c := &recoder{Recoding: r, operand: operand, src: src, books: newBooks()}
 	out := *src
@@ -102,7 +104,7 @@ func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix, dst []byte
 // isFloat reports whether codes are floating-point numbers.
 func (c *recoder) isFloat() bool { return c.src.Book.Zero == 0 && c.src.Zeros == nil }
 
-// zeroAt is the zero point in a place of the scales.
+// zeroAt returns the zero point at a place of the scales.
 func (c *recoder) zeroAt(place int) float32 {
 	if c.src.Zeros == nil {
 		return float32(c.src.Book.Zero)
@@ -110,7 +112,7 @@ func (c *recoder) zeroAt(place int) float32 {
 	return float32(c.src.Zeros[place])
 }
 
-// effective is what multiplies codes under a stored scale.
+// effective returns the factor of codes under a stored scale.
 func (c *recoder) effective(s float32) float32 {
 	if c.src.Divide {
 		return s / c.src.Global
@@ -120,7 +122,7 @@ func (c *recoder) effective(s float32) float32 {
 
 // bookOf returns the number of the book for a step and a zero point.
 func (w *recodeWorker) bookOf(step int, zero float32) uint16 {
-	const most = 32 // steps that are larger, or smaller by as much, do as well
+	const most = 32 // larger steps, or much smaller ones, have the same books
 	k := bookKey{noStep, 0}
 	if step != noStep {
 		k.step = min(max(step, -most), most)
@@ -175,7 +177,7 @@ func (c *recoder) allowed(code byte, k bookKey) bool {
 	return v == math.Trunc(v)
 }
 
-// price is the energy of a value by the significant bits that a tensor core sees.
+// price returns the energy of a value from its significant bits in a tensor core.
 func (c *recoder) price(v, scale, zero float32) float64 {
 	x := v - zero
 	if c.operand == weights.BF16 {
@@ -198,10 +200,10 @@ func (c *recoder) price(v, scale, zero float32) float64 {
 	return c.Rates.Significant[min(most, 24-bits.TrailingZeros32(mant))]
 }
 
-// recodeElems is about how many codes a task chooses.
+// recodeElems is the approximate number of codes that a task chooses.
 const recodeElems = 1 << 17
 
-// choose chooses the codes once the scales are chosen. f hands errors on to later columns; nil: every code is chosen alone.
+// choose chooses the codes after the scales. f feeds errors back into later columns; nil: every code is chosen alone.
 func (c *recoder) choose(ctx context.Context, f *rounding.Factor, workers int) error {
 	if f != nil {
 		return c.feedback(ctx, f, workers)
@@ -233,7 +235,7 @@ func (c *recoder) chooseAlone(ctx context.Context, from, end, workers int) error
 	})
 }
 
-// eachBlock calls do, in parallel, with ranges of rows that share no scale with others.
+// eachBlock calls do, in parallel, with ranges of rows that share no scale with other rows.
 func (c *recoder) eachBlock(ctx context.Context, workers int, do func(w *recodeWorker, first, last int) error) error {
 	m := c.src
 	step := max(1, recodeElems/max(1, m.K*m.Block[0])) * m.Block[0]
@@ -251,7 +253,7 @@ func (c *recoder) eachBlock(ctx context.Context, workers int, do func(w *recodeW
 	})
 }
 
-// chooser is the chooser of the new codes under the new scales.
+// chooser returns the chooser of new codes under the new scales.
 func (c *recoder) chooser() *rounding.Codes {
 	m := c.out
 	r := &rounding.Codes{Books: c.all(), Which: c.which, Scales: make([]float32, len(m.Scales)), Zeros: m.Zeros, Zero: float32(m.Book.Zero),
@@ -270,7 +272,7 @@ func (c *recoder) chooser() *rounding.Codes {
 	return r
 }
 
-// feedback chooses column by column, and hands errors on.
+// feedback chooses codes column by column with error feedback.
 func (c *recoder) feedback(ctx context.Context, f *rounding.Factor, workers int) error {
 	m := c.src
 	w, err := c.targets(ctx, workers)
@@ -291,7 +293,7 @@ func (c *recoder) feedback(ctx context.Context, f *rounding.Factor, workers int)
 	return nil
 }
 
-// targets are the values that the codes should stand for.
+// targets returns the values that the codes should represent.
 func (c *recoder) targets(ctx context.Context, workers int) (sgemm.Matrix, error) {
 	m := c.src
 	w := sgemm.Dense(m.N, m.K, nil)
@@ -306,7 +308,7 @@ func (c *recoder) targets(ctx context.Context, workers int) (sgemm.Matrix, error
 	return w, err
 }
 
-// recodeWorker is what one goroutine keeps.
+// recodeWorker is the state of one goroutine.
 type recodeWorker struct {
 	*recoder
 	tables map[tableKey]*codeTable
@@ -314,16 +316,16 @@ type recodeWorker struct {
 	last   tableKey
 	table  *codeTable
 	values []float32 // targets of a row, or of all rows of a block
-	block  int       // the block's first row, plus 1; 0: none
-	// pairs are targets in units of the old scale, less the zero point.
+	block  int       // first row of the block, plus 1; 0: none
+	// pairs are targets in units of the old scale, minus the zero point.
 	pairs []rounding.Sample
 	near  rounding.Nearest
-	// squares is the sum of the squares of the counted targets under a scale.
+	// squares is the sum of the squares of the counted targets under a scale. counted is their number.
 	squares, counted float64
 	squareTable      *squares
 }
 
-// translate looks codes up in a table of new codes for each scale.
+// translate maps codes to new codes by one table for each scale.
 func (c *recoder) translate(w *recodeWorker, first, last int) {
 	m, columns := c.src, c.src.Columns()
 	if m.Group != nil {
@@ -361,15 +363,15 @@ func (c *recoder) blockOf(first, last, g int) codebytes.Block {
 	return codebytes.Block{Data: m.Codes[first*m.K+from:], Rows: last - first, Cols: min(m.Block[1], m.K-from), Stride: m.K}
 }
 
-// codeTable has the best new code of each old one, and its cost: the squared error in units of the new scale, and with
-// Lambda the relative error plus the price.
+// codeTable maps each old code to its best new code, with the cost of that code: the squared error in units of the
+// new scale or, with Lambda, the relative error plus the energy.
 type codeTable struct {
 	code [256]byte
 	cost [256]float32
 }
 
 type tableKey struct {
-	ratio, scale, zero float32 // of the scales, old over new; the new one, with prices
+	ratio, scale, zero float32 // ratio: old scale over new scale; scale: the new scale, if there is an energy term
 	book               uint16
 }
 
@@ -416,7 +418,7 @@ func (w *recodeWorker) newTable(k tableKey) *codeTable {
 		}
 		x := float32((v-k.zero)*k.ratio) + k.zero
 		code, y := b.Best(x, k.zero, weight, price)
-		if values[code] == v && !w.PositiveZero { // −0 is no other value
+		if values[code] == v && !w.PositiveZero { // −0 equals 0
 			code = byte(c)
 		}
 		d := x - y

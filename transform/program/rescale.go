@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// rescale chooses the scales, and the book of codes under each of them.
+// rescale chooses the scales, and the code book of each scale.
 func (c *recoder) rescale(ctx context.Context, workers int) error {
 	m, columns := c.src, c.src.Columns()
 	return c.eachBlock(ctx, workers, func(w *recodeWorker, first, last int) error {
@@ -31,7 +31,7 @@ func (c *recoder) rescale(ctx context.Context, workers int) error {
 func (w *recodeWorker) chooseScale(place, first, last, g int) {
 	old, zero := w.src.Scales[place], w.zeroAt(place)
 	w.which[place] = w.plainBook(place)
-	if !(old > 0) { // all its values are zero
+	if !(old > 0) { // all values under the scale are zero
 		return
 	}
 	if !w.addSquares(first, last, g) {
@@ -52,7 +52,8 @@ func (w *recodeWorker) chooseScale(place, first, last, g int) {
 	}
 }
 
-// plainBook is the book of a place without a grid. Under a scale of zero a target gets code 0: the value is 0 whatever the code.
+// plainBook returns the book of a place without a grid. Under a scale of zero every target gets code 0, because the
+// value is 0 for any code.
 func (w *recodeWorker) plainBook(place int) uint16 {
 	if w.target != nil && w.src.Scales[place] == 0 && w.isFloat() {
 		return w.bookOf(onlyZero, 0)
@@ -62,7 +63,7 @@ func (w *recodeWorker) plainBook(place int) uint16 {
 
 func (c *recoder) isFP8() bool { return c.isFloat() && len(c.src.Book.Values) == 256 }
 
-// sample collects the targets under a scale: every code that occurs, with its weight, or with a reference every target.
+// sample collects the targets under a scale: every code that occurs, with its weight; with a reference, every target.
 func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 	m := w.src
 	w.pairs, w.squares, w.counted = w.pairs[:0], 0, 0
@@ -125,8 +126,8 @@ func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 	}
 }
 
-// targetRow returns the targets of row n. Rows [first, last) share scales: where a row has several scales, all of these rows are
-// kept until another block of rows is asked for.
+// targetRow returns the targets of row n. Rows [first, last) share scales. If a row has several scales, all these
+// rows are kept until another block of rows is read.
 func (w *recodeWorker) targetRow(n, first, last int) []float32 {
 	k := w.src.K
 	if w.src.Columns() == 1 {
@@ -147,7 +148,7 @@ func (w *recodeWorker) targetRow(n, first, last int) []float32 {
 // count counts the codes of rows [first, last) and of group g.
 func (w *recodeWorker) count(sum *[256]float64, first, last, g int) {
 	m := w.src
-	var a, b, c, d [256]uint32 // neighbours that are equal do not wait for each other
+	var a, b, c, d [256]uint32 // equal neighbours go to different counters, so they do not wait for each other
 	lo, hi := g*m.Block[1], min((g+1)*m.Block[1], m.K)
 	for n := first; n < last; n++ {
 		row := m.Codes[n*m.K+lo : n*m.K+hi]
@@ -167,7 +168,7 @@ func (w *recodeWorker) count(sum *[256]float64, first, last, g int) {
 	}
 }
 
-// rms is the root mean square of the targets, in units of the old scale. The inputs do not weigh it.
+// rms returns the root mean square of the targets, in units of the old scale. It is not weighted by the inputs.
 func (w *recodeWorker) rms() float64 {
 	if w.counted == 0 {
 		return 0
@@ -175,8 +176,8 @@ func (w *recodeWorker) rms() float64 {
 	return math.Sqrt(w.squares / w.counted)
 }
 
-// place returns the scale that puts codes of a given root mean square near 2^Bits times the smallest code: the old scale
-// times a power of two that is not below 1.
+// place returns the scale that puts codes with a root mean square of rms near 2^Bits times the smallest code. The
+// result is the old scale times a power of two that is at least 1.
 func (w *recodeWorker) place(old float32, rms float64) float32 {
 	smallest := float64(w.src.Book.Values[1])
 	if !(rms > 0) {
@@ -191,14 +192,14 @@ func (w *recodeWorker) place(old float32, rms float64) float32 {
 	return old
 }
 
-// leastError returns the scale with at most Bits mantissa bits, near the old one, that causes least error.
+// leastError returns the scale near the old one with at most Bits mantissa bits and the least error.
 func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
-	// Scales that are further away clip large codes, or are coarser than needed.
+	// Scales further away clip large codes, or are coarser than needed.
 	low, high := [3]float32{0.6, 0.65, 0.8}[min(w.Bits, 2)]*old, [3]float32{1.7, 1.5, 1.25}[min(w.Bits, 2)]*old
 	best, least := float32(0), math.Inf(1)
 	_, e := math.Frexp(float64(old))
 	if most := float32(math.Ldexp(1, e)); old > 0.5*most && w.src.Book.RoundScale(most) != most {
-		low = 0.5 * old // the next power of two is beyond the largest scale
+		low = 0.5 * old // the next power of two is above the largest scale
 	}
 	for exp := e - 2; exp <= e; exp++ {
 		for mant := 1 << w.Bits; mant < 2<<w.Bits; mant++ {
@@ -217,8 +218,8 @@ func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
 	return best
 }
 
-// costOf is the cost of the sampled targets under a scale: their squared error, and with Lambda the relative one plus the
-// prices. Of a cost that is not below least, only this is certain.
+// costOf returns the cost of the sampled targets under a scale: the squared error or, with Lambda, the relative error
+// plus the energies. A cost of least or more may be inexact.
 func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64) (sum float64) {
 	s := float64(w.effective(scale))
 	unit := float64(s * s)
@@ -240,7 +241,7 @@ func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64
 	price, weight := b.Prices(w.effective(scale), zero), float32(min(w.scale*s*s, math.MaxFloat32))
 	ratio := old / scale
 	if price == nil {
-		const margin = 1 + 1e-12 // more than rounding takes
+		const margin = 1 + 1e-12 // covers rounding errors
 		w.near.Take(b, zero)
 		return w.near.Squares(w.pairs, ratio, least/unit*margin) * unit
 	}

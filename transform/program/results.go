@@ -8,11 +8,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// resultBytes bounds the memory of Results for any size of model, unless Widen allows more.
+// resultBytes is the largest memory of Results in bytes, for any size of model. Widen allows more.
 const resultBytes = 256 << 20
 
-// Results caches joint choices, the last one of each weight. A search runs whole models in which most layers are the same
-// as in the run before, and the plan that it finds is then applied. A nil *Results keeps nothing.
+// Results caches the last joint choice of each weight. A search evaluates whole models in which most layers are equal
+// to those of the previous trial, and then applies the plan. A nil *Results caches nothing.
 type Results struct {
 	mu          sync.Mutex
 	room, bytes int // room of 0 stands for resultBytes
@@ -20,14 +20,14 @@ type Results struct {
 	last        map[string]resultKey // by weight
 }
 
-// Widen allows more memory than usual, in bytes.
+// Widen raises the memory limit to room, in bytes.
 func (r *Results) Widen(room int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.room = room
 }
 
-// Clear forgets all results.
+// Clear removes all results.
 func (r *Results) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *Results) Clear() {
 
 type resultKey [sha256.Size]byte
 
-// keyOf returns the key of a program and its steps, which are in the order of the passes.
+// keyOf returns the key of a program and its steps. The steps are in the order of the passes.
 func keyOf(p *Program, steps []*plan.Step) (k resultKey, err error) {
 	js, err := json.Marshal(struct {
 		Name     string
@@ -73,7 +73,7 @@ func (r *Results) put(weight string, k resultKey, data []byte) {
 		delete(r.last, weight)
 	}
 	if r.bytes+len(data) > max(r.room, resultBytes) {
-		return // whole models are computed in one order of layers: the layers kept first are the most useful
+		return // models are computed in one order of layers, so the first layers are the most useful ones
 	}
 	r.data[k], r.last[weight] = data, k
 	r.bytes += len(data)

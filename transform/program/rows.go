@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// RowUnit returns the number of rows that share scales. It returns 0 if their codes and scales cannot be computed and stored
-// independently of other rows.
+// RowUnit returns the number of rows that share scales. It returns 0 if codes and scales of these rows depend on
+// other rows.
 func (p *Program) RowUnit() int {
 	if p.coded == nil || !p.coded.alone() || p.moved != nil {
 		return 0
@@ -15,8 +15,9 @@ func (p *Program) RowUnit() int {
 	return p.Source.Quantised.RowUnit()
 }
 
-// CodedRows are rows of an expert's result with their scales. StoreCodes computes the codes. Once either is stored,
-// the source's codes are not kept: unpacked, they would take more memory than all else while the other tensor waits for its turn.
+// CodedRows are rows of an expert's result with their scales. StoreCodes computes the codes. The source's codes are
+// freed after the first tensor is stored: unpacked, they would use most of the memory while the other tensor waits
+// for its turn.
 type CodedRows struct {
 	program   *Program
 	expert, n int
@@ -27,7 +28,8 @@ type CodedRows struct {
 	stored  bool
 }
 
-// CodedRows chooses the scales of rows [first, first+n) of an expert. first is a multiple of RowUnit, which is not 0.
+// CodedRows chooses the scales of rows [first, first+n) of an expert. first is a multiple of RowUnit. RowUnit must
+// not be 0.
 func (p *Program) CodedRows(expert, first, n int) *CodedRows {
 	return &CodedRows{program: p, recoder: p.rowsRecoder(expert, first, n), expert: expert, n: n, first: first}
 }
@@ -40,13 +42,13 @@ func (r *CodedRows) StoreScales(dst []byte) error {
 	return r.store(nil, dst)
 }
 
-// StoreCodes computes the codes and writes them as they are stored.
+// StoreCodes computes the codes and writes them in the layout of their tensor.
 func (r *CodedRows) StoreCodes(dst []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.forget()
 	codes, c := dst, r.recoder
-	if len(dst) != r.n*r.program.Cols { // they are packed
+	if len(dst) != r.n*r.program.Cols { // codes are packed
 		codes = make([]byte, r.n*r.program.Cols)
 	}
 	if r.stored {
@@ -59,7 +61,7 @@ func (r *CodedRows) StoreCodes(dst []byte) error {
 	return r.store(dst, nil)
 }
 
-// forget releases the codes of source and result.
+// forget frees the codes of source and result.
 func (r *CodedRows) forget() { r.recoder.src.Codes, r.recoder.out.Codes, r.stored = nil, nil, true }
 
 func (r *CodedRows) store(codes, scales []byte) error {

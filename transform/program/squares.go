@@ -4,20 +4,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 )
 
-// squares adds up the squares of FP8 codes without counting the codes. All partial sums are exact, so the sums equal those of
-// [recodeWorker.sample].
+// squares sums the squares of FP8 codes without counting the codes. All partial sums are exact, so the sums equal
+// those of [recodeWorker.sample].
 type squares struct {
-	table *codebytes.Table // squares in units of that of the smallest code; the highest byte is 1 where there is none
-	unit  float64          // the square of the smallest code
-	most  int              // codes that may be added
+	table *codebytes.Table // squares in units of the smallest code's square; a highest byte of 1 marks codes without a square
+	unit  float64          // square of the smallest code
+	most  int              // largest number of codes to add
 }
 
 const (
 	squareBytes = codebytes.Planes - 1
-	exact       = 1 << 53 // integers below are values of float64
+	exact       = 1 << 53 // smaller integers are exact in float64
 )
 
-// newSquares returns the squares of a book's values. Its table is nil where they cannot be added exactly.
+// newSquares returns the squares of a book's values. If they cannot be added exactly, its table is nil.
 func newSquares(values []float32) *squares {
 	if len(values) != 256 {
 		return &squares{}

@@ -6,9 +6,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Symmetry is what the exact passes do to one index of n labels. Labels are the source's. Nil parts do nothing.
+// Symmetry is the effect of the exact passes on one index of n labels. Labels are the source's. Nil fields have no
+// effect.
 type Symmetry struct {
-	Perm []int  // [n]: place i takes the source's label Perm[i]
+	Perm []int  // place i takes the source's label Perm[i]
 	Flip []bool // [n], by label: multiply by −1
 	Exp  []int  // [n], by label: multiply by 2^Exp on one side and by 2^−Exp on the other
 }
@@ -39,15 +40,15 @@ func (s Symmetry) Inverse() Symmetry {
 	return inv
 }
 
-// AxisMap is what all symmetries together do along one axis of a stored matrix. Place i of the result takes the source's
-// position Gather[i]. Flip and Exp are by the source's position: multiply by −1 and by 2^Exp. Nil parts do nothing.
+// AxisMap is the effect of all symmetries along one axis of a stored matrix. Place i of the result takes the source's
+// position Gather[i]. Flip and Exp are by source position: multiply by −1 and by 2^Exp. Nil fields have no effect.
 type AxisMap struct {
 	Gather []int
 	Flip   []bool
 	Exp    []int
 }
 
-// IsIdentity reports whether the map does nothing.
+// IsIdentity reports whether the map has no effect.
 func (a AxisMap) IsIdentity() bool { return a.Gather == nil && a.Flip == nil && a.Exp == nil }
 
 // Symmetries are the symmetries of a model, by the name of the index.
@@ -67,8 +68,8 @@ func (s Symmetries) axis(a *arch.Axis) AxisMap {
 	}
 }
 
-// Matrix returns the maps of a claimed tensor's rows and columns as stored. All dimensions but the last are rows (see
-// [weights.Info.Matrix]).
+// Matrix returns the maps for the stored rows and columns of a claimed tensor. All dimensions except the last are
+// rows (see [weights.Info.Matrix]).
 func (s Symmetries) Matrix(c *arch.Claim) (rows, cols AxisMap) {
 	switch n := len(c.Axes); n {
 	case 0:
@@ -86,7 +87,7 @@ func (s Symmetries) Matrix(c *arch.Claim) (rows, cols AxisMap) {
 	return rows, cols
 }
 
-// product returns the map of two neighbouring dimensions taken as one.
+// product returns the map of two neighbouring dimensions combined into one.
 func product(a AxisMap, na int, b AxisMap, nb int) AxisMap {
 	var p AxisMap
 	if a.Gather != nil || b.Gather != nil {
@@ -122,8 +123,8 @@ func at[T any](list []T, i int, missing T) T {
 	return list[i]
 }
 
-// Check returns an error if the symmetry does not fit its index: if a length is wrong, the order is not a permutation, or
-// the index does not allow the change.
+// Check returns an error if the symmetry does not fit its index: a length is wrong, the order is not a permutation,
+// or the index does not allow the change.
 func (s *Symmetry) Check(ix *arch.Index) error {
 	if ix.Blocked != "" {
 		return fmt.Errorf("index %s cannot be changed: %s", ix.Name, ix.Blocked)
@@ -157,7 +158,7 @@ func IsPermutation(p []int, n int) bool {
 	return true
 }
 
-// From returns the source's position of a place on the axis.
+// From returns the source position for a place on the axis.
 func (a AxisMap) From(place int) int { return at(a.Gather, place, place) }
 
 // Flipped reports whether the values at a source position are multiplied by −1.

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PrepareTogether prepares programs of one layer that a device can compute together: they use the same loaded layer and
-// differ in the prices of values alone. It leaves the others to Prepare.
+// PrepareTogether prepares programs of one layer that a device can compute together: they use the same loaded layer
+// and differ only in the energies of values. Other programs are left to Prepare.
 func PrepareTogether(ctx context.Context, programs []*Program, workers int) error {
 	type group struct {
 		programs []*Program

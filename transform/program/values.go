@@ -8,7 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// blockElems is about how many elements a block has: enough to make its overhead small, few enough for a core's cache.
+// blockElems is the approximate number of elements in a block: many enough for a small overhead, and few enough for a
+// core's cache.
 const blockElems = 1 << 15
 
 // blockRows returns the number of rows of a block, a multiple of the program's unit.
@@ -18,7 +19,7 @@ func (p *Program) blockRows() int {
 }
 
 // EachBlock runs the program over rows [first, last) and calls fn with each block of the result, in order. A block is
-// valid during the call only. The error is ctx's.
+// valid during the call only. The only error is the end of ctx.
 func (p *Program) EachBlock(ctx context.Context, first, last int, fn func(b Block)) error {
 	step := min(p.blockRows(), last-first)
 	data := make([]byte, step*p.RowBytes())
@@ -43,10 +44,10 @@ func (p *Program) EachValues(ctx context.Context, first, last int, fn func(b Blo
 	})
 }
 
-// Outputs returns the result's values [N, K], outputs as rows. The error is ctx's.
+// Outputs returns the result's values [N, K], with outputs as rows. The only error is the end of ctx.
 func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) { return p.outputs(ctx, 1) }
 
-// outputs is Outputs with the given number of goroutines. A fault of the mapped source is an error.
+// outputs is Outputs with the given number of goroutines. It also returns an error for a fault of the mapped source.
 func (p *Program) outputs(ctx context.Context, workers int) (sgemm.Matrix, error) {
 	m := sgemm.Dense(p.Rows, p.Cols, nil)
 	step := 16 * p.blockRows()
@@ -61,8 +62,8 @@ func (p *Program) outputs(ctx context.Context, workers int) (sgemm.Matrix, error
 	return m, err
 }
 
-// SourceValues returns the result's values [rows, columns] in the source's order, with signs and powers of two undone.
-// They fit a model whose other layers are the source's. The error is ctx's.
+// SourceValues returns the result's values [rows, columns] in the source's order, with signs and powers of two
+// undone. These values fit a model whose other layers are the source's. The only error is the end of ctx.
 func (p *Program) SourceValues(ctx context.Context, workers int) ([]float32, error) {
 	out := make([]float32, p.Rows*p.Cols)
 	step := 16 * p.blockRows()
@@ -85,7 +86,7 @@ func (p *Program) SourceValues(ctx context.Context, workers int) ([]float32, err
 // placed reports whether the result's values have the source's order, signs and scale.
 func (p *Program) placed() bool { return p.Row.IsIdentity() && p.Col.IsIdentity() }
 
-// place puts the values of row n of the result to their places in the source's order.
+// place writes the values of row n of the result to their places in the source's order.
 func (p *Program) place(out []float32, n int, v []float32) {
 	row := at(p.Row.Gather, n, n)
 	for k, x := range v {
@@ -98,8 +99,9 @@ func (p *Program) place(out []float32, n int, v []float32) {
 	}
 }
 
-// Stored returns the bytes of a prepared result that has the source's order, signs and scale. ok is false for others, and
-// for programs that hold no result. The bytes stay valid after Release and must not be changed.
+// Stored returns the bytes of a prepared result with the source's order, signs and scale. ok is false for other
+// results, and for programs without a stored result. The bytes stay valid after Release, and the caller must not
+// change them.
 func (p *Program) Stored() (data []byte, ok bool) {
 	if p.joint == nil || p.joint.isAlone || !p.placed() {
 		return nil, false
@@ -124,7 +126,7 @@ func transposed(m sgemm.Matrix) sgemm.Matrix {
 	return t
 }
 
-// InputAxis returns what the symmetries do along the inputs, and the number of inputs.
+// InputAxis returns the map of the symmetries along the inputs, and the number of inputs.
 func (p *Program) InputAxis() (AxisMap, int) {
 	if p.OutAxis == 1 {
 		return p.Row, p.Rows
@@ -132,7 +134,7 @@ func (p *Program) InputAxis() (AxisMap, int) {
 	return p.Col, p.Cols
 }
 
-// OutputAxis returns what the symmetries do along the outputs, and the number of outputs.
+// OutputAxis returns the map of the symmetries along the outputs, and the number of outputs.
 func (p *Program) OutputAxis() (AxisMap, int) {
 	if p.OutAxis == 1 {
 		return p.Col, p.Cols
