@@ -207,7 +207,7 @@ func TestReference(t *testing.T) {
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Reference: other})
 	wantError(t, err, "another reference")
 	for ref, text := range map[*weights.Model]string{
-		m: "is quantised here, too", tiny(t, "llama-tiny", weights.BF16): "has shape", other: "is not the model that " + m.Dir + " was made from"} {
+		m: "is quantised here too", tiny(t, "llama-tiny", weights.BF16): "has shape", other: "is not the model that " + m.Dir + " was made from"} {
 		o.Reference = ref
 		_, err = transform.Plan(t.Context(), m, o)
 		wantError(t, err, text)

@@ -54,11 +54,12 @@ func (s *source) useReference(ref *weights.Model) error {
 	return err
 }
 
-// leastOfOrigin is an output SNR in dB. Quantised weights have more against the model that they were made from. Against
-// independent weights of any scale they have at most 0 dB.
+// leastOfOrigin is an output SNR in dB. Quantised weights are above it relative to the model from which they were
+// made. Relative to independent weights of any scale they have at most 0 dB.
 const leastOfOrigin = 1
 
-// checkOrigin returns an error if the layers' quantised weights are far from the reference's. It reads some rows of each layer.
+// checkOrigin returns an error if the layers' quantised weights differ too much from the reference's. It reads some
+// rows of each layer.
 func (p *planner) checkOrigin(ctx context.Context, layers []*pass.Layer) error {
 	if p.referenceKey == "" {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// ServeScaled says how to serve a model of which [ScalesLayers] is true.
+// ServeScaled says how to serve a model for which [ScalesLayers] is true.
 const ServeScaled = "the tensors between layers are multiplied by powers of two: serve the model in BF16 or FP32, not in FP16, " +
 	"and not with FP8 or INT8 activations whose scales are fixed"
 
-// ScalesLayers reports whether a plan multiplies most labels of an index by powers of two, as the pass scale does in workloads
-// with decode. The model's activations are then multiplied too, so that FP16 can overflow, and scales of activations that were
-// calibrated for the source do not fit.
+// ScalesLayers reports whether a plan multiplies most labels of an index by powers of two, as the pass scale does in
+// workloads with decode. The model's activations are then multiplied too. FP16 can overflow, and activation scales
+// that were calibrated for the source do not fit.
 func ScalesLayers(p *plan.Plan) bool {
 	return p != nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		if s.Pass != pass.Scale.Name {

@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// unkept marks a search's folder that is removed in the end.
+// unkept marks a search's folder that is removed at the end.
 const unkept = "unkept"
 
-// searchParts are what calibration and a search leave in [Tokens.Dir].
+// searchParts are the files and folders of calibration and search in [Tokens.Dir].
 var searchParts = []string{"fit", "held", "search", "plan.json"}
 
-// mark says in the folder whether it stays.
+// mark records in the folder whether it is kept.
 func (t *Tokens) mark() error {
 	path := filepath.Join(t.Dir, unkept)
 	if t.Keep {
@@ -29,8 +29,8 @@ func (t *Tokens) mark() error {
 	return os.WriteFile(path, nil, 0o666)
 }
 
-// Remove removes the files that Tokens has written to Dir, and no others. With Keep it removes only the unfinished files of
-// processes that were killed.
+// Remove removes the files that Tokens wrote to Dir, and no others. With Keep, it removes only the unfinished files
+// of killed processes.
 func (t *Tokens) Remove() error {
 	switch {
 	case t.Dir == "":
@@ -47,7 +47,7 @@ func (t *Tokens) Remove() error {
 	return err
 }
 
-// HasSearch reports whether calibration or a search left something in a folder.
+// HasSearch reports whether a folder has files of calibration or a search.
 func HasSearch(dir string) bool {
 	for _, name := range searchParts {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -57,7 +57,7 @@ func HasSearch(dir string) bool {
 	return false
 }
 
-// RemoveUnkept removes the files of a search in a folder that was not to be kept.
+// RemoveUnkept removes the files of a search in a folder that is not kept.
 func RemoveUnkept(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, unkept)); err != nil {
 		return nil

@@ -12,14 +12,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// SearchPart measures what a search for a budget of loss must know of one part of the layers: their rate–distortion curves and the
-// sensitivity of the model's outputs. It keeps the measurements in o.Tokens.Dir, which all parts share, and returns the number of
-// layers. Parts may run on different machines, at the same time, in any order, any number of times; what is measured is not measured
-// again. [Plan] with the same options, tokens and folder then finds the measurements and makes the plan of a single run. With
-// o.Search.Measured it makes the plan only if nothing is missing.
+// SearchPart measures one part of the layers for a search with a budget of loss: their rate–distortion curves, and
+// the sensitivity of the model's outputs. It stores the measurements in o.Tokens.Dir, which all parts share, and
+// returns the number of layers. Parts may run on different machines, at the same time, in any order, any number of
+// times. Existing measurements are not repeated. Then [Plan] with the same options, tokens and folder uses the
+// measurements and makes the plan of a single run. With o.Search.Measured, Plan returns an error if a measurement is
+// missing.
 //
-// The first part collects the calibration statistics, and parts that begin meanwhile wait for them. A part that another process is
-// measuring, an interrupt, and errors of the network or a full or vanished disk are an [apply.ErrTemporary].
+// The first part collects the calibration statistics; parts that begin meanwhile wait for them. The error is an
+// [apply.ErrTemporary] if another process is measuring the part, after an interrupt, and for errors of the network or
+// a full or vanished disk.
 func SearchPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (layers int, err error) {
 	if err := part.Check(); err != nil {
 		return 0, err
@@ -43,8 +45,8 @@ func SearchPart(ctx context.Context, m *weights.Model, o Options, part apply.Par
 	return layers, err
 }
 
-// lockPart keeps other processes from measuring the same part. It makes the folder. Without locks on the file system, two processes
-// may measure the same part, and write the same measurements.
+// lockPart locks a part against other processes, and creates the folder. On a file system without locks, two
+// processes may measure the same part; they write the same measurements.
 func lockPart(dir string, part apply.Part) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err

@@ -11,13 +11,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// leftAlone says in messages why a weight of a [plan.Selection] does not change. It follows the tensor's name.
+// leftAlone is the reason, in messages, why a weight of a [plan.Selection] does not change. The text follows the
+// tensor's name.
 const leftAlone = "must not change (ignore, only)"
 
-// ErrCustomCode marks a model with code of its own, which may compute another function than its family does.
+// ErrCustomCode marks a model with its own code, which may compute another function than the model's family.
 var ErrCustomCode = errors.New("the model has its own code")
 
-// namesOf lists a weight's name and those of its tensors.
+// namesOf lists a weight's name and the names of its tensors.
 func namesOf(w *quant.Weight) []string {
 	names := []string{w.Name}
 	for _, t := range w.Parts {
@@ -26,7 +27,8 @@ func namesOf(w *quant.Weight) []string {
 	return names
 }
 
-// leaves returns what [quantise.NewTarget] takes: which weights of an unquantised model stay; nil: all may change.
+// leaves returns the argument of [quantise.NewTarget]: a function that reports which weights of an unquantised model
+// do not change. nil: all weights may change.
 func leaves(s *plan.Selector) func(name string) bool {
 	if s.LeavesNone() {
 		return nil
@@ -34,7 +36,8 @@ func leaves(s *plan.Selector) func(name string) bool {
 	return func(name string) bool { return s.Leaves(name) }
 }
 
-// leaveAlone blocks what the request leaves alone, and notes how much that is. Patterns that match nothing are an error.
+// leaveAlone excludes the weights of the request's selection, and notes their number. Patterns without a match are an
+// error.
 func (p *planner) leaveAlone() error {
 	if err := p.refuseCustomCode(); err != nil {
 		return err
@@ -70,7 +73,8 @@ func (p *planner) leaveAlone() error {
 	return nil
 }
 
-// refuseCustomCode returns an error if a pass needs to know the model's function, and the model's own code may compute another.
+// refuseCustomCode returns an error if a pass relies on the family's function and the model's own code may compute
+// another.
 func (p *planner) refuseCustomCode() error {
 	field := arch.CustomCode(p.Config)
 	if field == "" || p.model.Layout == nil {
@@ -88,7 +92,8 @@ func (p *planner) refuseCustomCode() error {
 		"leave the pass out, or, if that code computes the same, trust the family (--trust-family)", ErrCustomCode, field, p.opt.Passes[i], p.model.Layout.Family)
 }
 
-// checkCustomCode refuses a plan with exact steps for a model with code of its own, unless the plan trusts the family.
+// checkCustomCode returns an error for a plan with exact steps and a model with its own code, unless the plan trusts
+// the family.
 func (s *source) checkCustomCode(p *plan.Plan) error {
 	field := arch.CustomCode(s.Config)
 	if field == "" || p.Request.TrustFamily || !slices.ContainsFunc(p.Steps, func(step *plan.Step) bool { return step.Index != "" }) {
@@ -98,12 +103,12 @@ func (s *source) checkCustomCode(p *plan.Plan) error {
 		ErrCustomCode, field, p.Model.Family)
 }
 
-// stays reports whether lossy passes leave a weight alone.
+// stays reports whether lossy passes do not change a weight.
 func (p *planner) stays(w *quant.Weight) bool {
 	return p.opt.KeepRouters && p.isRouter(w) || p.selector.Leaves(namesOf(w)...)
 }
 
-// isRouter reports whether a weight is that of a router in a block.
+// isRouter reports whether a weight belongs to a router in a block.
 func (p *planner) isRouter(w *quant.Weight) bool {
 	if !arch.IsRouter(w.Name) || !p.isLayer(w) {
 		return false
@@ -112,7 +117,7 @@ func (p *planner) isRouter(w *quant.Weight) bool {
 	return l == nil || l.Claims[w.Name] != nil && l.Claims[w.Name].Layer >= 0
 }
 
-// changed are the layers that lossy passes may change.
+// changed returns the layers that lossy passes may change.
 func (p *planner) changed(layers []*pass.Layer) []*pass.Layer {
 	return slices.DeleteFunc(slices.Clone(layers), func(l *pass.Layer) bool { return p.stays(l.Weight) })
 }

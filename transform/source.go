@@ -15,34 +15,36 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// source is a model with what planning and applying both ask of it. Each question is asked once.
+// source is a model with the data that planning and applying share. Each part of the data is computed once.
 type source struct {
 	*weights.Model
 	weights     *quant.Set
 	quantised   *quant.Description
-	layout      *arch.Layout // nil where the family is not known or does not fit
-	unresolved  error        // why
+	layout      *arch.Layout // nil for an unknown family, or one that does not fit
+	unresolved  error        // why layout is nil
 	fingerprint plan.Model
 	results     *program.Results
-	target      *quantise.Target // what the result's layout is; nil: the source's
-	selector    *plan.Selector   // of the weights that are left alone; nil: none is
+	target      *quantise.Target // layout of the result; nil: the source's layout
+	selector    *plan.Selector   // selects the weights that do not change; nil: all may change
 	count       *counters
 
-	// The weights that codes should be near, by name, and the fingerprint of their model; nil and empty without a reference.
-	// With a target they are the source's own, and the fingerprint is empty.
+	// reference has the weights that codes should approximate, by name; nil without a reference. referenceKey is the
+	// fingerprint of their model, or empty. With a target, reference has the source's own weights, and the
+	// fingerprint is empty.
 	reference    *quant.Set
 	referenceKey string
 
-	// The last plan's steps, compiled, and the Hessians that it was made with; nil where its passes use none.
+	// compiler has the last plan's steps, compiled. hessians are those of the plan; nil if its passes use none.
 	compiler *program.Compiler
 	compiled *plan.Plan
 	hessians program.Hessians
 }
 
-// openSource reads headers, samples for the fingerprint, and the catalogue. What tokens of the model have found out is
-// not asked again; t may be nil. Tokens of another model, or with another family, are an error.
+// openSource reads headers, samples for the fingerprint, and the catalogue. It reuses data that the tokens of the
+// same model already have; t may be nil. Tokens of another model, or with another family, are an error.
 //
-// which names weights that are left alone. With a format, the source's weights and layout are those of the model in that format, before any code is chosen.
+// which selects the weights that do not change. With a format, the source's weights and layout are those of the model
+// in this format, before any code is chosen.
 func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters, format quantise.Format, which plan.Selection) (*source, error) {
 	if err := m.Usable(); err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	}
 	own := t != nil && t.model == m
 	var fingerprint plan.Model
-	var reading errgroup.Group // reads samples of the whole model, which takes as long as the rest of this function
+	var reading errgroup.Group // reading samples of the whole model takes as long as the rest of this function
 	if own {
 		fingerprint = t.fingerprint
 	} else {
@@ -100,13 +102,13 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	return s, nil
 }
 
-// checkOut refuses output folders; see [CheckOut].
+// checkOut returns an error for an unsuitable output folder; see [CheckOut].
 func (s *source) checkOut(out string, store apply.Store, resume bool, old *apply.Made) error {
 	s.count.outChecks++
 	return apply.CheckOut(s.Model, placed(out, store), resume, old)
 }
 
-// placed returns the place of an output. One place in a store has many spellings, and its store always returns the same one.
+// placed returns the place of an output. A place in a store has many spellings; the result is always the store's URL.
 func placed(out string, store apply.Store) string {
 	if store != nil {
 		return store.URL()
@@ -114,8 +116,8 @@ func placed(out string, store apply.Store) string {
 	return out
 }
 
-// compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too. A step on a
-// tensor of a quantised weight that cannot be read is a [plan.ErrInvalid].
+// compile compiles the steps. The compiler may also be used for other steps on tensors. A step on a tensor of an
+// unreadable quantised weight is a [plan.ErrInvalid].
 func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps []*plan.Step) (*program.Compiler, error) {
 	for _, step := range steps {
 		if q, ok := s.quantised.Weight(step.Tensor); ok {
@@ -132,10 +134,11 @@ func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps
 		Results: s.results, Count: &s.count.Counters, Reference: s.reference}, steps)
 }
 
-// ErrOtherFamily marks a plan that was made for another family than the model is resolved by.
+// ErrOtherFamily marks a plan that was made for another family than the model's.
 var ErrOtherFamily = errors.New("give the family that the plan was made with")
 
-// layoutOf a plan: nil where it was made without a family. A plan of another family is an error.
+// layoutOf returns the layout for a plan; nil if the plan was made without a family. A plan of another family is an
+// error.
 func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
 	if p.Model.Family == "" {
 		return nil, nil

@@ -26,26 +26,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Tokens measure the accuracy of one model: calibration tokens weight errors and choose plans, and evaluation tokens compare a
-// result with the source.
+// Tokens measure the accuracy of one model. Calibration tokens weight rounding errors and choose plans. Evaluation
+// tokens compare a result with the source.
 type Tokens struct {
-	// Dir keeps calibration statistics, the results of a search, and the best plan so far. A later call with the same model, tokens
-	// and Dir continues from them. Required for passes that use calibration statistics, and for a budget of loss.
+	// Dir is the folder for calibration statistics, the results of a search, and the best plan so far. A later call
+	// with the same model, tokens and Dir continues from them. Dir is required for passes that use calibration
+	// statistics, and for a budget of loss.
 	Dir string
-	// Keep is true if the contents of Dir stay for later calls; otherwise Remove is called in the end.
+	// Keep is true if the files in Dir are kept for later calls; otherwise Remove is called at the end.
 	Keep bool
-	// Shared says that several processes use Dir at a time, as the parts of a search do. Statistics and measurements of another
-	// model, other tokens, options or devices in Dir are then an error, and are not replaced.
+	// Shared says that several processes use Dir at the same time, such as the parts of a search. Statistics and
+	// measurements of another model, other tokens, options or devices in Dir are then not replaced, but an error.
 	Shared bool
-	// Device runs the model instead of the CPU; nil: the CPU. It is set before anything else is done with the tokens.
+	// Device runs the model instead of the CPU; nil: the CPU. Set it before the first use of the tokens.
 	Device Device
 
-	given                 *arch.Family // that NewTokens got; nil: the catalogue's
+	given                 *arch.Family // argument of NewTokens; nil: the catalogue's
 	fit, held, evaluation tokens.Set
 	model                 *weights.Model
-	scorer                *evaluate.Scorer    // of evaluation
-	calibrated            evaluate.Calibrated // the model on the device; nil until it is needed
-	reference             evaluate.Reference  // of the model on held; nil until it is known
+	scorer                *evaluate.Scorer    // for the evaluation tokens
+	calibrated            evaluate.Calibrated // model on the device; nil until needed
+	reference             evaluate.Reference  // reference model's outputs on held; nil until known
 	fingerprint           plan.Model
 	key, family           string
 	count                 *counters
@@ -54,12 +55,12 @@ type Tokens struct {
 // ErrNoLoss marks a model whose loss cannot be computed.
 var ErrNoLoss = errors.New("without tokens, give a budget of output SNR")
 
-// NewTokens takes the calibration and evaluation tokens of a file for a model. family is the model's, or nil for
-// the catalogue's; familyFile is the content of the file that family was read from, or nil. workers is the number of goroutines
-// that run the model; 0: all processors.
+// NewTokens returns the calibration and evaluation tokens of a file for a model. family is the model's family; nil:
+// the catalogue's. familyFile is the content of the file that family was read from, or nil. workers is the number of
+// goroutines that run the model; 0: all processors.
 //
-// It fails where there are too few tokens, for a model that package forward does not compute ([ErrNoLoss]), and for tokens
-// beyond its vocabulary.
+// It returns an error if there are too few tokens, if package forward does not compute the model ([ErrNoLoss]), and
+// for tokens beyond the model's vocabulary.
 func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyFile []byte, workers int) (*Tokens, error) {
 	if err := m.Usable(); err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 	return t, nil
 }
 
-// familyBeside is the family of a call with these tokens, which may be nil, and a family of its own, or nil for that of
-// the tokens. Two that differ are an error: statistics of other layers would be those of the tokens.
+// familyBeside returns the family of a call with these tokens. t may be nil. family may be nil, for the family of the
+// tokens. Two different families are an error, because statistics of one family's layers do not fit the other's.
 func (t *Tokens) familyBeside(family *arch.Family) (*arch.Family, error) {
 	if t == nil || family == t.given {
 		return family, nil
@@ -112,7 +113,7 @@ func (t *Tokens) familyBeside(family *arch.Family) (*arch.Family, error) {
 	return own, nil
 }
 
-// sameFamily reports whether two families say the same, whichever files they are from.
+// sameFamily reports whether two families have the same content.
 func sameFamily(a, b arch.Family) bool {
 	a.Digest, b.Digest = "", ""
 	return reflect.DeepEqual(a, b)
@@ -123,16 +124,16 @@ func sum(data []byte) []byte {
 	return h[:]
 }
 
-// Key identifies the model, the calibration tokens and the device: [plan.Request.Hessians] of plans that were made with
-// them.
+// Key identifies the model, the calibration tokens and the device. Plans made with the tokens record it as
+// [plan.Request.Hessians].
 func (t *Tokens) Key() string { return deviceKey(t.key, t.Device) }
 
 // Effort is the work of a search for a budget of loss.
 type Effort struct {
 	Layers     int   // linear layers
-	Fit, Held  int   // calibration tokens: to fit to, and held out for trials of the whole model
-	Few        int   // those of the held-out tokens by which single layers are compared
-	Statistics int64 // bytes of the calibration statistics in Dir, about
+	Fit, Held  int   // calibration tokens: for fitting, and held out for trials of whole models
+	Few        int   // held-out tokens for comparing single layers
+	Statistics int64 // approximate bytes of the calibration statistics in Dir
 }
 
 // Effort returns the work of a search for a budget of loss with these tokens, if Dir has no results yet.
@@ -142,7 +143,7 @@ func (t *Tokens) Effort() Effort {
 		Statistics: 2 * hessian.Bytes(t.scorer.Decoder)}
 }
 
-// hessians are the calibration statistics of two sets of tokens.
+// hessians are the calibration statistics of the fitting and the held-out tokens.
 type hessians struct {
 	key       string
 	fit, held *hessian.Store
@@ -183,8 +184,8 @@ func (h hessians) Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 	return h.held.Read(ctx, tensor)
 }
 
-// hessians collects the calibration statistics, or finds them in Dir. Where a budget of loss will be spent, the same
-// pass over the held-out tokens is the reference of its evaluator.
+// hessians collects the calibration statistics, or reads them from Dir. For a budget of loss, the same pass over the
+// held-out tokens also computes the reference model's outputs for the evaluator.
 func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress func(Event)) (hessians, error) {
 	h := hessians{key: t.Key()}
 	if t.Dir == "" {
@@ -224,8 +225,8 @@ func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress
 	return h, err
 }
 
-// rounder opens the device that rounds while statistics are collected. The function it returns waits for the device; nil:
-// the CPU rounds.
+// rounder opens the device that rounds, while statistics are collected. The returned function waits for the device; a
+// nil device means that the CPU rounds.
 func (t *Tokens) rounder(ctx context.Context) func() (rounding.Device, error) {
 	if t.Device == nil {
 		return func() (rounding.Device, error) { return nil, nil }
@@ -245,7 +246,7 @@ func (t *Tokens) rounder(ctx context.Context) func() (rounding.Device, error) {
 	}
 }
 
-// failed removes statistics that could not be finished, unless an interrupted call can go on with them.
+// failed removes incomplete statistics, unless an interrupted call can continue with them.
 func (t *Tokens) failed(ctx context.Context, dir string, err error) error {
 	if ctx.Err() != nil || t.Keep {
 		return err
@@ -257,7 +258,7 @@ func (t *Tokens) failed(ctx context.Context, dir string, err error) error {
 	return err
 }
 
-// search is what a budget of loss is spent with.
+// search returns the search options for a budget of loss.
 func (t *Tokens) search(o *Options) (s search.Options, err error) {
 	s = o.Search
 	s.Evaluator = t.reference
@@ -270,7 +271,7 @@ func (t *Tokens) search(o *Options) (s search.Options, err error) {
 	return s, err
 }
 
-// doubt says that the tokens may not be of this model; empty where nothing speaks for it.
+// doubt returns a warning if the tokens may not be for this model; empty otherwise.
 func (t *Tokens) doubt() string {
 	guess, loss := elementary.Log(float64(t.scorer.Decoder.Vocabulary())), t.reference.Loss()
 	if loss <= guess {
@@ -280,8 +281,8 @@ func (t *Tokens) doubt() string {
 		t.held.Purpose, loss, guess)
 }
 
-// searchKey tells a search from every other that might find something else. Those of several budgets share what they
-// find.
+// searchKey identifies all inputs that affect a search's results. Searches with different budgets have the same key
+// and share results.
 func (t *Tokens) searchKey(o *Options) (string, error) {
 	cost, err := json.Marshal(o.Cost)
 	if err != nil {
@@ -308,10 +309,10 @@ func (t *Tokens) keepBest(p *plan.Plan) error {
 	return atomicfile.Write(filepath.Join(t.Dir, "plan.json"), js)
 }
 
-// evaluationSteps is how often Compare reports progress.
+// evaluationSteps returns the number of progress events of Compare.
 func (t *Tokens) evaluationSteps() int { return 2 * t.scorer.Steps() }
 
-// Compare computes the losses of the model and of a converted one on the evaluation tokens. progress may be nil.
+// Compare computes the losses of the model and of a converted model on the evaluation tokens. progress may be nil.
 func (t *Tokens) Compare(ctx context.Context, out *weights.Model, progress func(Event)) (*evaluate.Comparison, error) {
 	done := 0
 	s := *t.scorer

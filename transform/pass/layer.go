@@ -53,7 +53,7 @@ type Layer struct {
 	rms   []float64
 	rates *rounding.Rates
 
-	keep         bool          // keep the loaded layers fitted and held
+	keep         bool          // store fitted and held once they are loaded
 	bands        program.Bands // rows of the loaded layers; nil: all rows
 	fitted, held *program.Layer
 }

@@ -248,7 +248,7 @@ func (c *coded) release() {
 }
 
 // eachMatrix calls fn with the matrices of rows [first, first+rows) of the result, or of the source for a program
-// without steps. In m, the rows are [from, from+n); at is the first row's place in the program.
+// without steps. The rows are [from, from+n) of m, and begin at row at of the program.
 func (p *Program) eachMatrix(first, rows int, fn func(m *quant.Matrix, from, n, at int)) {
 	per := p.perExpert()
 	for rows > 0 {

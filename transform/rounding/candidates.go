@@ -6,13 +6,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// candidates lists the values to consider for a target: zero, and the nearest value of every number of
-// significant bits. For one, two and three bits it lists the second nearest, too, because neighbouring rows
-// may share it.
+// candidates lists the values to consider for a target: zero, and the nearest value for every number of significant
+// bits. For one, two and three bits, the list also has the second nearest value, because neighbouring rows may share
+// it.
 type candidates struct {
 	lattice
-	bits  int // significant bits at most
-	slots int // in use
+	bits  int // largest number of significant bits
+	slots int // number of slots in use
 	// Between these magnitudes, as bits of float32, the format has all candidates of every target.
 	from, to uint32
 }
@@ -26,11 +26,11 @@ func candidatesOf(f weights.Format) candidates {
 	return c
 }
 
-// binade is the step from one power of two to the next in the bits of a float32.
+// binade is the distance between neighbouring powers of two in the bits of a float32.
 const binade = 1 << 23
 
-// Each candidate has its slot. Equal candidates of two rows have the same number of significant bits, so they
-// are in the same slot, or, for one and two bits, in one of two slots.
+// Each candidate has a fixed slot. Equal candidates of two rows have the same number of significant bits, so they are
+// in the same slot or, for one and two bits, in one of two slots.
 const (
 	slotZero = iota
 	slotBelow
@@ -40,10 +40,10 @@ const (
 	slotThree
 	slotThreeOther
 	slotFour
-	maxSlots = slotFour + 24 - 3 + 1 // float32 has 24 significant bits; and one for viterbi's own use
+	maxSlots = slotFour + 24 - 3 + 1 // float32 has 24 significant bits; viterbi uses one more slot
 )
 
-// significant is the number of significant bits of a slot's values.
+// significant returns the number of significant bits of a slot's values.
 func significant(slot int) int {
 	switch {
 	case slot >= slotFour:
@@ -55,9 +55,8 @@ func significant(slot int) int {
 	}
 }
 
-// list fills the slots in use with candidates for t, as bits of float32. t is clamped. After the first slot, 0
-// stands for no candidate. The nearest value with b ≥ 2 significant bits in t's binade is an odd multiple of
-// the b-th bit.
+// list fills the slots in use with candidates for t, as bits of float32. It clamps t. After the first slot, 0 stands
+// for no candidate. The nearest value with b ≥ 2 significant bits in t's binade is an odd multiple of the b-th bit.
 func (c *candidates) list(slots *[maxSlots]uint32, t float32) {
 	b := math.Float32bits(t)
 	mag, sign := b&^(1<<31), b&(1<<31)
@@ -81,7 +80,7 @@ func (c *candidates) list(slots *[maxSlots]uint32, t float32) {
 	}
 }
 
-// listEdge is list for subnormal targets, targets near zero or at the ends of the range, and integers.
+// listEdge is list for the rarer targets: subnormal, near zero, at the ends of the range, and integers.
 func (c *candidates) listEdge(slots *[maxSlots]uint32, t float32) {
 	clear(slots[:c.slots])
 	if t == 0 {
@@ -99,13 +98,13 @@ func (c *candidates) listEdge(slots *[maxSlots]uint32, t float32) {
 			slots[slot] = math.Float32bits(v)
 		}
 	}
-	if e < c.floor { // the smallest value is all there is
+	if e < c.floor { // the smallest value is the only one
 		put(slotAbove, math.Float64bits(math.Copysign(math.Ldexp(1, c.floor), float64(t))))
 		return
 	}
 	put(slotBelow, low)
 	put(slotAbove, low+one)
-	bits := min(c.bits, e-c.floor+1) // that values have in this binade
+	bits := min(c.bits, e-c.floor+1) // number of bits of values in this binade
 	if bits >= 2 {
 		put(slotTwo, low|one/2)
 	}

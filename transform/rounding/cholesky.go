@@ -7,23 +7,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// A panel is factorised by columns in float64. The columns before it are updated by products in float32.
+// A panel is factorised by columns in float64. Products in float32 update the columns before the panel.
 const (
 	panelCols  = 64
-	panelRows  = 64  // of a panel, for one worker at a time
-	updateCols = 256 // of the triangle: narrow strips, so little is computed below the diagonal
+	panelRows  = 64  // rows of a panel that one worker updates at a time
+	updateCols = 256 // columns of the triangle: in narrow strips, little is computed below the diagonal
 )
 
-// As a share of its diagonal element, a pivot below noise cannot be told from zero, because products are in
-// float32. A pivot below -indefinite is negative for another reason than rounding errors.
+// Thresholds of a pivot, as shares of its diagonal element. A pivot below noise cannot be told from zero, because
+// products are in float32. A pivot below -indefinite is negative for another reason than rounding errors.
 const (
 	noise      = 1e-5
 	indefinite = 1e-3
 )
 
-// factorise computes a + damp·I = U D Uᵀ. It reads the upper triangle of a and replaces it by U, with a unit
-// diagonal and zeros below it. d holds a's diagonal, and then D. It is the blocked, right-looking Cholesky
-// factorisation, from the last column to the first.
+// factorise computes a + damp·I = U D Uᵀ. It reads the upper triangle of a and replaces it by U, with a unit diagonal
+// and zeros below the diagonal. d holds a's diagonal, and D at the end. The method is the blocked, right-looking
+// Cholesky factorisation, from the last column to the first.
 func factorise(ctx context.Context, a sgemm.Matrix, d []float64, damp float64, workers int) error {
 	k := a.Rows
 	minusY := sgemm.Dense(k, panelCols, nil)
@@ -63,7 +63,7 @@ type panel struct {
 	a      sgemm.Matrix
 	d      []float64 // of the panel's columns
 	p0, p1 int
-	u      [panelCols][panelCols]float64 // U's corner on the diagonal, but for its unit diagonal
+	u      [panelCols][panelCols]float64 // U's block on the diagonal, without the unit diagonal
 }
 
 func newPanel(a sgemm.Matrix, d []float64, p0, p1 int) *panel {
@@ -107,14 +107,14 @@ func (p *panel) corner(damp float64) error {
 		if d < -indefinite*p.d[r] {
 			return NotSemidefinite(d, damp)
 		}
-		// No pivot of a positive semidefinite matrix is smaller than the damping. A pivot that is all
-		// rounding noise would magnify it.
+		// In a positive semidefinite matrix no pivot is smaller than the damping. A pivot of pure rounding noise
+		// would amplify the noise.
 		p.d[r] = max(d, damp, noise*p.d[r])
 	}
 	return nil
 }
 
-// solve computes rows r0 to r1 of U, and −U·D into y.
+// solve computes rows r0 to r1 of U, and writes −U·D to minusY.
 func (p *panel) solve(minusY sgemm.Matrix, r0, r1 int) {
 	var buf [panelCols]float64
 	y := buf[:len(p.d)]

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Column is some rows of one column of W that are to be rounded.
+// Column is some rows of one column of W, to be rounded.
 type Column struct {
 	K  int     // its index in W
 	D  float64 // weight of squared distances to the targets
@@ -16,21 +16,22 @@ type Column struct {
 	T []float32
 }
 
-// Chooser chooses the values of a column. The choosers of this package are plain data; any number of calls of
-// [Round] may use one at a time.
+// Chooser chooses the values of a column. The choosers of this package are plain data, and several calls of [Round]
+// may use one chooser at a time.
 type Chooser interface {
-	// Begin checks that the chooser fits a layer W[n,k]. One goroutine uses the function that it returns.
+	// Begin checks that the chooser fits a layer W[n,k]. The returned function is for one goroutine.
 	Begin(n, k int) (choose func(Column), err error)
 }
 
-// Alone is a chooser that may choose every value by its target and [Column.D] alone, the same in every row and column.
+// Alone is a chooser that may depend only on each value's target and [Column.D], in the same way in every row and
+// column.
 type Alone interface {
 	Chooser
-	// Alone reports whether this one does.
+	// Alone reports whether this chooser depends only on these.
 	Alone() bool
 }
 
-// Stored takes the nearest value of the format.
+// Stored chooses the nearest value of the format.
 type Stored struct{ Format weights.Format }
 
 // Begin implements [Chooser].
@@ -39,7 +40,7 @@ func (s Stored) Begin(n, k int) (func(Column), error) { return Bits{Format: s.Fo
 // Alone implements [Alone].
 func (s Stored) Alone() bool { return true }
 
-// Bits takes the nearest value whose lowest bits are zero, as [weights.Format.Round] does.
+// Bits chooses the nearest value whose lowest bits are zero, like [weights.Format.Round].
 type Bits struct {
 	Format weights.Format
 	Zeroed int // low bits, 0 to Format.Zeroable()
@@ -57,7 +58,7 @@ func (b Bits) Begin(n, k int) (func(Column), error) {
 		for i, t := range c.T {
 			t = l.clamp(t)
 			v := l.round(t, l.spacing(t)+b.Zeroed)
-			if powers && 4*t == 3*v { // halfway: to the power of two whose bits are even
+			if powers && 4*t == 3*v { // halfway: choose the power of two whose bits are even
 				if lower := b.Format.FromValue(v / 2); lower&(2<<b.Zeroed-1) == 0 {
 					v /= 2
 				}
@@ -70,10 +71,10 @@ func (b Bits) Begin(n, k int) (func(Column), error) {
 // Alone implements [Alone].
 func (b Bits) Alone() bool { return true }
 
-// Grid takes the nearest multiple of a power of two, as [weights.Format.Grid] does.
+// Grid chooses the nearest multiple of a power of two, like [weights.Format.Grid].
 type Grid struct {
 	Format    weights.Format
-	Exponents []int // of the step of each of N outputs, within ±1000
+	Exponents []int // exponents of the step of each of N outputs, within ±1000
 }
 
 // Begin implements [Chooser].
@@ -95,7 +96,7 @@ func (g Grid) Begin(n, k int) (func(Column), error) {
 	}, nil
 }
 
-// Sparse zeroes elements that are not kept, and leaves the others to another chooser.
+// Sparse zeroes the elements outside Keep. Another chooser chooses the elements in Keep.
 type Sparse struct {
 	Chooser
 	Keep []bool // [N,K], row-major

@@ -8,37 +8,39 @@ import (
 )
 
 // Codes chooses among the values of a quantised layer: (v − zero)·scale, where v is a value of a code book. A scale
-// belongs to some rows and to a group of columns. It minimises, for each target t,
+// belongs to some rows and to a group of columns. For each target t, Codes minimises exactly
 //
-//	Scale·D·(t − value)² + Lambda·price,
+//	Scale·D·(t − value)² + Lambda·price.
 //
-// exactly. Without prices or with Lambda = 0 it takes the nearest value.
+// Without prices or with Lambda = 0, it chooses the nearest value.
 type Codes struct {
 	Books  []*CodeBook
-	Which  []uint16  // [scales], the book of each scale; nil: Books[0]
+	Which  []uint16  // book of each scale; nil: Books[0] for all
 	Scales []float32 // [⌈N/Rows⌉, Groups], finite and not zero
-	Zeros  []uint8   // like Scales; nil: Zero counts for all
+	Zeros  []uint8   // like Scales; nil: Zero for all
 	Zero   float32
-	Rows   int // rows that share a scale
+	Rows   int // number of rows that share a scale
 	Groups int
-	Group  []int32 // [K], the group of each column
+	Group  []int32 // [K], group of each column
 	Lambda float64 // as in Trellis
 	Scale  float64 // as in Trellis
 }
 
-// CodeBook lists the values that codes may take before zero and scale are applied.
+// CodeBook lists the allowed values of codes before zero point and scale are applied.
 type CodeBook struct {
 	values []float32 // ascending
 	codes  []byte
-	step   float32 // of values that are evenly spaced; else 0
-	// price returns what each value costs in energy under a scale and zero, relative to an ordinary weight; nil: nothing.
+	step   float32 // distance of evenly spaced values; else 0
+	// price returns the energy of each value under a scale and zero point, relative to an ordinary weight; nil: no
+	// energy term.
 	price func(scale, zero float32) []float32
 
 	bounds *bounds
 }
 
-// NewCodeBook returns the book of some codes. value[c] is the value of code c; NaN and infinity are left out, and of codes
-// with equal values the smallest is taken. allowed reports whether a code may be chosen; nil: every one may be.
+// NewCodeBook returns the book of some codes. value[c] is the value of code c. NaN and infinity are left out. Of
+// codes with equal values, the book has the smallest code. allowed reports whether a code may be chosen; nil: all
+// codes may.
 func NewCodeBook(value []float32, allowed func(code byte) bool) *CodeBook {
 	b := &CodeBook{bounds: &bounds{}}
 	for c, v := range value {
@@ -63,7 +65,7 @@ func NewCodeBook(value []float32, allowed func(code byte) bool) *CodeBook {
 	return b
 }
 
-// Priced returns the book with prices: price returns what values cost in energy under a scale and zero point, relative to
+// Priced returns the book with prices. price returns the energy of a value under a scale and zero point, relative to
 // an ordinary weight.
 func (b *CodeBook) Priced(price func(value, scale, zero float32) float64, lambda float64) *CodeBook {
 	p := *b
@@ -77,14 +79,14 @@ func (b *CodeBook) Priced(price func(value, scale, zero float32) float64, lambda
 	return &p
 }
 
-// Best returns the code of least weight·(x − v)² + price, and its value v; of two equally good ones, that nearer to x, then
-// to zero. price is what [CodeBook.Prices] returns.
+// Best returns the code of least weight·(x − v)² + price, and the code's value v. Ties go to the value nearer to x,
+// then to the value nearer to zero. price is a result of [CodeBook.Prices].
 func (b *CodeBook) Best(x, zero, weight float32, price []float32) (code byte, v float32) {
 	i := b.best(x, zero, weight, price)
 	return b.codes[i], b.values[i]
 }
 
-// Prices returns what each value costs under a scale and zero point; nil without prices.
+// Prices returns the energy of each value under a scale and zero point; nil without prices.
 func (b *CodeBook) Prices(scale, zero float32) []float32 {
 	if b.price == nil {
 		return nil
@@ -92,7 +94,7 @@ func (b *CodeBook) Prices(scale, zero float32) []float32 {
 	return b.price(scale, zero)
 }
 
-// nearest returns the number of the value nearest to x; of two equally near ones, that nearer to zero.
+// nearest returns the number of the value nearest to x. Ties go to the value nearer to zero.
 func (b *CodeBook) nearest(x, zero float32) int {
 	last := len(b.values) - 1
 	lo := 0
@@ -133,7 +135,7 @@ func (b *CodeBook) nearest(x, zero float32) int {
 
 func abs32(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
 
-// best returns the number of the value that Best returns. price may be nil.
+// best returns the number of Best's value. price may be nil.
 func (b *CodeBook) best(x, zero, weight float32, price []float32) int {
 	near := b.nearest(x, zero)
 	if price == nil {
@@ -180,11 +182,11 @@ func (c *Codes) Begin(n, k int) (func(Column), error) {
 	}, nil
 }
 
-// Alone implements [Alone]: values depend on their scales.
+// Alone implements [Alone]. It returns false, because values depend on their scales.
 func (c *Codes) Alone() bool { return false }
 
-// Row chooses the codes of row n for targets t[K], all of weight 1, without feedback, and writes them to codes. One
-// goroutine uses the function that Rows returns.
+// Row returns a function that chooses the codes of row row for targets t[K] without feedback, with weight 1 for all
+// targets. The function writes to codes and is for one goroutine.
 func (c *Codes) Row(n, k int) (func(codes []byte, row int, t []float32), error) {
 	p, err := c.picker(n, k)
 	if err != nil {
@@ -202,7 +204,7 @@ func (c *Codes) Row(n, k int) (func(codes []byte, row int, t []float32), error) 
 	}, nil
 }
 
-// Code returns the code of a value that Round has chosen for row n and column k.
+// Code returns the code of a value that Round chose for row n and column k.
 func (c *Codes) Code(n, k int, value float32) byte {
 	at := n/c.Rows*c.Groups + int(c.Group[k])
 	b, zero := c.Books[0], c.Zero
@@ -223,7 +225,7 @@ type picker struct {
 	price       []float32
 	prices      map[priceKey][]float32
 	last        int
-	near        Nearest // without prices
+	near        Nearest // used without prices
 }
 
 type priceKey struct {
@@ -246,7 +248,7 @@ func (c *Codes) picker(n, k int) (*picker, error) {
 	return &picker{Codes: c, last: -1, prices: map[priceKey][]float32{}}, nil
 }
 
-// at takes the scale with a number.
+// at switches to the scale with number i.
 func (p *picker) at(i int) {
 	if i == p.last {
 		return
@@ -262,7 +264,7 @@ func (p *picker) at(i int) {
 	p.take(p.book, p.scale, p.zero)
 }
 
-// take sets the scale, the zero and the book.
+// take sets the book, the scale and the zero point.
 func (p *picker) take(b *CodeBook, scale, zero float32) {
 	p.book, p.scale, p.zero, p.price = b, scale, zero, nil
 	if b.price == nil || p.Lambda == 0 {
@@ -272,7 +274,7 @@ func (p *picker) take(b *CodeBook, scale, zero float32) {
 	key := priceKey{b, scale, zero}
 	price, ok := p.prices[key]
 	if !ok {
-		const most = 1 << 12 // scales of many mantissa bits are not kept
+		const most = 1 << 12 // prices for scales of many mantissa bits are not cached
 		if len(p.prices) >= most {
 			clear(p.prices)
 		}
@@ -282,7 +284,7 @@ func (p *picker) take(b *CodeBook, scale, zero float32) {
 	p.price = price
 }
 
-// pick returns the best code for a target and its value. d weighs squared distances.
+// pick returns the best code for a target, and the code's value. d is the weight of squared distances.
 func (p *picker) pick(t float32, d float64) (byte, float32) {
 	x, i := t/p.scale+p.zero, 0
 	if p.price == nil {

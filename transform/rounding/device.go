@@ -11,11 +11,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Device computes [NewFactor], [Round] and [Power] in place of the CPU, bit for bit the same. Several goroutines
-// may use it.
+// Device computes [NewFactor], [Round] and [Power] instead of the CPU, with the same bits. Several goroutines may use
+// it.
 type Device interface {
-	// Hessian returns a Hessian. The device calls load when it first needs the data. It may cache the data under key, which
-	// must identify the bits, and it may call load again.
+	// Hessian returns a Hessian on the device. The device calls load when it first needs the data. It may cache the
+	// data under key and may call load again. key must identify the bits of the data.
 	Hessian(key string, load func(context.Context) (*Triangle, error)) DeviceHessian
 }
 
@@ -23,14 +23,15 @@ type Device interface {
 type DeviceHessian interface {
 	// Diagonal returns the Hessian's diagonal.
 	Diagonal(ctx context.Context) ([]float32, error)
-	// Powers returns [Power] of w and each q, which has w's shape and format; of w itself for a nil q, and without any q.
+	// Powers returns [Power] of w and each q. A q has w's shape and format. For a nil q, and without any q, it
+	// returns the power of w.
 	Powers(ctx context.Context, w Values, q ...[]byte) ([]float64, error)
-	// Round is [NewFactor], and then [Round] with each of some choosers. They are [Table.Alike], for w's format. Values
-	// that are not finite keep their bits.
+	// Round runs [NewFactor], and then [Round] with each of the choosers. The choosers must be [Table.Alike] and for
+	// w's format. Values that are not finite keep their bits.
 	Round(ctx context.Context, w Values, f FactorOptions, choosers []Table, o Options) ([][]byte, error)
 }
 
-// Values are values [Rows, Cols] as a format stores them, row by row. Data may lie in a mapped file.
+// Values are values [Rows, Cols] in a stored format, row by row. Data may lie in a mapped file.
 type Values struct {
 	Rows, Cols int
 	Format     weights.Format
@@ -83,7 +84,7 @@ func (t *Triangle) Check() error {
 	return nil
 }
 
-// checkRow checks row i of a Hessian from the diagonal on.
+// checkRow checks row i of a Hessian, from the diagonal element to the end.
 func checkRow(i int, row []float32) error {
 	for j, v := range row {
 		if v-v != 0 {
@@ -100,37 +101,38 @@ func checkRow(i int, row []float32) error {
 type Kind int
 
 const (
-	PriceKind Kind = iota // of all values, the one of least squared error and price
+	PriceKind Kind = iota // of all values, the one of least squared error plus price
 	BitsKind              // the nearest value whose lowest bits are zero
 	GridKind              // the nearest multiple of a row's step
 )
 
-// Table is a chooser as numbers, for a device: every value depends on its target, its column's weight and its row alone.
+// Table is a chooser as numbers, for a device. Every value depends only on its target, its column's weight and its
+// row.
 type Table struct {
 	Kind      Kind
 	Format    weights.Format
-	Prices    []float32 // of a value with so many significant bits, for PriceKind
+	Prices    []float32 // for PriceKind: energy of a value, by number of significant bits
 	Scale     float64   // for PriceKind
 	Zeroed    int       // for BitsKind
-	Exponents []int     // of each row's step, for GridKind
+	Exponents []int     // for GridKind: exponents of each row's step
 }
 
-// Alike reports whether two tables differ in their prices or steps alone.
+// Alike reports whether two tables differ only in their prices or steps.
 func (t Table) Alike(o Table) bool {
 	return t.Kind == o.Kind && t.Format == o.Format && t.Scale == o.Scale && t.Zeroed == o.Zeroed
 }
 
-// Tabulated is a [Chooser] that may be a [Table].
+// Tabulated is a [Chooser] that may have a [Table].
 type Tabulated interface {
 	Chooser
-	// Table returns the chooser's table for a layer W[n,k]; ok is false if it has none, or if Begin fails.
+	// Table returns the chooser's table for a layer W[n,k]. ok is false if there is no table, or if Begin fails.
 	Table(n, k int) (t Table, ok bool)
 }
 
 // Table implements [Tabulated].
 func (s Stored) Table(n, k int) (Table, bool) { return Bits{Format: s.Format}.Table(n, k) }
 
-// Table implements [Tabulated]. Powers of two have none.
+// Table implements [Tabulated]. Formats of powers of two have no table.
 func (b Bits) Table(n, k int) (Table, bool) {
 	_, err := b.Begin(n, k)
 	return Table{Kind: BitsKind, Format: b.Format, Zeroed: b.Zeroed}, err == nil && !(b.Format.IsFloat() && b.Zeroed == b.Format.MantBits)
@@ -142,7 +144,7 @@ func (g Grid) Table(n, k int) (Table, bool) {
 	return Table{Kind: GridKind, Format: g.Format, Exponents: g.Exponents}, err == nil
 }
 
-// Table implements [Tabulated]. Rates that couple rows have none.
+// Table implements [Tabulated]. Rates that couple rows have no table.
 func (t Trellis) Table(n, k int) (Table, bool) {
 	if _, err := t.Begin(n, k); err != nil || !t.Alone() {
 		return Table{}, false
@@ -153,9 +155,9 @@ func (t Trellis) Table(n, k int) (Table, bool) {
 	return Table{Kind: PriceKind, Format: t.Format, Scale: t.Scale, Prices: newPrices(t).bits}, true
 }
 
-// Lattice describes a format for a device's kernels: its values in the binade of 2^e are the multiples of 2^max(e−Mant, Floor),
-// from Bottom to Top. Sign is the bit of a float32 that zeros keep. Between the magnitudes From and To, as bits of float32, the
-// format has all its Bits significant bits.
+// Lattice describes a format for a device's kernels. In the binade of 2^e, the format's values are the multiples of
+// 2^max(e−Mant, Floor), from Bottom to Top. Sign is the bit of a float32 that zeros keep. Between the magnitudes From
+// and To, as bits of float32, values have all Bits significant bits.
 type Lattice struct {
 	Mant, Floor    int
 	Top, Bottom    float32
@@ -170,7 +172,7 @@ func LatticeOf(f weights.Format) Lattice {
 	return Lattice{l.mant, l.floor, l.top, l.bottom, l.sign, from, to, f.MantBits + 1}
 }
 
-// ordinary returns the magnitudes, as bits of float32, between which a format has all its significant bits.
+// ordinary returns the range of magnitudes, as bits of float32, in which a format has all its significant bits.
 func ordinary(f weights.Format) (from, to uint32) {
 	if !f.IsFloat() {
 		return 0, 0
@@ -178,8 +180,8 @@ func ordinary(f weights.Format) (from, to uint32) {
 	return math.Float32bits(float32(math.Ldexp(1, 1-f.Bias))), math.Float32bits(f.Value(f.MaxFinite)) &^ (binade - 1)
 }
 
-// Damping returns the number to add to a Hessian's diagonal: relative times the diagonal's mean. A relative damping of 0
-// is the default.
+// Damping returns the number to add to a Hessian's diagonal: relative times the diagonal's mean. A relative damping
+// of 0 stands for the default.
 func Damping(diagonal []float32, relative float64) (float64, error) {
 	if !(relative >= 0) || math.IsInf(relative, 1) {
 		return 0, fmt.Errorf("rounding: damping is %g; give a number that is not negative", relative)
@@ -197,8 +199,8 @@ func Damping(diagonal []float32, relative float64) (float64, error) {
 	return relative * trace / float64(len(diagonal)), nil
 }
 
-// Order returns the order of rounding: the columns of first, then the others by descending diagonal; of equals the
-// smaller index comes first.
+// Order returns the order of rounding: the columns in first, then the other columns by descending diagonal. Of equal
+// columns, the smaller index comes first.
 func Order(diagonal []float32, first []int) ([]int, error) {
 	chosen := make([]bool, len(diagonal))
 	for _, k := range first {
@@ -212,11 +214,11 @@ func Order(diagonal []float32, first []int) ([]int, error) {
 	return append(slices.Clone(first), rest...), nil
 }
 
-// NotSemidefinite is the error of a pivot that no positive semidefinite matrix has.
+// NotSemidefinite returns the error for a pivot that is impossible in a positive semidefinite matrix.
 func NotSemidefinite(pivot, damp float64) error {
 	return fmt.Errorf("rounding: the Hessian is not positive semidefinite (pivot %.3g with %.3g added); "+
 		"give XᵀX in full", pivot, damp)
 }
 
-// ErrNoFeedback is the error of a [Device] that is to round by a Hessian that is all zero. The CPU does it.
+// ErrNoFeedback is the error of a [Device] that gets an all-zero Hessian for rounding. The CPU handles this case.
 var ErrNoFeedback = errors.New("the Hessian is zero: there is no feedback")

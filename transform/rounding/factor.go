@@ -9,27 +9,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// Factor is the factorisation of a damped Hessian: it passes the error of a column to later columns.
+// Factor is the factorisation of a damped Hessian. It feeds the error of a column back into later columns.
 type Factor struct {
 	// Order is the order of rounding: column Order[i] of W is the i-th.
 	Order []int
-	// U is unit upper triangular [K,K], in the order of rounding, with zeros below the diagonal. U[j,i] is
-	// the share of the j-th column's error that the i-th absorbs. Without data it is the identity: there is
-	// no feedback.
+	// U is unit upper triangular [K,K], in the order of rounding, with zeros below the diagonal. U[j,i] is the share
+	// of the j-th column's error that the i-th column absorbs. Without data, U is the identity, and there is no
+	// feedback.
 	U sgemm.Matrix
-	// D has the weights of the columns' squared distances to their targets, in the order of rounding.
+	// D are the weights of the columns' squared distances to their targets, in the order of rounding.
 	D []float64
 }
 
 // FactorOptions are the options of [NewFactor].
 type FactorOptions struct {
-	Damp    float64 // added to H's diagonal, as a share of its mean; 0: 1e-3. Below 1e-5 the precision of float32 limits it.
-	First   []int   // columns rounded before the others, in this sequence
-	Workers int     // goroutines at most; 0: all processors
+	Damp    float64 // share of the mean of H's diagonal, added to the diagonal; 0: 1e-3. Below 1e-5 the precision of float32 limits it.
+	First   []int   // columns to round before the others, in this order
+	Workers int     // largest number of goroutines; 0: all processors
 }
 
-// NewFactor factorises the damped Hessian h[K,K] for columns in the order of o.First, then by descending
-// diagonal. If h is all zero, D is zero and there is no feedback: no error changes the outputs.
+// NewFactor factorises the damped Hessian h[K,K] for the columns in o.First, then the other columns by descending
+// diagonal. If h is all zero, errors do not change the outputs: D is zero, and there is no feedback.
 func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, error) {
 	damp, err := damping(h, o.Damp)
 	if err != nil {
@@ -58,8 +58,8 @@ func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, e
 	return f, nil
 }
 
-// Uncompensated rounds columns in their own order without feedback. Each is weighed by its element of the
-// Hessian's diagonal.
+// Uncompensated returns a factor without feedback, for columns in their own order. The weight of each column is its
+// element of the Hessian's diagonal.
 func Uncompensated(diagonal []float32) *Factor {
 	f := Flat(len(diagonal))
 	for k, v := range diagonal {
@@ -68,7 +68,8 @@ func Uncompensated(diagonal []float32) *Factor {
 	return f
 }
 
-// Flat weighs all k columns by 1, without feedback. It is for a layer whose Hessian is not known.
+// Flat returns a factor without feedback in which all k columns have weight 1. It is for a layer with an unknown
+// Hessian.
 func Flat(k int) *Factor {
 	f := &Factor{Order: naturalOrder(k), D: make([]float64, k)}
 	for i := range f.D {
@@ -85,7 +86,7 @@ func naturalOrder(k int) []int {
 	return order
 }
 
-// damping checks h and returns [Damping].
+// damping checks h and returns its [Damping].
 func damping(h sgemm.Matrix, relative float64) (float64, error) {
 	if h.Rows != h.Cols {
 		return 0, fmt.Errorf("rounding: the Hessian is %d×%d; give XᵀX, which is square", h.Rows, h.Cols)

@@ -12,17 +12,17 @@ import (
 
 // Options are the options of [Round].
 type Options struct {
-	Zero    int // number of columns, the first in the order of rounding, that become zero
-	Workers int // goroutines at most; 0: all processors
+	Zero    int // number of columns, from the beginning of the order of rounding, that become zero
+	Workers int // largest number of goroutines; 0: all processors
 }
 
-// chunkRows is the number of rows of W that one worker rounds together. Rows in different chunks do not see
-// each other, so the number is fixed: results must not depend on the number of workers.
+// chunkRows is the number of rows of W that one worker rounds together. Rows in different chunks do not affect each
+// other. The number is fixed, because results must not depend on the number of workers.
 const chunkRows = 256
 
-// Round chooses values for w[N,K], column by column in f's order, and passes each column's error on to the
-// columns after it. A weight keeps its value if it or its target is not finite. Round panics if shapes do not
-// fit. It returns c's error if c's parameters are wrong, or ctx's error.
+// Round chooses values for w[N,K], column by column in f's order, and feeds each column's error back into later
+// columns. A weight keeps its value if the weight or its target is not finite. Round panics if shapes do not fit. It
+// returns c's error if c's parameters are wrong, or ctx's error.
 func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options) (q sgemm.Matrix, err error) {
 	if f == nil || c == nil {
 		return q, errors.New("rounding: a factor and a chooser are needed")
@@ -56,15 +56,15 @@ func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options)
 	return q, nil
 }
 
-// rows is a chunk of w's rows while it is rounded. Its matrices are transposed, [K, rows], in the order of
-// rounding, so that a column of W is contiguous.
+// rows is the state of a chunk of w's rows. Its matrices are transposed, [K, rows], in the order of rounding, so that
+// a column of W is contiguous.
 type rows struct {
 	*Factor
 	choose   func(Column)
 	n0, zero int
-	values   sgemm.Matrix // of rounded columns; of the others their targets, as far as known
-	errors   sgemm.Matrix // w − ŵ of rounded columns; w of the others
-	aside    []ownValue   // of the current column
+	values   sgemm.Matrix // values of rounded columns; partial targets of the other columns
+	errors   sgemm.Matrix // w − ŵ for rounded columns; w for the other columns
+	aside    []ownValue   // weights of the current column that keep their value
 }
 
 func newRows(w sgemm.Matrix, f *Factor, choose func(Column)) *rows {
@@ -73,11 +73,11 @@ func newRows(w sgemm.Matrix, f *Factor, choose func(Column)) *rows {
 	return r
 }
 
-// leafCols is the number of columns below which feedback column by column is cheaper than a product.
+// leafCols is the largest number of columns for which feedback column by column is cheaper than a product.
 const leafCols = 16
 
-// decide rounds columns k0 to k1: the first half, then its feedback on the second half as one product, then
-// the second half. Every target is one chain of sums over the columns before it, in their order.
+// decide rounds columns k0 to k1. It rounds the first half, applies the feedback to the second half as one product,
+// and then rounds the second half. Every target is one chain of sums over the columns before it, in order.
 func (r *rows) decide(ctx context.Context, k0, k1 int) error {
 	if r.U.Data == nil || k1-k0 <= leafCols {
 		for k := k0; k < k1; k++ {
@@ -114,7 +114,7 @@ func (r *rows) feed(k0, k int) {
 		e0, e1 := r.errors.Row(j)[:len(t)], r.errors.Row(j + 1)[:len(t)]
 		e2, e3 := r.errors.Row(j + 2)[:len(t)], r.errors.Row(j + 3)[:len(t)]
 		for n := range t {
-			// The conversions keep the compiler from fusing: the same bits on every machine.
+			// The conversions prevent fusing, for equal results on all machines.
 			t[n] = t[n] + float32(e0[n]*u0) + float32(e1[n]*u1) + float32(e2[n]*u2) + float32(e3[n]*u3)
 		}
 	}
@@ -143,7 +143,7 @@ func (r *rows) column(k int) {
 	}
 }
 
-// setAside replaces targets that are not finite by zeros, and notes the weights that keep their value.
+// setAside replaces targets that are not finite by zeros, and records the weights that keep their value.
 func (r *rows) setAside(t, e []float32) {
 	const infinite = 0x7F800000
 	r.aside = r.aside[:0]
@@ -168,7 +168,7 @@ type ownValue struct {
 	w float32
 }
 
-// transposeRows is the number of rows that are read side by side, so that writes fill whole cache lines.
+// transposeRows is the number of rows that are read at the same time, so that writes fill whole cache lines.
 const transposeRows = 16
 
 // gather returns w transposed, with its columns in the given order.
@@ -186,7 +186,7 @@ func gather(w sgemm.Matrix, order []int) sgemm.Matrix {
 	return t
 }
 
-// scatter is gather's inverse, into q.
+// scatter is the inverse of gather; it writes to q.
 func scatter(q, t sgemm.Matrix, order []int) {
 	for n0 := 0; n0 < q.Rows; n0 += transposeRows {
 		n1 := min(n0+transposeRows, q.Rows)

@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lattice describes a format's values: in the binade of 2^e they are the multiples of 2^max(e−mant, floor),
-// from bottom to top.
+// lattice describes a format's values. In the binade of 2^e they are the multiples of 2^max(e−mant, floor), from
+// bottom to top.
 type lattice struct {
 	mant, floor int
 	top, bottom float32
@@ -15,28 +15,28 @@ type lattice struct {
 }
 
 func latticeOf(f weights.Format) lattice {
-	if !f.IsFloat() { // whole numbers, in every binade
+	if !f.IsFloat() { // integers, evenly spaced in every binade
 		return lattice{1 << 10, 0, 127, -128, 0}
 	}
 	top := f.Value(f.MaxFinite)
 	return lattice{f.MantBits, 1 - f.Bias - f.MantBits, top, -top, 1 << 31}
 }
 
-// coarsest is the exponent of a step that is larger than twice any value.
+// coarsest is the exponent of a step larger than twice any value.
 const coarsest = 200
 
 func (l lattice) clamp(t float32) float32 { return min(max(t, l.bottom), l.top) }
 
-// spacing is the exponent of the distance between values at t.
+// spacing returns the exponent of the distance between values at t.
 func (l lattice) spacing(t float32) int {
-	e := int(math.Float32bits(t)>>23&0xFF) - 127 // too low for a subnormal, where floor counts
+	e := int(math.Float32bits(t)>>23&0xFF) - 127 // too low for a subnormal; then floor decides
 	return max(e-l.mant, l.floor)
 }
 
-// round is the multiple of 2^m nearest to t, ties to even. t is clamped, and m is at least its spacing. A
-// multiple out of range becomes the last one in range. Zero has one sign.
+// round returns the multiple of 2^m nearest to t, ties to even. t is clamped, and m is at least the spacing at t. A
+// multiple out of range becomes the last one in range. Zero is always positive.
 func (l lattice) round(t float32, m int) float32 {
-	// A number whose last place is 2^m, of an even number of them.
+	// A number whose last place is 2^m, with an even mantissa.
 	c := math.Float64frombits(uint64(1023+52+m)<<52 | 1<<51)
 	r := float32(float64(t) + c - c)
 	if r <= l.top && r >= l.bottom {
@@ -49,7 +49,7 @@ func (l lattice) round(t float32, m int) float32 {
 	return float32(math.Ldexp(math.Trunc(math.Ldexp(float64(limit), -m)), m)) + 0
 }
 
-// signed gives a zero the sign of t, where the format has two.
+// signed gives a zero the sign of t, if the format has signed zeros.
 func (l lattice) signed(v, t float32) float32 {
 	return math.Float32frombits(math.Float32bits(v) | math.Float32bits(t)&l.sign)
 }

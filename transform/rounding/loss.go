@@ -11,14 +11,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Loss compares a layer's outputs with stored values to those with its weights: summed over outputs, mean
-// over tokens.
+// Loss compares a layer's outputs with stored values and its outputs with the original weights: powers summed over
+// outputs, mean over tokens.
 type Loss struct {
 	Error  float64 // power of the change, tr(E H Eᵀ)
 	Signal float64 // power of the outputs, tr(W H Wᵀ)
 }
 
-// Decibels is the output SNR in dB; +Inf without an error.
+// Decibels returns the output SNR in dB; +Inf without an error.
 func (l Loss) Decibels() float64 {
 	if l.Error <= 0 {
 		return math.Inf(1)
@@ -26,8 +26,8 @@ func (l Loss) Decibels() float64 {
 	return 10 * elementary.Log10(l.Signal/l.Error)
 }
 
-// Scale is the factor that makes error powers relative, for [Trellis] and [Prune]: an error power of
-// Signal/weights becomes 1. It is 0 without a signal.
+// Scale returns the factor for relative error powers in [Trellis] and [Prune]: an error power of Signal/weights
+// becomes 1. Without a signal, it returns 0.
 func (l Loss) Scale(weights int) float64 {
 	if !(l.Signal > 0) {
 		return 0
@@ -35,7 +35,7 @@ func (l Loss) Scale(weights int) float64 {
 	return float64(weights) / l.Signal
 }
 
-// Power is tr(E H Eᵀ) with E = w − q, or E = w if q has no rows. Weights that are not finite are left out.
+// Power returns tr(E H Eᵀ) with E = w − q, or E = w if q has no rows. Weights that are not finite are left out.
 func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, error) {
 	if q.Rows > 0 && (w.Rows != q.Rows || w.Cols != q.Cols) || h.Rows != w.Cols || h.Cols != w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d, q of %d×%d, h of %d×%d do not fit",
@@ -66,14 +66,14 @@ func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, err
 	return sum, err
 }
 
-// finiteDifference is w − q, or w if q has no data, with zeros in place of weights that are not finite.
+// finiteDifference returns w − q, or w if q has no data, with zeros for weights that are not finite.
 func finiteDifference(w, q sgemm.Matrix) sgemm.Matrix {
 	e := sgemm.Dense(w.Rows, w.Cols, nil)
 	writeDifference(e, w, q)
 	return e
 }
 
-// writeDifference is finiteDifference into e, whose old values do not matter.
+// writeDifference writes finiteDifference to e. The old values of e are ignored.
 func writeDifference(e, w, q sgemm.Matrix) {
 	for n := range w.Rows {
 		from := w.Row(n)
@@ -94,10 +94,10 @@ func writeDifference(e, w, q sgemm.Matrix) {
 	}
 }
 
-// buffers of a chunk's errors and of their product with the Hessian.
+// buffers are for a chunk's errors and for their product with the Hessian.
 var buffers = sync.Pool{New: func() any { return new([]float32) }}
 
-// power is tr(e h eᵀ). eh is a buffer for e·h.
+// power returns tr(e h eᵀ). eh is a buffer for e·h.
 func power(ctx context.Context, eh, e, h sgemm.Matrix) (sum float64, err error) {
 	if err := sgemm.Mul(ctx, eh, e, h, sgemm.Op{Workers: 1}); err != nil {
 		return 0, err

@@ -5,33 +5,34 @@ import (
 	"sync"
 )
 
-// Nearest finds the nearest values of a code book for one zero point at a time. Nearly random numbers make branches
-// slow, so it has none that depend on them. Take comes first. One goroutine uses it.
+// Nearest finds the nearest values in a code book, for one zero point at a time. Call Take first. The code has no
+// branches that depend on the numbers, because nearly random numbers make such branches slow. It is for one
+// goroutine.
 type Nearest struct {
 	book   *CodeBook
 	zero   float32
-	start  *[starts]uint8 // nil: the book is searched
-	bounds [256]float32   // by value: from which number on the next value is nearer
+	start  *[starts]uint8 // nil: search the book
+	bounds [256]float32   // by value: the smallest number for which the next value is nearer
 	values [256]float32
 }
 
-// Numbers whose first startBits bits agree have the same sign, exponent and first 3 bits of the mantissa.
+// Numbers with equal first startBits bits have the same sign, exponent and first 3 bits of the mantissa.
 const (
 	startBits = 12
 	starts    = 1 << startBits
 )
 
-// bounds tells where values of a book stop being nearest. Between them, numbers lie so close together that there is at most
-// one bound among those whose first bits agree.
+// bounds are the numbers at which the nearest value of a book changes. Numbers with equal first bits are so close
+// together that at most one bound lies among them.
 type bounds struct {
 	once  sync.Once
-	start *[starts]uint8 // the first value that can be nearest, by first bits; nil: several bounds may be among them
-	// up and down are, for each value but the last, the least number to which the next one is nearest, where ties go to the
-	// next value and where they do not.
+	start *[starts]uint8 // first value that can be nearest, by first bits; nil: several bounds may have equal first bits
+	// up and down are, for each value but the last, the smallest number to which the next value is nearest. In up,
+	// ties go to the next value; in down, they do not.
 	up, down []float32
 }
 
-// Take sets the book and the zero point to which ties go.
+// Take sets the book and the zero point. Ties go to the zero point.
 func (s *Nearest) Take(b *CodeBook, zero float32) {
 	if s.book == b && s.zero == zero {
 		return
@@ -52,7 +53,7 @@ func (s *Nearest) Take(b *CodeBook, zero float32) {
 	s.bounds[last] = float32(math.NaN())
 }
 
-// number returns the number of the nearest value, as [CodeBook.nearest] does.
+// number returns the number of the nearest value, like [CodeBook.nearest].
 func (s *Nearest) number(x float32) int {
 	if s.start == nil {
 		return s.book.nearest(x, s.zero)
@@ -64,16 +65,16 @@ func (s *Nearest) number(x float32) int {
 	return int(i)
 }
 
-// Sample is a target, and the weight of its squared error.
+// Sample is a target with the weight of its squared error.
 type Sample struct {
 	X      float32
 	Weight float64
 }
 
-// Squares returns the sum of the samples' squared errors, each target times ratio plus the zero point. It returns most where
-// the sum is not less.
+// Squares returns the sum of the samples' squared errors. Each target is multiplied by ratio, and the zero point is
+// added. If the sum is at least most, Squares returns most.
 func (s *Nearest) Squares(samples []Sample, ratio float32, most float64) (sum float64) {
-	const each = 32 // samples between looks at the sum
+	const each = 32 // number of samples between comparisons with most
 	for len(samples) > 0 {
 		some := samples[:min(each, len(samples))]
 		samples = samples[len(some):]
@@ -102,7 +103,7 @@ func (s *Nearest) Squares(samples []Sample, ratio float32, most float64) (sum fl
 	return sum
 }
 
-// find finds the bounds of values.
+// find computes the bounds of values.
 func (b *bounds) find(values []float32) {
 	gaps := len(values) - 1
 	if gaps > 255 {
@@ -115,7 +116,7 @@ func (b *bounds) find(values []float32) {
 		b.down[i] = least(lo, hi, func(x float32) bool { return hi-x < x-lo })
 	}
 	var start [starts]uint8
-	at := 0                                                              // number of bounds that lie below
+	at := 0                                                              // number of bounds below
 	for key := uint32(starts/2 + infinite - 1); key >= starts/2; key-- { // negative numbers, ascending
 		if at = b.pass(at, fromKey(key+1, -1)); b.several(at, fromKey(key, 0)) {
 			return
@@ -128,7 +129,7 @@ func (b *bounds) find(values []float32) {
 		}
 		start[key] = uint8(at)
 	}
-	start[infinite] = uint8(gaps) // NaN that comes from arithmetic has another key
+	start[infinite] = uint8(gaps) // NaN from arithmetic has another key
 	b.start = &start
 }
 
@@ -139,7 +140,7 @@ func fromKey(key uint32, more int32) float32 {
 	return math.Float32frombits(key<<(32-startBits) + uint32(more))
 }
 
-// pass returns the number of bounds that are at most x, of which at are known to be.
+// pass returns the number of bounds that are at most x. At least at bounds are known to be.
 func (b *bounds) pass(at int, x float32) int {
 	for at < len(b.down) && b.down[at] <= x {
 		at++
@@ -150,7 +151,8 @@ func (b *bounds) pass(at int, x float32) int {
 // several reports whether two bounds from number at on are at most x.
 func (b *bounds) several(at int, x float32) bool { return at+1 < len(b.up) && b.up[at+1] <= x }
 
-// least returns the least number from lo to hi that is above a bound near their middle.
+// least returns the smallest number from lo to hi for which above is true. The bound lies near the middle of lo and
+// hi.
 func least(lo, hi float32, above func(x float32) bool) float32 {
 	x := lo + float32((hi-lo)/2)
 	if !above(x) {
@@ -172,7 +174,7 @@ func least(lo, hi float32, above func(x float32) bool) float32 {
 	}
 }
 
-// ordered maps finite numbers to integers in the same order. Both zeros become 0.
+// ordered maps finite numbers to integers in the same order. Both zeros map to 0.
 func ordered(x float32) int64 {
 	b := int64(math.Float32bits(x))
 	if b >= 1<<31 {

@@ -7,26 +7,26 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Pruning is the error of zeroing whole columns of a layer, where the other columns absorb what they can.
+// Pruning is the error of zeroing whole columns of a layer while the other columns compensate.
 type Pruning struct {
 	// Order is the order of elimination. To zero z columns, Order[:z] is FactorOptions.First and z is Options.Zero.
 	Order []int
 	// Error[z] is the error power of zeroing the first z columns, under the damped Hessian.
 	Error []float64
-	// Scale makes errors relative: see [Loss.Scale].
+	// Scale makes errors relative; see [Loss.Scale].
 	Scale float64
 }
 
 // PruneOptions are the options of [Prune].
 type PruneOptions struct {
 	Damp    float64 // as in FactorOptions
-	Signal  float64 // power of the outputs, [Power] of w under h, where it is known; 0: it is computed
-	Workers int     // goroutines at most; 0: all processors
+	Signal  float64 // power of the outputs, [Power] of w under h; 0: unknown, Prune computes it
+	Workers int     // largest number of goroutines; 0: all processors
 }
 
-// Prune orders the columns of w[N,K] for zeroing: first the inputs that the others predict best. The order is
-// the reverse of a pivoted Cholesky factorisation of h[K,K], whose next pivot is the input with the largest
-// variance given the pivots so far.
+// Prune orders the columns of w[N,K] for zeroing. The inputs that the other inputs predict best come first. The order
+// is the reverse of a pivoted Cholesky factorisation of h[K,K]: each pivot is the input with the largest variance
+// given the earlier pivots.
 func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, error) {
 	if h.Rows != w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d and h of %d×%d do not fit", w.Rows, w.Cols, h.Rows, h.Cols))
@@ -57,8 +57,8 @@ func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, er
 	return p, nil
 }
 
-// Best is the number of columns to zero that minimises Error·Scale − gain·columns. gain is the saving of a
-// zeroed column, in relative error that it is worth. Of equal numbers it is the smallest.
+// Best returns the number of columns to zero that minimises Error·Scale − gain·columns. gain is the saving of a
+// zeroed column, expressed as a relative error. Ties go to the smallest number.
 func (p *Pruning) Best(gain float64) int {
 	best, least := 0, 0.0
 	for z, e := range p.Error {
@@ -91,13 +91,13 @@ func zeroing(ctx context.Context, w sgemm.Matrix, f *Factor, workers int) ([]flo
 	return sums, nil
 }
 
-// eliminationOrder is the order of pivots, from the last to the first. Pivots are found column by column in
-// blocks. A product then updates the whole matrix, because pivots may be anywhere.
+// eliminationOrder returns the pivots from the last to the first. Pivots are found column by column in blocks. A
+// product then updates the whole matrix, because pivots may be anywhere.
 func eliminationOrder(ctx context.Context, h sgemm.Matrix, damp float64, workers int) ([]int, error) {
 	k := h.Rows
 	order := make([]int, k)
 	rest := sgemm.Dense(k, k, nil) // h given the pivots of earlier blocks
-	variance := make([]float64, k) // of each input given all pivots so far; negative: a pivot
+	variance := make([]float64, k) // of each input given all pivots so far; negative for a pivot
 	for i := range k {
 		copy(rest.Row(i), h.Row(i))
 		variance[i] = float64(h.Row(i)[i]) + damp

@@ -7,26 +7,26 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Rates are the energy costs of weights by their bits, relative to an ordinary weight: 1.
+// Rates are the energies of weights by their bits, relative to an ordinary weight.
 type Rates struct {
-	// Significant[b] is the cost of a value with b significant bits, from 1 (a power of two) to all of the
-	// format's (MantBits+1). Significant[0] is the cost of zero. Costs do not fall from 1 bit on.
+	// Significant[b] is the energy of a value with b significant bits, from 1 (a power of two) to all bits of the
+	// format (MantBits+1). Significant[0] is the energy of zero. From 1 bit on, energies do not fall.
 	Significant []float64 `json:"significant"`
-	// Line is the cost of an element in a row or column of zeros. [Trellis] does not use it; callers of
-	// [Prune] do.
+	// Line is the energy of an element in a row or column of zeros. Callers of [Prune] use Line; [Trellis] does not.
 	Line float64 `json:"line"`
-	// Differ is the cost of a step from row to row if the values differ, and Sign the extra cost if their
-	// signs differ. Both are 0 if rows do not follow one another on a wire.
+	// Differ is the energy of a step from row to row between different values, and Sign the extra energy if the signs
+	// differ. Both are 0 if rows are not neighbours in the datapath.
 	Differ float64 `json:"differ,omitempty"`
 	Sign   float64 `json:"sign,omitempty"`
-	// Run rows follow one another in one lane, then Run rows in the next; 0 if neither Differ nor Sign counts.
-	// With 4 and two lanes, rows 0 to 3 are followed by 8 to 11, and 4 to 7 by 12 to 15. Lanes of 0 are two.
-	// Run is a power of two, and at most 256 rows divided by the lanes.
+	// Run is the number of consecutive rows in one lane; the next Run rows are in the next lane. Run is 0 if neither
+	// Differ nor Sign counts. With Run 4 and two lanes, rows 8 to 11 follow rows 0 to 3, and rows 12 to 15 follow
+	// rows 4 to 7. Lanes of 0 stands for two lanes. Run is a power of two, at most 256 divided by the number of
+	// lanes.
 	Run   int `json:"run,omitempty"`
 	Lanes int `json:"lanes,omitempty"`
 }
 
-// Validate returns an error for rates that are wrong for values of f.
+// Validate returns an error if the rates are invalid for values of f.
 func (r Rates) Validate(f weights.Format) error {
 	if len(r.Significant) != f.MantBits+2 {
 		return fmt.Errorf("rounding: %d costs of significant bits; %s takes %d: of zero, and of 1 to %d bits",

@@ -11,13 +11,13 @@ import (
 //
 //	Σ_n [Scale·D·(t_n − v_n)² + Lambda·c(v_n)] + Lambda·Σ_n pair(v_{n−1}, v_n),
 //
-// over values v of the format. If the rates do not couple rows the minimum is exact. Otherwise it is the best
-// path along lanes of rows over the values of candidates. Lanes end at the borders of chunks of 256 rows.
+// over values v of the format. If the rates do not couple rows, the minimum is exact. Otherwise it is the best path
+// along lanes of rows over the candidates. Lanes end at the borders of chunks of 256 rows.
 type Trellis struct {
 	Format weights.Format
 	Rates  Rates
-	Lambda float64 // λ: relative error that a unit of relative energy is worth; 0: the nearest values
-	Scale  float64 // makes errors relative: see [Loss.Scale]
+	Lambda float64 // λ, the relative error that is worth one unit of relative energy; 0: the nearest values
+	Scale  float64 // makes errors relative; see [Loss.Scale]
 }
 
 // Begin implements [Chooser].
@@ -43,11 +43,11 @@ func (t Trellis) Begin(n, k int) (func(Column), error) {
 // Alone implements [Alone].
 func (t Trellis) Alone() bool { return t.Lambda == 0 || !t.Rates.coupled() }
 
-// prices are the cost terms of a single element. Costs are compared in float32.
+// prices are the energies of single elements. Costs are compared in float32.
 type prices struct {
 	candidates
-	bits  []float32         // of b significant bits
-	slots [maxSlots]float32 // of the values in a slot
+	bits  []float32         // by number of significant bits
+	slots [maxSlots]float32 // by slot of the value
 	scale float64
 	// Between these magnitudes, as bits of float32, the format has all its significant bits.
 	from, to uint32
@@ -65,7 +65,7 @@ func newPrices(t Trellis) *prices {
 	return p
 }
 
-// gain is the factor of distances before they are squared.
+// gain returns the factor of distances before they are squared.
 func (p *prices) gain(d float64) float32 {
 	return float32(min(math.Sqrt(p.scale*max(d, 0)), math.MaxFloat32))
 }
@@ -78,17 +78,17 @@ func (p *prices) column(c Column) {
 		if vectors && len(t) >= lanes {
 			n = lanes * nearest16(&t[0], len(t)/lanes, g, &p.bits[0], len(p.bits)-1, p.from, p.to)
 		}
-		// A block that the kernel does not take, or the rest of the column.
+		// A block that the kernel leaves out, or the rest of the column.
 		rest := t[n:min(n+lanes, len(t))]
 		p.each(rest, g)
 		t = t[n+len(rest):]
 	}
 }
 
-// lanes of the vector kernel.
+// lanes is the number of elements that the vector kernel processes at a time.
 const lanes = 16
 
-// each chooses values one by one, as nearest16 does for most targets.
+// each chooses values one by one. For most targets it gives the results of nearest16.
 func (p *prices) each(targets []float32, g float32) {
 	for i, t := range targets {
 		b := math.Float32bits(t)
@@ -99,16 +99,16 @@ func (p *prices) each(targets []float32, g float32) {
 		} else {
 			v = p.any(t, g)
 		}
-		if v != 0 { // one zero, not two
+		if v != 0 { // zero is always positive
 			v |= b & (1 << 31)
 		}
 		targets[i] = math.Float32frombits(v)
 	}
 }
 
-// normal is the best value for a magnitude between from and to. The nearest value with b ≥ 2 significant bits
-// in the same binade is an odd multiple of the b-th bit. A value of another binade is no better than the
-// power of two between them. Keys order candidates by cost, and equal costs by magnitude.
+// normal returns the best value for a magnitude between from and to. The nearest value with b ≥ 2 significant bits in
+// the same binade is an odd multiple of the b-th bit. A value in another binade is no better than the power of two in
+// between. Keys order candidates by cost, and equal costs by magnitude.
 func (p *prices) normal(mag uint32, g float32) uint32 {
 	x := math.Float32frombits(mag)
 	low := mag &^ (binade - 1)
@@ -126,7 +126,7 @@ func key(x float32, value uint32, gain, cost float32) uint64 {
 	return uint64(math.Float32bits(float32(d*d)+cost))<<32 | uint64(value)
 }
 
-// any is normal for every target.
+// any is normal for all targets.
 func (p *prices) any(t, g float32) uint32 {
 	var slots [maxSlots]uint32
 	p.listEdge(&slots, p.clamp(t))

@@ -2,11 +2,11 @@ package rounding
 
 import "math"
 
-// viterbi finds the cheapest path along a lane of rows. A state is a candidate of a row. The cost of a step
-// depends only on whether the values are equal and whether their signs are. So only three of the previous
-// states compete: the one of equal value, the best one of the same sign and the best one of the other sign.
+// viterbi finds the cheapest path along a lane of rows. A state is a candidate value of a row. The cost of a step
+// depends only on whether the two values are equal and whether their signs are equal. So only three of the previous
+// states compete: the state of equal value, the best state of the same sign and the best state of the other sign.
 //
-// Costs carry their state in the lowest bits, so that the smallest cost names its state.
+// Costs have their state in the lowest bits, so the smallest cost identifies its state.
 type viterbi struct {
 	*prices
 	run, lanes   int
@@ -16,7 +16,7 @@ type viterbi struct {
 	rows         []int
 }
 
-// stateMask selects the bits of a cost that name its state.
+// stateMask selects the bits of a cost that identify the state.
 const stateMask = 31
 
 func tagged(cost float64, state int) uint64 { return math.Float64bits(cost)&^stateMask | uint64(state) }
@@ -48,12 +48,12 @@ func (v *viterbi) column(c Column) {
 type states struct {
 	cost   [maxSlots]uint64
 	values *[maxSlots]uint32
-	held   float32 // price of the repeated value's bits
-	// The best state of each sign; zero's is positive.
+	held   float32 // energy of the repeated value's bits
+	// The best state of each sign; zero is positive.
 	best [2]uint64
 }
 
-// nowhere is a state that does not exist.
+// nowhere is the cost of a missing state.
 var nowhere = tagged(math.Inf(1), 0)
 
 func (v *viterbi) lane(c Column) {
@@ -63,7 +63,7 @@ func (v *viterbi) lane(c Column) {
 		t := c.T[n]
 		now.values = &v.values[i]
 		v.list(now.values, v.clamp(t))
-		if i == 0 { // as if the row before had every value
+		if i == 0 { // for the first row, any previous value is free
 			last.values = now.values
 		}
 		v.step(&now, &last, &v.before[i], t, g)
@@ -92,7 +92,7 @@ func (v *viterbi) step(now, last *states, before *[maxSlots]uint8, t, g float32)
 		if value == last.values[i] {
 			from = min(from, last.cost[i])
 		}
-		if i < slotThree { // the other slot with as many bits
+		if i < slotThree { // the other slot for the same number of bits
 			if second := (i - 1) ^ 1 + 1; value == last.values[second] {
 				from = min(from, last.cost[second])
 			}
@@ -102,8 +102,8 @@ func (v *viterbi) step(now, last *states, before *[maxSlots]uint8, t, g float32)
 	v.repeat(now, last, before, t, g)
 }
 
-// repeat adds a state for the value of the cheapest path so far, so that a run of equal values can have any
-// value that was good for its first row.
+// repeat adds a state for the value of the cheapest path so far. A run of equal values can then use any value that
+// was good for its first row.
 func (v *viterbi) repeat(now, last *states, before *[maxSlots]uint8, t, g float32) {
 	slot, held := v.candidates.slots, int(min(last.best[0], last.best[1])&stateMask)
 	now.values[slot], now.held = last.values[held], last.held
@@ -113,7 +113,7 @@ func (v *viterbi) repeat(now, last *states, before *[maxSlots]uint8, t, g float3
 	v.enter(now, before, slot, min(v.differing(last, now.values[slot]>>31), last.cost[held]), now.held, t, g)
 }
 
-// enter sets the cost of a state that is reached from another at its cost, and whose bits have a price.
+// enter sets the cost of a state that is reached from another state. price is the energy of the state's bits.
 func (v *viterbi) enter(now *states, before *[maxSlots]uint8, i int, from uint64, price, t, g float32) {
 	value := now.values[i]
 	d := (t - math.Float32frombits(value)) * g
@@ -123,7 +123,7 @@ func (v *viterbi) enter(now *states, before *[maxSlots]uint8, i int, from uint64
 	now.best[value>>31] = min(now.best[value>>31], cost)
 }
 
-// differing is the cheapest way to a value of the given sign from one that differs.
+// differing returns the cheapest path to a different value of the given sign.
 func (v *viterbi) differing(last *states, sign uint32) uint64 {
 	same, other := last.best[sign], last.best[1-sign]
 	return min(

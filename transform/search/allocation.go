@@ -6,23 +6,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// allocator divides one budget among the layers. It knows each layer's share of the energy, the divergence that an error
-// of its output causes, and its rate–distortion curve.
+// allocator distributes one budget over the layers. It has each layer's share of the energy, the divergence caused by
+// an error of the layer's output, and the layer's rate–distortion curve.
 type allocator struct {
 	share       []float64 // of the energy of all layers; their sum is 1
 	sensitivity []float64 // nats per token, per unit of the layer's relative error
 	curves      []curve
 }
 
-// allocation is a choice for a whole model: a point of every layer's curve.
+// allocation is a choice for a whole model: one point of every layer's curve.
 type allocation struct {
-	choice []int   // by layer, the number of the point
+	choice []int   // number of the point, by layer
 	loss   float64 // predicted divergence, nats per token
-	energy float64 // predicted, relative to the source's
+	energy float64 // predicted energy, relative to the source's
 }
 
-// at returns the allocation of least loss + lambda·energy: lambda is the worth of all energy, in nats. A larger lambda
-// spends more.
+// at returns the allocation of least loss + lambda·energy. lambda is the loss, in nats per token, that is worth all
+// energy. A larger lambda spends more.
 func (t *allocator) at(lambda float64) allocation {
 	o := allocation{choice: make([]int, len(t.curves))}
 	for i, c := range t.curves {
@@ -34,9 +34,9 @@ func (t *allocator) at(lambda float64) allocation {
 	return o
 }
 
-// within returns the allocation of least energy whose predicted loss is at most most. It bisects lambda.
+// within returns the allocation of least energy with a predicted loss of at most most. It bisects lambda.
 func (t *allocator) within(most float64) allocation {
-	low, high := -40.0, 20.0 // exponents of lambda; at the lowest, practically nothing is spent
+	low, high := -40.0, 20.0 // exponents of lambda; at the lowest, almost nothing is spent
 	best := t.at(0)
 	for range 60 {
 		mid := (low + high) / 2
@@ -49,7 +49,7 @@ func (t *allocator) within(most float64) allocation {
 	return best
 }
 
-// most returns the largest predicted loss of an allocation, that of the last point of every curve.
+// most returns the largest predicted loss of an allocation: the loss of the last points of all curves.
 func (t *allocator) most() (loss float64) {
 	for i, c := range t.curves {
 		loss += float64(t.sensitivity[i] * c[len(c)-1].Error)
@@ -57,8 +57,8 @@ func (t *allocator) most() (loss float64) {
 	return loss
 }
 
-// between returns the allocation of least energy whose predicted loss is above low, below high, and at most aim. If there
-// is none, the loss may be a little above aim. ok is false if no allocation is between low and high.
+// between returns the allocation of least energy with a predicted loss above low, below high, and at most aim. If
+// there is none, the loss may be a little above aim. ok is false if no allocation lies between low and high.
 func (t *allocator) between(low, aim, high float64) (a allocation, ok bool) {
 	for range 60 {
 		aim = math.Min(aim, math.Nextafter(high, 0))

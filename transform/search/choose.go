@@ -18,22 +18,23 @@ import (
 type choice struct {
 	steps  []*plan.Step
 	prog   *program.Program
-	energy cost.Estimate // of the sample
+	energy cost.Estimate // of the sample, relative
 	snr    float64       // output SNR of the sample, dB
 }
 
-// before reports whether c is tried before d: it has less energy, or the same energy and a higher SNR.
+// before reports whether c is tried before d: c has less energy, or the same energy and a higher SNR.
 func (c choice) before(d choice) bool {
 	a, b := c.energy.Relative, d.energy.Relative
 	return a < b || a == b && c.snr > d.snr
 }
 
-// errNoLayer is the error of functions that are given no layer of [pass.NewLayer].
+// errNoLayer is the error for a layer that [pass.NewLayer] did not make.
 var errNoLayer = errors.New("no layer was given")
 
-// Choose decides one layer under a budget of output SNR. Of all combinations of the lossy passes' candidates, it returns
-// the steps that are predicted to save most energy within the budget, and their predicted energy and output SNR. If an explicit
-// request does not keep the budget, steps are nil and out.Missed says so. Choose records the decision in l.
+// Choose decides one layer under a budget of output SNR. Of all combinations of the lossy passes' candidates, it
+// returns the steps with the largest predicted saving within the budget, and their predicted energy and output SNR.
+// If an explicit request breaks the budget, steps are nil and out.Missed gives the reason. Choose records the
+// decision in l.
 func Choose(ctx context.Context, l *pass.Layer, lossy []pass.Choice) (steps []*plan.Step, out plan.Prediction, err error) {
 	if l == nil || l.Weight == nil || l.Context == nil {
 		return nil, out, errNoLayer
@@ -58,11 +59,11 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		return nil, out, err
 	}
 	sample := l.Sample(programs...)
-	whole := func() {} // from here on, more than the sample is read
+	whole := func() {} // after the sample, the whole layer is read
 	if l.Budget.MinSNR == nil && l.Hessians == nil {
 		end := sample.OnlyRead()
 		whole = sync.OnceFunc(end)
-		defer end() // again: what is left of the layer in memory goes
+		defer end() // again, to free the rest of the layer's memory
 	}
 	before, err := sample.Energy(ctx, l.Base().Untouched())
 	if err != nil {
@@ -77,7 +78,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	out.Before = &before
 	source := &sourceLoss{layer: l}
 	var list []choice
-	lead := 0 // the choice whose values are kept; those of all others are released
+	lead := 0 // number of the choice whose values are kept; the others are released
 	for i, steps := range combinations {
 		c := choice{steps: steps, prog: programs[i], energy: base}
 		ok, err := c.try(ctx, l, sample, source, len(explicit) > 0)
@@ -137,8 +138,8 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	return steps, out, nil
 }
 
-// sampledSNR sets the output SNR of a quantised layer that was decided without a budget. With held-out inputs it is the SNR of
-// the whole layer; otherwise that of the sample's rows, for inputs of unit variance.
+// sampledSNR sets the output SNR of a quantised layer that was decided without a budget. With held-out inputs, it is
+// the SNR of the whole layer. Otherwise it is the SNR of the sample's rows for inputs of unit variance.
 func sampledSNR(ctx context.Context, sample *pass.Sample, decided *program.Program, out *plan.Prediction) error {
 	loss, err := sample.Loss(ctx, decided)
 	if decided.LossOfWhole() {
@@ -149,8 +150,8 @@ func sampledSNR(ctx context.Context, sample *pass.Sample, decided *program.Progr
 	return err
 }
 
-// againstReference sets the output SNRs of a quantised layer and of what was decided for it against the reference: both on
-// held-out inputs, or both for inputs of unit variance. It says in out.Missed if the result is below the budget.
+// againstReference sets the output SNRs of a quantised layer's source and result against the reference. Both are for
+// held-out inputs, or both for inputs of unit variance. If the result is below the budget, out.Missed says so.
 func againstReference(ctx context.Context, source *sourceLoss, decided *program.Program, out *plan.Prediction) error {
 	if err := decided.Prepare(ctx, 1); err != nil {
 		return err
@@ -180,7 +181,7 @@ type sourceLoss struct {
 	held  *program.Loss // on held-out inputs
 }
 
-// of returns the source's loss for the inputs that p's loss is for.
+// of returns the source's loss for the same inputs as p's loss.
 func (s *sourceLoss) of(ctx context.Context, p *program.Program) (program.Loss, error) {
 	if p.LossOfWhole() {
 		if s.held == nil {
@@ -202,8 +203,8 @@ func (s *sourceLoss) of(ctx context.Context, p *program.Program) (program.Loss, 
 	return *s.unit, nil
 }
 
-// try finds a choice's SNR and energy. ok is false if the sample already shows that it breaks the budget. The program
-// stays prepared.
+// try computes a choice's SNR and energy. ok is false if the sample already shows that the choice breaks the budget.
+// The program stays prepared.
 func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, source *sourceLoss, explicit bool) (ok bool, err error) {
 	if err := c.prog.Prepare(ctx, 1); err != nil {
 		return false, err
@@ -214,7 +215,7 @@ func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, so
 			return false, err
 		}
 		least := *l.Budget.MinSNR
-		if l.Base().Referenced() { // a result that is no worse than the source may do
+		if l.Base().Referenced() { // a result with at least the source's SNR is allowed
 			before, err := source.of(ctx, c.prog)
 			if err != nil {
 				return false, err
@@ -232,9 +233,10 @@ func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, so
 	return true, err
 }
 
-// leaveOut drops the steps of a quantised layer's choice if they have no effect. base is the energy without them.
+// leaveOut drops the steps of a quantised layer's choice if they have no effect. base is the energy without these
+// steps.
 func (c *choice) leaveOut(ctx context.Context, l *pass.Layer, base cost.Estimate) error {
-	// In a new format, codes may differ where two are equally near, and so may energies.
+	// In a new format, equally near codes may be exchanged, which changes the energy slightly.
 	const alike = 1e-3
 	if len(c.steps) == 0 || !c.prog.Coded() || math.Abs(c.energy.Relative-base.Relative) > alike {
 		return nil
@@ -247,13 +249,13 @@ func (c *choice) leaveOut(ctx context.Context, l *pass.Layer, base cost.Estimate
 	return err
 }
 
-// slack is how far a sample's SNR may be below the whole weight's, in dB.
+// slack is how far, in dB, a sample's SNR may be below the SNR of the whole weight.
 const slack = 0.25
 
-// best returns the choice of least energy that keeps the budget on the whole weight, and its loss there. If none does, it
-// returns the choice of least energy that is no farther from the reference than the source is; nil if there is none.
-// Without a budget it returns the choice of least energy and checks nothing. ofInputs is true if the loss is that on held-out
-// tokens.
+// best returns the choice of least energy that keeps the budget on the whole weight, with its loss there. If no
+// choice keeps the budget, best returns the choice of least energy that is at least as near to the reference as the
+// source; nil if there is none. Without a budget, it returns the choice of least energy without a check. ofInputs is
+// true if the loss is for held-out tokens.
 func best(ctx context.Context, l *pass.Layer, list []choice, source *sourceLoss) (best *choice, loss program.Loss, ofInputs bool, err error) {
 	slices.SortStableFunc(list, func(c, d choice) int {
 		switch {

@@ -8,9 +8,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// combine lists the combinations of steps that the lossy passes may do to a layer. Each has one candidate of every pass
-// with arguments, and at most one candidate of the passes without arguments. Passes with Feedback are added to every
-// combination that is not empty; to an empty one, too, if the layer's codes should be near other values than they stand for.
+// combine lists the combinations of lossy steps for a layer. Each combination has one candidate of every pass with
+// arguments, and at most one candidate of the passes without arguments. Passes with Feedback are added to every
+// combination that is not empty. They are also added to an empty one if the layer's codes should approximate other
+// values than their own.
 func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan.Step, error) {
 	fixed := [][]*plan.Step{nil}     // alternatives of the passes with arguments
 	var free, modifiers []*plan.Step // candidates of passes without arguments, and of passes with Feedback

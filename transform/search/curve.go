@@ -14,16 +14,16 @@ import (
 // point is one combination of steps for a layer, with its error and energy.
 type point struct {
 	Steps  []*plan.Step `json:"steps,omitempty"`
-	Error  float64      `json:"error"`            // power of the output's error over the output's power, on held-out tokens
-	Energy float64      `json:"energy"`           // predicted, relative to the source's
-	Lambda float64      `json:"lambda,omitempty"` // price of energy given to a tuned pass; 0: no tuned pass
+	Error  float64      `json:"error"`            // power of the output's error relative to the output's power, on held-out tokens
+	Energy float64      `json:"energy"`           // predicted energy, relative to the source's
+	Lambda float64      `json:"lambda,omitempty"` // lambda of a tuned pass; 0: no tuned pass
 }
 
-// curve is a layer's rate–distortion curve: points of rising error and falling energy. Each point has the least
-// error + lambda·energy for some lambda. The first leaves the layer unchanged.
+// curve is a layer's rate–distortion curve: points of rising error and falling energy. Each point has the least error
+// + lambda·energy for some lambda. The first point leaves the layer unchanged.
 type curve []point
 
-// hull returns the points that are best at some lambda: the lower convex hull.
+// hull returns the lower convex hull: the points that are best at some lambda.
 func (c curve) hull() curve {
 	c = slices.Clone(c)
 	slices.SortStableFunc(c, func(a, b point) int {
@@ -64,7 +64,7 @@ func (c curve) at(lambda float64) int {
 	return best
 }
 
-// find returns the number of the last point whose error is at most that of p.
+// find returns the number of the last point whose error is at most p's.
 func (c curve) find(p point) int {
 	for i := len(c) - 1; i > 0; i-- {
 		if c[i].Error <= p.Error {
@@ -74,8 +74,8 @@ func (c curve) find(p point) int {
 	return 0
 }
 
-// curveOf measures all combinations of the passes' steps on a layer, with tuned passes at the given lambdas, and returns
-// the curve.
+// curveOf measures all combinations of the passes' steps on a layer, with tuned passes at the given lambdas. It
+// returns the curve.
 func curveOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64) (curve, error) {
 	combinations, err := combine(ctx, l, lossy)
 	if err != nil {
@@ -91,7 +91,7 @@ func curveOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []
 	return c.hull(), err
 }
 
-// pointsOf measures error and energy of the given points and of those of the tuned passes.
+// pointsOf measures error and energy of the given points and of the tuned passes' points.
 func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64, points ...point) (c curve, err error) {
 	keep := l.Keep
 	if !slices.ContainsFunc(lossy, func(c pass.Choice) bool { return !c.Pass.ByRow }) {
@@ -174,8 +174,8 @@ func heldLoss(ctx context.Context, l *pass.Layer, p *program.Program) (rounding.
 	return lost[0], nil
 }
 
-// tuned returns the points of the tuned passes, at the given lambdas and at each damping of the pass with Feedback. There
-// are none without a tuned pass.
+// tuned returns the points of the tuned passes, at the given lambdas and at each damping of the pass with Feedback.
+// Without a tuned pass there are none.
 func tuned(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64) (all []point, err error) {
 	dampings := []float64{0}
 	var feedback, passes []*pass.Pass

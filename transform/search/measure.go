@@ -15,10 +15,10 @@ func unmeasured(missing, all int) error {
 	return fmt.Errorf("%d of %d layers %w", missing, all, ErrUnmeasured)
 }
 
-// Measure measures the curves and the sensitivities of some of the layers and keeps them in o.Record, which is required. places are
-// the layers' places in layers. A [Spend] of all layers with the same record, model, passes and tokens then finds them there. What
-// the record has is not measured again. Several processes may measure different layers of a model at once, with one folder as their
-// record.
+// Measure measures the curves and the sensitivities of some layers, and stores them in o.Record, which is required.
+// places are the layers' indices in layers. A later [Spend] of all layers with the same record, model, passes and
+// tokens uses these measurements. Measurements that are in the record are not repeated. Several processes may measure
+// different layers at the same time, with one folder as their record.
 func Measure(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options, places []int) error {
 	s, err := newSearch(m, layers, lossy, o)
 	if err != nil {
@@ -34,7 +34,7 @@ func Measure(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []p
 	return err
 }
 
-// loadCurves reads curves from the record. Curves that the record lacks are an [ErrUnmeasured].
+// loadCurves reads curves from the record. If the record lacks a curve, the error is an [ErrUnmeasured].
 func (s *search) loadCurves(places []int) error {
 	missing := 0
 	for _, i := range places {

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Predict returns the predicted energy of a layer before and after steps, and the output SNR on held-out tokens. The steps follow
-// the exact ones that are decided already. Predict records in l that the steps are decided.
+// Predict returns the predicted energy of a layer before and after steps, and the output SNR on held-out tokens. The
+// steps follow the exact steps that are already decided. Predict records the steps in l as decided.
 func Predict(ctx context.Context, l *pass.Layer, steps []*plan.Step) (out plan.Prediction, err error) {
 	if l == nil || l.Weight == nil || l.Context == nil {
 		return out, errNoLayer

@@ -30,8 +30,8 @@ func (f Folder) path(name string) string {
 	return filepath.Join(f.Dir, url.PathEscape(name)+".json")
 }
 
-// Load decodes the value that was saved under a name. A file that is damaged or of another search counts as not found. The error
-// is that of reading the file.
+// Load decodes the value that was saved under a name. A file that is damaged or belongs to another search counts as
+// not found. The error is an error of reading the file.
 func (f Folder) Load(name string, into any) (found bool, err error) {
 	js, err := bounded.ReadFile(f.path(name), bounded.Plan)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,13 +47,14 @@ func (f Folder) Load(name string, into any) (found bool, err error) {
 	return json.Unmarshal(r.Value, into) == nil, nil
 }
 
-// ErrOther marks a folder that has the results of another search.
+// ErrOther marks a folder with the results of another search.
 var ErrOther = errors.New("has measurements of another search (other options, model, tokens, calibration or version): give the same options to all parts, or name another folder")
 
-// claimName is the name of the record that says which search a folder belongs to.
+// claimName is the name of the record that identifies the search of a folder.
 const claimName = "search"
 
-// Claim says in the folder that it belongs to this search. If it belongs to another one, the error is an [ErrOther].
+// Claim records in the folder that it belongs to this search. If the folder belongs to another search, the error is
+// an [ErrOther].
 func (f Folder) Claim() error {
 	for range 2 {
 		js, err := bounded.ReadFile(f.path(claimName), bounded.Index)
@@ -63,7 +64,7 @@ func (f Folder) Claim() error {
 			if err := f.Save(claimName, true); err != nil {
 				return err
 			}
-			continue // another process may have been quicker
+			continue // another process may have written the claim
 		case err != nil:
 			return err
 		case json.Unmarshal(js, &r) != nil || r.Key != f.Key:
@@ -74,7 +75,7 @@ func (f Folder) Claim() error {
 	return nil
 }
 
-// Save writes something under a name, and creates the folder if needed.
+// Save stores a value under a name. It creates the folder if needed.
 func (f Folder) Save(name string, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package search decides what the lossy passes do to each linear layer of a model.
+// Package search chooses the lossy steps for each linear layer of a model.
 //
-// Under a budget of output SNR, every layer is decided alone ([Choose]). A budget of loss is spent where it saves
-// most energy ([Spend]), in four steps: a rate–distortion curve of each layer; the sensitivity of the model's outputs to
-// errors of each layer; an allocation with one Lagrange multiplier λ for all layers; and trials of whole models, which
-// bisect the predicted loss of the allocation.
+// Under a budget of output SNR, every layer is decided alone ([Choose]). A budget of loss is distributed over the
+// layers for the largest saving ([Spend]). This takes four steps: a rate–distortion curve of each layer; the
+// sensitivity of the model's outputs to errors of each layer; an allocation with one Lagrange multiplier λ for all
+// layers; and trials of whole models, which bisect the predicted loss of the allocation.
 package search
 
 import (
@@ -19,20 +19,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Values returns the decoded values of a tensor by name, in the source's order; nil for a tensor that stays as it is.
-// Several goroutines may ask for different tensors at once.
+// Values returns the decoded values of a tensor by name, in the source's order; nil for an unchanged tensor. Several
+// goroutines may request different tensors at the same time.
 type Values = interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// Evaluator measures how far a model with other weights diverges from the source, on tokens to which no value is
+// Evaluator measures how far a model with other weights diverges from the source. It uses tokens to which no value is
 // fitted.
 type Evaluator interface {
-	// PerLayer calls done for each layer with the KL divergence, in nats per token, of the model's outputs from the
-	// source's if that layer alone has the values of changed and all others those of base (nil: the source's).
+	// PerLayer calls done for each layer with the KL divergence of the model's outputs from the source's, in nats per
+	// token, if only this layer has the values of changed. All other layers have the values of base (nil: the
+	// source's).
 	PerLayer(ctx context.Context, base, changed Values, done func(layer string, nats float64) error) error
 	// WholeModel returns the divergence if all layers have the values of changed, and the rise of the loss with its
-	// 95 % interval (NaN: not known). All are in nats per token.
+	// 95 % interval (NaN: unknown). All are in nats per token.
 	WholeModel(ctx context.Context, changed Values) (divergence, loss float64, interval [2]float64, err error)
 }
 
@@ -45,15 +46,15 @@ type Record interface {
 // Options are the options of [Spend].
 type Options struct {
 	Evaluator Evaluator // required
-	// Time limits the search, which then takes the best plan found. With a time limit, the search also tries values of
-	// lambda between powers of two. 0: it does not, and it ends when the budget is spent.
+	// Time limits the search, which then returns the best plan found. With a time limit, the search also tries values
+	// of lambda between powers of two. 0: it does not, and ends when the budget is spent.
 	Time time.Duration
 	// Record keeps the search's intermediate results; nil: nothing is kept.
 	Record Record
-	// Measured makes curves and sensitivities that Record lacks an [ErrUnmeasured]. Default: they are measured.
+	// Measured makes missing curves and sensitivities in Record an [ErrUnmeasured]. Default: they are measured.
 	Measured bool
-	// Better is called with the steps, by layer, of every model that keeps the budget and saves more energy than those
-	// before; may be nil.
+	// Better is called for every model that keeps the budget and saves more energy than all earlier ones, with the
+	// model's steps by layer. It may be nil.
 	Better func(steps [][]*plan.Step, found plan.Search) error
 }
 
@@ -62,24 +63,24 @@ type search struct {
 	allocator
 	m       *pass.Model
 	opt     Options
-	maxLoss float64 // budget: rise of the loss, nats per token
+	maxLoss float64 // budget: largest rise of the loss, nats per token
 	lossy   []pass.Choice
 	layers  []*pass.Layer
-	index   map[string]int // number of a layer, by its weight's name
+	index   map[string]int // number of a layer, by the weight's name
 	found   plan.Search
 	start   time.Time
-	best    allocation     // of least energy so far
-	kept    *plan.Trial    // the trial of best; nil: no model has kept the budget
+	best    allocation     // allocation of least energy so far
+	kept    *plan.Trial    // trial of best; nil: no model has kept the budget
 	taken   [][]*plan.Step // steps of best, by layer
 }
 
-// searchRounds is the most rounds of a search. A round after the first tries finer lambdas. It gains some hundredths of a
-// per cent of energy, so it runs only with a time limit.
+// searchRounds is the largest number of rounds of a search. A round after the first one tries finer lambdas. It saves
+// some hundredths of a per cent of energy, so it runs only with a time limit.
 const searchRounds = 4
 
-// Spend divides m's budget of loss among the layers. It returns the steps of each layer, in the layers' order, and a
-// record of the search. If nothing saves energy within the budget, no layer has steps. The errors are those of the
-// passes, the evaluator, the record and Better, and ctx's.
+// Spend distributes m's budget of loss over the layers. It returns the steps of each layer, in the layers' order, and
+// a record of the search. If nothing saves energy within the budget, no layer has steps. Errors come from the passes,
+// the evaluator, the record, Better and ctx.
 func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options) ([][]*plan.Step, *plan.Search, error) {
 	s, err := newSearch(m, layers, lossy, o)
 	if err != nil {
@@ -141,7 +142,7 @@ func (s *search) report(e progress.Event) {
 	}
 }
 
-// findCurves finds the rate–distortion curves of the layers at the given places.
+// findCurves measures the rate–distortion curves of the layers at the given places.
 func (s *search) findCurves(ctx context.Context, places []int) error {
 	if s.opt.Measured {
 		return s.loadCurves(places)
@@ -164,10 +165,10 @@ func guardedCurve(l *pass.Layer, measure func() (curve, error)) (c curve, err er
 	return c, err
 }
 
-// curveName is the name of a layer's curve in the record.
+// curveName returns the name of a layer's curve in the record.
 func curveName(l *pass.Layer) string { return "layers/" + l.Weight.Name }
 
-// recorded loads points from the record, or computes and saves them.
+// recorded loads points from the record. If they are missing, it computes and saves them.
 func (s *search) recorded(name string, make func() (curve, error)) (c curve, err error) {
 	record := s.opt.Record
 	if record == nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// probe is about the relative error at which sensitivities are measured. It is large enough to measure, and small enough
-// that the divergence is proportional to the error.
+// probe is the approximate relative error at which sensitivities are measured. It is large enough to measure. It is
+// also small enough for a divergence proportional to the error.
 const probe = 3e-3
 
-// leastSensitivity bounds a layer's sensitivity from below, as a share of the mean, so that no error is free.
+// leastSensitivity is the lower bound of a layer's sensitivity, as a share of the mean, so that every error has a
+// cost.
 const leastSensitivity = 1e-4
 
-// sensitivities measures the divergence of the model's outputs that an error of each layer alone causes. all are the places
+// sensitivities measures the divergence of the model's outputs for an error of each layer alone. all are the places
 // of all layers.
 func (s *search) sensitivities(ctx context.Context, all []int) error {
 	list, err := s.measureSensitivities(ctx, all)
@@ -41,7 +42,8 @@ func (s *search) sensitivities(ctx context.Context, all []int) error {
 	return nil
 }
 
-// probes chooses the point of each curve at which sensitivities are measured. It depends on the layer's curve alone.
+// probes chooses the point of each curve at which sensitivities are measured. The choice depends on the layer's curve
+// alone.
 func (s *search) probes() allocation {
 	o := allocation{choice: make([]int, len(s.layers))}
 	for i, c := range s.curves {
@@ -55,11 +57,12 @@ func (s *search) probes() allocation {
 	return o
 }
 
-// sensitivityName is the name of a layer's sensitivity in the record.
+// sensitivityName returns the name of a layer's sensitivity in the record.
 func sensitivityName(layer string) string { return "sensitivities/" + layer }
 
-// measureSensitivities measures the divergence that each of the layers at the given places causes alone, divided by the layer's
-// relative error, and records each. It skips layers that the record has, and those whose step causes no error.
+// measureSensitivities measures the divergence that each layer at the given places causes alone, divided by the
+// layer's relative error. It records the results. Layers that are in the record are skipped, and so are layers whose
+// step causes no error.
 func (s *search) measureSensitivities(ctx context.Context, places []int) (list map[string]float64, err error) {
 	o := s.probes()
 	list = map[string]float64{}
@@ -120,7 +123,7 @@ func (s *search) loadSensitivity(layer string) (v float64, found bool, err error
 	return v, found, err
 }
 
-// only are the values of those layers whose sensitivity is wanted.
+// only restricts values to the layers whose sensitivity is measured.
 type only struct {
 	values
 	wanted map[string]bool

@@ -13,9 +13,9 @@ import (
 )
 
 // Margin is the share of the budget by which outputs may diverge on held-out tokens. Values that are fitted to some
-// tokens lose more on other texts. On llama-17m, the loss on evaluation tokens rises by 1.5 to 1.8 times the divergence on
-// held-out tokens. In addition, the upper end of the 95 % interval of the rise of the loss on held-out tokens must be
-// within the whole budget.
+// tokens lose more on other texts. On llama-17m, the loss on evaluation tokens rises by 1.5 to 1.8 times the
+// divergence on held-out tokens. In addition, the upper end of the 95 % interval of the rise of the loss on held-out
+// tokens must be within the whole budget.
 const Margin = 0.5
 
 // keeps reports whether a model keeps a budget of most nats per token. If the tokens give no interval, only the
@@ -24,8 +24,8 @@ func keeps(t *plan.Trial, most float64) bool {
 	return t.Divergence <= Margin*most && (t.Interval == nil || t.Interval[1] <= most)
 }
 
-// spent returns the share of the budget that a model spends, on a scale on which divergences are linear. The loss rises in
-// proportion to the divergence, and the width of its interval in proportion to the root of the divergence.
+// spent returns the share of the budget that a model spends, on a scale linear in the divergence. The loss rises in
+// proportion to the divergence, and the width of its interval in proportion to the square root of the divergence.
 func spent(t *plan.Trial, most float64) float64 {
 	share := t.Divergence / (Margin * most)
 	if t.Interval != nil {
@@ -41,13 +41,13 @@ func spent(t *plan.Trial, most float64) float64 {
 }
 
 const (
-	searchTrials = 8     // trials in a round at most
+	searchTrials = 8     // largest number of trials in a round
 	aimed        = 0.975 // share of the budget that a trial aims at
 	enough       = 0.95  // share of the budget that ends a round
 )
 
-// bisect tries whole models until one spends the budget. Their predicted losses are between the largest that kept the
-// budget and the smallest that did not. better is true if one of the models is the best so far.
+// bisect tries whole models until one spends the budget. Their predicted losses lie between the largest one that kept
+// the budget and the smallest one that did not. better is true if one of the models is the best so far.
 func (s *search) bisect(ctx context.Context) (better bool, err error) {
 	most := s.maxLoss
 	low, high := 0.0, math.Nextafter(s.most(), math.Inf(1))
@@ -79,8 +79,8 @@ func (s *search) bisect(ctx context.Context) (better bool, err error) {
 }
 
 // aim returns the predicted loss of a model that should spend a share of a budget of most nats per token. Between two
-// trials, the share spent is taken as a power of the predicted loss. Outside all trials it is taken as proportional, by a
-// factor of 16 at most.
+// trials, aim assumes that the spent share is a power of the predicted loss. Outside all trials it assumes
+// proportionality, up to a factor of 16.
 func (s *search) aim(most, share float64) float64 {
 	const far = 16
 	trials := slices.Clone(s.found.Trials)
@@ -102,7 +102,7 @@ func (s *search) aim(most, share float64) float64 {
 	return a.Predicted * elementary.Pow(b.Predicted/a.Predicted, math.Min(math.Max(way, 0.1), 0.9))
 }
 
-// trial tries an allocation, or finds the trial in the record.
+// trial evaluates an allocation, or loads its trial from the record.
 func (s *search) trial(ctx context.Context, o allocation) (*plan.Trial, error) {
 	t := plan.Trial{Energy: o.energy, Predicted: o.loss}
 	record, name := s.opt.Record, fmt.Sprintf("trial-%x", math.Float64bits(o.loss))
@@ -148,10 +148,10 @@ func (s *search) run(ctx context.Context, o allocation, t *plan.Trial) error {
 	return nil
 }
 
-// isNumber is false for NaN and infinity, which JSON cannot hold.
+// isNumber returns false for NaN and infinity, which JSON cannot represent.
 func isNumber(v float64) bool { return v-v == 0 }
 
-// keep makes a trial's model the best so far, and calls Better.
+// keep records a trial's model as the best so far, and calls Better.
 func (s *search) keep(t *plan.Trial, o allocation) error {
 	t.Kept = true
 	kept := *t
@@ -165,7 +165,7 @@ func (s *search) keep(t *plan.Trial, o allocation) error {
 	return s.opt.Better(s.taken, plan.Search{Budget: s.found.Budget, Trials: slices.Clone(s.found.Trials)})
 }
 
-// estimateFrontier predicts the energy that other budgets would give.
+// estimateFrontier predicts the energy at other budgets.
 func (s *search) estimateFrontier() {
 	for _, share := range []float64{0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05} {
 		o := s.within(s.aim(elementary.Log1p(share), 1))

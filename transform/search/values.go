@@ -13,7 +13,7 @@ type values struct {
 	a allocation
 }
 
-// Tensor computes a layer's values; nil for a tensor that stays as it is.
+// Tensor computes a layer's values; nil for an unchanged tensor.
 func (v values) Tensor(ctx context.Context, name string) (out []float32, err error) {
 	err = v.prepared(ctx, name, func(p *program.Program) (err error) {
 		out, err = p.SourceValues(ctx, v.s.layers[v.s.index[name]].Workers)
@@ -22,8 +22,8 @@ func (v values) Tensor(ctx context.Context, name string) (out []float32, err err
 	return out, err
 }
 
-// Stored computes a layer's values as bytes of the type that stores them; nil for a tensor that stays as it is. If ok is
-// false, Tensor has the values.
+// Stored computes a layer's values as bytes of the stored type; nil for an unchanged tensor. If ok is false, only
+// Tensor has the values.
 func (v values) Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error) {
 	ok = true
 	err = v.prepared(ctx, name, func(p *program.Program) error {
@@ -34,7 +34,7 @@ func (v values) Stored(ctx context.Context, name string) (d weights.DType, data 
 	return d, data, ok, err
 }
 
-// prepared calls f with a layer's prepared program, unless the tensor stays as it is.
+// prepared calls f with a layer's prepared program. For an unchanged tensor it does nothing.
 func (v values) prepared(ctx context.Context, name string, f func(p *program.Program) error) error {
 	i, ok := v.s.index[name]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 // cardName is the model card's file name.
 const cardName = "README.md"
 
-// sameCard checks that the output's model card has the source's lines, beside what a conversion writes.
+// sameCard checks that the output's model card has the source's lines. Parts that a conversion writes are ignored.
 func (r *Report) sameCard(src, out *weights.Model) error {
 	var lines [2][]string
 	for i, m := range []*weights.Model{src, out} {
@@ -37,9 +37,9 @@ func (r *Report) sameCard(src, out *weights.Model) error {
 	return nil
 }
 
-// ownLines returns the lines of a model card that no conversion writes: without empty lines, the section between two
-// comments, and the fields of the base model in the front matter. The rules around the front matter are left out, because a conversion
-// adds them to a card without front matter.
+// ownLines returns the lines of a model card that no conversion writes. It leaves out empty lines, the section
+// between lowtoggle's two comments, and the fields of the base model in the front matter. It also leaves out the
+// lines "---" around the front matter, because a conversion adds them to a card without front matter.
 func ownLines(card string) (own []string) {
 	for {
 		before, rest, found := strings.Cut(card, "<!-- lowtoggle: end -->")
@@ -49,7 +49,7 @@ func ownLines(card string) (own []string) {
 		}
 		card = before[:i] + rest
 	}
-	front, field := false, false // within the front matter, and within a field of the base model
+	front, field := false, false // within the front matter; within a field of the base model
 	for i, line := range strings.Split(strings.TrimPrefix(card, "\ufeff"), "\n") {
 		line = strings.TrimRight(line, "\r")
 		switch {
@@ -66,7 +66,7 @@ func ownLines(card string) (own []string) {
 	return own
 }
 
-// leftOut lists what the manifest says was left out, as far as it is what may be.
+// leftOut returns the manifest's list of files that were not copied, without entries that a conversion must copy.
 func leftOut(src *weights.Model, man *plan.Manifest) (list []weights.Leftover) {
 	if man == nil || len(man.LeftOut) == 0 {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Check says what the steps of a pass claim. It is written from the documentation of the pass and calls no code of the
-// pass. An exact pass has Symmetry, all others have Claim. Both return an error for a step that they cannot decode.
+// Check decodes the claims of a pass's steps. It is written from the documentation of the pass and calls no code of
+// the pass. An exact pass has Symmetry; all other passes have Claim. Both return an error for a step that they cannot
+// decode.
 type Check struct {
 	// Symmetry decodes an exact step on an index. It need not check that the index allows the symmetry.
 	Symmetry func(s *plan.Step, ix *arch.Index) (Symmetry, error)
@@ -17,33 +18,33 @@ type Check struct {
 	Claim func(s *plan.Step) (*Claim, error)
 }
 
-// Symmetry is what an exact step claims to have done to an index of n labels. Nil parts claim nothing.
+// Symmetry is the claimed effect of an exact step on an index of n labels. Nil fields claim nothing.
 type Symmetry struct {
 	Order     []int // [n]: place i takes label Order[i]
-	Flip      []int // labels that are multiplied by −1
+	Flip      []int // labels multiplied by −1
 	Exponents []int // [n]: label i is multiplied by 2^Exponents[i]
 }
 
-// Claim is what a step claims to have done to the values of a tensor, after the symmetries. The zero value claims that no
-// value changed.
+// Claim is the claimed effect of a step on the values of a tensor, after the symmetries. The zero value claims that
+// no value changed.
 type Claim struct {
 	// Fold is the arithmetic of a compensated step; nil for none.
 	Fold *Fold
-	// NeedsRuntime is true if a runtime must be changed to use the result.
+	// NeedsRuntime is true if only a changed runtime can use the result.
 	NeedsRuntime bool
-	// Anywhere is true if values were chosen jointly, with the layer's inputs, which verify does not know. Any value is
-	// then allowed. The loss is measured by running the model (verify --tokens).
+	// Anywhere is true if values were chosen jointly for the layer's inputs, which verify does not know. Any value is
+	// then allowed. The loss can be measured by running the model (verify --tokens).
 	Anywhere bool
-	// Zeros are the zeros that must be there; nil for none.
+	// Zeros are the required zeros; nil for none.
 	Zeros *Zeros
-	// Within returns how far the step may move a value v that earlier steps may have moved by bound; nil: not at all.
-	// output is the number of the output that the value belongs to.
+	// Within returns how far the step may move a value v. Earlier steps may have moved v by bound. output is the
+	// number of the value's output. nil: the step moves no values.
 	Within func(f weights.Format, output int, v, bound float64) float64
-	// Codes checks what the step leaves behind in a weight that is stored as codes; nil for nothing.
+	// Codes checks the step's effect on a weight that is stored as codes; nil: no check.
 	Codes func(ctx context.Context, m *Codes) error
-	// Scales is true if the step may change the scales of such a weight.
+	// Scales is true if the step may change the scales of a weight that is stored as codes.
 	Scales bool
-	// Holds checks a property that the step leaves behind in the result; nil for none.
+	// Holds checks a property of the result after the step; nil: no check.
 	Holds func(ctx context.Context, t *Result) error
 }
 
@@ -58,13 +59,13 @@ type Result struct {
 	image image
 }
 
-// Row decodes row n of the result into dst, whose length must be Cols.
+// Row decodes row n of the result into dst. The length of dst must be Cols.
 func (r *Result) Row(dst []float32, n int) { r.pair.decodeRow(dst, r.pair.b, n) }
 
-// SourceRow returns the source's position of row n.
+// SourceRow returns the source position of row n.
 func (r *Result) SourceRow(n int) int { return place(r.image.row, n) }
 
-// SourceCol returns the source's position of column k.
+// SourceCol returns the source position of column k.
 func (r *Result) SourceCol(k int) int { return place(r.image.col, k) }
 
 // Spacing returns the distance between neighbouring values of a format at v; 1 for integers.

@@ -17,7 +17,7 @@ import (
 // claims are the steps in the output's manifest, by the index or tensor that they change.
 type claims struct {
 	src    *weights.Model
-	layout *arch.Layout // nil where the family is not known
+	layout *arch.Layout // nil for an unknown family
 	plan   *plan.Plan
 	perm   map[string][]int
 	flip   map[string][]bool
@@ -25,18 +25,18 @@ type claims struct {
 	steps  map[string][]claimed // by tensor
 	snr    map[string]float64   // lowest output SNR in dB that the plan's predictions allow, by tensor
 
-	missed map[string]bool // tensors that did not keep the budget, as the plan says
+	missed map[string]bool // tensors that did not keep the budget according to the plan
 
 	quantised *quant.Description
-	result    *quant.Description // of the output; nil where no step changes codes
-	reference *quant.Set         // weights that codes were chosen to be near; nil: not known
-	made      *quant.Description // of the output, where the plan stores weights in another format; else nil
+	result    *quant.Description // of the output; nil if no step changes codes
+	reference *quant.Set         // weights that codes should approximate; nil: unknown
+	made      *quant.Description // of the output if the plan stores weights in another format; else nil
 }
 
-// sampled is how far, in dB, a weight's output SNR may be below that of the rows sampled for its plan.
+// sampled is how far, in dB, a weight's output SNR may be below the SNR of the plan's sampled rows.
 const sampled = 1
 
-// fewChanges is an output SNR in dB above which so few values changed that the rows of a sample say little about the others.
+// fewChanges is an output SNR in dB. Above it, so few values changed that a sample of rows is not representative.
 const fewChanges = 50
 
 // claimed is a step on a tensor.
@@ -45,7 +45,8 @@ type claimed struct {
 	*Claim
 }
 
-// asRead returns a step whose data are JSON, as read from a manifest. So checks never get a pass's own type.
+// asRead returns a step with its data as JSON, as if read from a manifest. Checks therefore never get a pass's own
+// type.
 func asRead(s *plan.Step) *plan.Step {
 	js, err := json.Marshal(s.Data)
 	if err != nil {
@@ -56,7 +57,8 @@ func asRead(s *plan.Step) *plan.Step {
 	return &read
 }
 
-// newClaims reads the claims of a plan, which may be nil. made describes the output if the plan stores weights in another format.
+// newClaims reads the claims of a plan, which may be nil. made describes the output if the plan stores weights in
+// another format.
 func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Description, p *plan.Plan, checks map[string]*Check) (*claims, error) {
 	if p != nil {
 		if err := sameFamily(p, layout); err != nil {
@@ -105,7 +107,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 	return c, c.wholeFolds()
 }
 
-// needsRuntime reports whether a runtime must be changed to use the result.
+// needsRuntime reports whether only a changed runtime can use the result.
 func (c *claims) needsRuntime() bool {
 	for _, steps := range c.steps {
 		if slices.ContainsFunc(steps, func(s claimed) bool { return s.NeedsRuntime }) {
@@ -127,7 +129,8 @@ func sameFamily(p *plan.Plan, layout *arch.Layout) error {
 	return nil
 }
 
-// tensorStep adds a step on a tensor. It returns an error if the pass has another step there, or the step is not possible.
+// tensorStep adds a step on a tensor. It returns an error if the pass has another step on the tensor, or if the step
+// is not possible.
 func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 	q, coded := c.quantised.Weight(s.Tensor)
 	if made := c.madeOf(s.Tensor); made != nil {
@@ -156,8 +159,8 @@ func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 	return nil
 }
 
-// foldsAlone returns an error if an adapter also changes a tensor of the fold, or if a tensor that the family does not
-// know may depend on it. That tensor would have to be part of the fold.
+// foldsAlone returns an error if an adapter also changes a tensor of the fold, or if a tensor unknown to the family
+// may depend on it. Such a tensor would have to be part of the fold.
 func (c *claims) foldsAlone(tensor string, f *Fold) error {
 	if f == nil || c.layout == nil {
 		return nil
@@ -180,7 +183,7 @@ func (c *claims) foldsAlone(tensor string, f *Fold) error {
 	return nil
 }
 
-// ofAdapter reports whether a tensor is the adapter's.
+// ofAdapter reports whether a tensor belongs to the adapter.
 func ofAdapter(m *weights.Model, t weights.Tensor) bool {
 	return m.Adapter != nil && t.File == m.Adapter.Path
 }
@@ -221,7 +224,8 @@ func (c *claims) symmetry(s Symmetry, ix *arch.Index) error {
 	return nil
 }
 
-// image returns the relation of a weight to its source that the exact steps claim. claimed is false if they claim none.
+// image returns the claimed relation of a weight to its source after the exact steps. claimed is false if there are
+// no such steps.
 func (c *claims) image(name string) (im image, claimed bool) {
 	if c.layout == nil || c.layout.Claims[name] == nil {
 		return im, false
@@ -238,7 +242,7 @@ func (c *claims) image(name string) (im image, claimed bool) {
 	return image{row.from, col.from, row.flip, col.flip, row.exp, col.exp}, row.moves() || col.moves()
 }
 
-// look compares the tensor b of the output with its source a and with the claims.
+// look compares the output's tensor b with its source a and with the claims.
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
 	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape}
 	format, role, isQuantised := c.quantised.Tensor(a.Name)
@@ -288,7 +292,7 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 	default:
 		err = c.lookImage(ctx, &t, p)
 	}
-	if same { // the claimed steps may change nothing
+	if same { // the claimed steps may change no bytes
 		t.Class, t.Relation = unchanged, nil
 	}
 	return t, err
@@ -312,7 +316,7 @@ func newPair(a, b weights.Tensor, f weights.Format) *pair {
 	return p
 }
 
-// folded returns the claim that a tensor was shifted or is part of a fold; nil for none.
+// folded returns the claim of a tensor that was shifted or is part of a fold; nil for other tensors.
 func (c *claims) folded(name string) *Fold {
 	for _, s := range c.steps[name] {
 		if s.Fold != nil {
@@ -322,7 +326,7 @@ func (c *claims) folded(name string) *Fold {
 	return nil
 }
 
-// lookImage finds the tensor's relation and compares every element under it.
+// lookImage determines the tensor's relation to its source and compares every element.
 func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 	claimed, hasClaim := c.image(p.a.Name)
 	d, err := p.compare(ctx, &claimed, nil, 0, c.tolerance(p))
@@ -330,7 +334,7 @@ func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 		return err
 	}
 	im, source := claimed, "claimed"
-	// Else the values are where they were, or nothing that is found would count: see search.
+	// Otherwise the values are at their old places, or a search would not be conclusive: see search.
 	if hasClaim || len(c.steps[t.Name]) == 0 && d.noise > d.signal/100 {
 		if im, source, err = c.search(ctx, t, p, claimed, &d); err != nil {
 			return err
@@ -345,9 +349,9 @@ func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 	return c.holdClaims(ctx, t, p, d, hasClaim)
 }
 
-// search searches the data for an image of the source. If that fits better than the claimed image, search returns it and
-// sets under to its difference. The claimed image counts if the data are not conclusive, if it fits as well because values
-// coincide, or if lossy steps are claimed.
+// search searches the data for an image of the source. If the found image fits better than the claimed one, search
+// returns it and sets under to its difference. It returns the claimed image in three cases: the data are not
+// conclusive; both images fit equally well because values coincide; lossy steps are claimed.
 func (c *claims) search(ctx context.Context, t *Tensor, p *pair, claimed image, under *difference) (image, string, error) {
 	im, found, err := p.find(ctx)
 	if err != nil || !found {
@@ -381,7 +385,7 @@ func (c *claims) tolerance(p *pair) *tolerance {
 	return newTolerance(p.f, c.layout.OutAxis(p.a.Name), list)
 }
 
-// lookFolded compares a shifted or folded tensor with the values that the fold's arithmetic gives.
+// lookFolded compares a shifted or folded tensor with values recomputed by the fold's arithmetic.
 func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) error {
 	t.Class = Compensated
 	im, _ := c.image(p.a.Name)
@@ -390,7 +394,7 @@ func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) er
 		t.Problem = err.Error()
 		return ctx.Err()
 	}
-	if s.Fill != nil { // the norm's powers of two were folded, too
+	if s.Fill != nil { // the norm's powers of two were folded too
 		im = image{}
 	}
 	d, err := p.compare(ctx, &im, scale, s.Add, c.tolerance(p))
@@ -405,7 +409,7 @@ func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) er
 	return c.holdClaims(ctx, t, p, d, true)
 }
 
-// fill copies the results of a comparison.
+// fill copies the results of a comparison into t.
 func (t *Tensor) fill(p *pair, d difference) {
 	t.SNR = decibels(d.signal, d.noise)
 	t.NonFinite = d.nonFinite
@@ -447,7 +451,7 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 	if d.wrong != "" {
 		bad("%s", d.wrong)
 	}
-	const tolerance = 0.01 // dB, because sums are in another order
+	const tolerance = 0.01 // in dB; sums are in another order
 	if want, ok := c.snr[t.Name]; ok && t.SNR != nil && *t.SNR < want-tolerance {
 		bad("its output SNR is %.2f dB, and the manifest claims %.2f dB", *t.SNR, want)
 	}

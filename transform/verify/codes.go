@@ -16,11 +16,11 @@ import (
 // Codes is a matrix of a quantised weight before and after, for [Claim.Codes].
 type Codes struct {
 	Source, Result *quant.Matrix // Source is nil if the source is not quantised
-	// Reference is true if the codes were chosen to be near another model's values.
+	// Reference is true if the codes approximate another model's values.
 	Reference bool
-	// Near writes row n of the values that the codes were chosen to be near; nil if these are not known.
+	// Near writes row n of the values that the codes should approximate; nil if these values are unknown.
 	Near func(dst []float32, n int)
-	// Feedback is true if later columns absorb errors, so the codes are near other values.
+	// Feedback is true if the codes differ from the nearest ones because later columns absorb errors.
 	Feedback bool
 	// Alone is true if no other step changes the weight.
 	Alone bool
@@ -32,7 +32,8 @@ func (c *Codes) float() bool { return c.Result.Book.Zero == 0 && c.Result.Zeros 
 // fp8 reports whether codes are FP8 numbers.
 func (c *Codes) fp8() bool { return c.float() && len(c.Result.Book.Values) == 256 }
 
-// lookCodes compares a tensor of a quantised weight that has steps. The codes' tensor reports on the whole weight.
+// lookCodes compares a tensor of a quantised weight that has steps. The tensor with the codes reports on the whole
+// weight.
 func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, role quant.Role, same bool) error {
 	claim, moved := c.image(q.Name)
 	exact := moved && len(c.steps[q.Name]) == 0
@@ -41,7 +42,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 		t.Class = Identical
 	case moved && (role == quant.ZeroPoints || role == quant.GroupIndex):
 		t.Class = Exact
-		return nil // the codes' tensor reports on them
+		return nil // the tensor with the codes reports on them
 	case role != quant.Codes && role != quant.Scales:
 		t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds the %s of a quantised weight (%s), which no step changes", role, q.Format)
 		return nil
@@ -74,7 +75,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 			return err
 		}
 		b, err := after.Read(e)
-		if err != nil { // a scale that is no positive number, say
+		if err != nil { // for example a scale that is not a positive number
 			t.Problem = err.Error()
 			return ctx.Err()
 		}
@@ -125,7 +126,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 	return nil
 }
 
-// lookKept compares a linear layer's codes that are the source's with the reference.
+// lookKept compares a linear layer's unchanged codes with the reference.
 func (c *claims) lookKept(ctx context.Context, t *Tensor) error {
 	q, _ := c.quantised.WeightOf(t.Name)
 	if q == nil || q.CanRead() != nil || !c.layout.IsLinearWeight(q) {
@@ -137,7 +138,7 @@ func (c *claims) lookKept(ctx context.Context, t *Tensor) error {
 	return err
 }
 
-// linearCodes tells whether the weight is that of a linear layer.
+// linearCodes sets whether the weight belongs to a linear layer.
 func (c *claims) linearCodes(t *Tensor, weight string) {
 	t.Linear = true
 	if c.layout != nil {
@@ -149,7 +150,7 @@ func (c *claims) linearCodes(t *Tensor, weight string) {
 	}
 }
 
-// compareCodes compares the values of one matrix and holds the claims against it.
+// compareCodes compares the values of one matrix, and checks the claims.
 func (c *claims) compareCodes(ctx context.Context, t *Tensor, d *difference, weight string, m *Codes) error {
 	bad := func(format string, args ...any) {
 		if t.Problem == "" {
@@ -204,13 +205,13 @@ func (d *difference) row(before, after []float32) {
 
 // holdSNR compares a quantised weight's output SNR with the manifest's claim and with the budget.
 func (c *claims) holdSNR(t *Tensor, weight string) {
-	const tolerance = 0.01 // dB, because sums are in another order
+	const tolerance = 0.01 // in dB; sums are in another order
 	anywhere := c.anywhere(weight)
 	if t.SNR != nil && t.Problem == "" && *t.SNR < leastSNR && !anywhere {
 		t.Problem = fmt.Sprintf("its output SNR is %.2f dB: its codes do not represent the source's values", *t.SNR)
 	}
 	snr, against := t.SNR, ""
-	if c.plan.Request.Reference != "" { // claims are against the reference
+	if c.plan.Request.Reference != "" { // claims are relative to the reference
 		snr, against = t.ReferenceSNR, " against the reference"
 	}
 	if snr == nil || t.Problem != "" {
@@ -225,7 +226,7 @@ func (c *claims) holdSNR(t *Tensor, weight string) {
 	}
 }
 
-// anywhere reports whether a weight's values were chosen jointly, with the layer's inputs.
+// anywhere reports whether a weight's values were chosen jointly for the layer's inputs.
 func (c *claims) anywhere(weight string) bool {
 	return slices.ContainsFunc(c.steps[weight], func(s claimed) bool { return s.Anywhere })
 }
@@ -251,8 +252,8 @@ var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}}, err
 }}
 
-// Scales checks the pass scales: those of FP8 codes are the source's times powers of two, and codes have the size that the step
-// claims; all others have few mantissa bits.
+// Scales checks the pass scales. Scales of FP8 codes are the source's times powers of two, and codes have the claimed
+// size. All other scales have few mantissa bits.
 var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Bits int `json:"bits"`
@@ -280,8 +281,8 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}}, err
 }}
 
-// zeroedCodes checks that low bits of all codes are zero: of floats those of the mantissa, of integers those of the distance
-// to the zero point. Without other steps every value is one of the nearest.
+// zeroedCodes checks that the low bits of all codes are zero: mantissa bits of floats, or bits of the distance to the
+// zero point of integers. Without other steps, every value must be one of the nearest.
 func zeroedCodes(m *Codes, zeroed int) error {
 	r := m.Result
 	nearest := map[uint8]*[256]float32{} // distance of each source code to the nearest value, by zero point
@@ -314,7 +315,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 	return nil
 }
 
-// distances returns how far each code's value is from the nearest value whose low bits are zero.
+// distances returns the distance of each code's value to the nearest value whose low bits are zero.
 func (c *Codes) distances(zeroed int, zero uint8) *[256]float32 {
 	values, all := c.Result.Book.Values, &[256]float32{}
 	if c.float() {
@@ -331,11 +332,11 @@ func (c *Codes) distances(zeroed int, zero uint8) *[256]float32 {
 	return all
 }
 
-// gridCodes checks that the codes under each scale are multiples of a power of two near σ/s, where σ is the root mean
-// square of what the source's values are under that scale. Without other steps no value moves by two multiples or more.
+// gridCodes checks that the codes under each scale are multiples of a power of two near σ/s. σ is the root mean
+// square of the source's values under that scale. Without other steps, no value moves by two multiples or more.
 func gridCodes(m *Codes, s float64) error {
 	if m.Reference {
-		return nil // σ is that of the reference
+		return nil // σ is the reference's
 	}
 	a, r := m.Source, m.Result
 	sum, n := make([]float64, len(r.Scales)), make([]float64, len(r.Scales))

@@ -11,15 +11,15 @@ import (
 // difference is the difference between an output and an image of its source.
 type difference struct {
 	signal, noise float64 // sums of squares
-	changed       int     // finite values that are not the image's
+	changed       int     // finite values that differ from the image's
 	spread        int     // values that are finite on one side only, or NaN with other bits
 	nonFinite     int
 	zerosAdded    int
-	wrong         string // message on the first value outside the tolerance
+	wrong         string // message about the first value outside the tolerance
 }
 
-// compare compares every element of the output with the image of the source. scale multiplies the source's inputs (nil:
-// ones), and then add is added. A shift counts neither as signal nor as noise. may is the tolerance (nil: any value).
+// compare compares every element of the output with the image of the source. scale multiplies the source's inputs
+// (nil: ones), and then add is added. A shift is neither signal nor noise. may is the tolerance (nil: any value).
 func (p *pair) compare(ctx context.Context, im *image, scale []float64, add float64, may *tolerance) (difference, error) {
 	var d difference
 	e := &expected{p: p, im: im, scale: scale, add: add, source: make([]float32, p.cols)}
@@ -79,8 +79,8 @@ func (p *pair) decodeRow(dst []float32, t weights.Tensor, n int) {
 	p.f.Decode(dst, t.Data[n*size:(n+1)*size])
 }
 
-// moved reports whether every element of the output has the bytes of the image's. It is for types that cannot be decoded,
-// to which an image with signs or powers of two does not apply.
+// moved reports whether every element of the output has the bytes of the image's element. It is for types that cannot
+// be decoded. Images with signs or powers of two do not apply to them.
 func (p *pair) moved(im *image) bool {
 	if im.rowFlip != nil || im.colFlip != nil || im.rowExp != nil || im.colExp != nil || p.a.DType.Bits()%8 != 0 {
 		return false
@@ -108,7 +108,7 @@ func (p *pair) inputs() int {
 	return p.cols
 }
 
-// input returns the input's number of element [n, k].
+// input returns the number of the input of element [n, k].
 func (p *pair) input(n, k int) int {
 	if p.inputRows {
 		return n

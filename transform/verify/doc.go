@@ -3,18 +3,19 @@
 //
 // # Found in the data
 //
-// For a tensor that changed, verify searches for a relation to the source: row and column permutations, signs and powers
-// of two. None of them changes mantissa bits. So rows and columns are recognised by their mantissas, with colour
+// For a tensor that changed, verify searches for a relation to the source: row and column permutations, signs and
+// powers of two. These changes keep mantissa bits, so rows and columns are recognised by their mantissas, with colour
 // refinement as for graph isomorphism. If the values are within 20 dB of the source's at the same positions, and the
-// manifest claims no relation, there is no search. The claimed relation counts if the data are not conclusive (values
-// coincide, or are also on a grid), or if lossy steps are claimed. It is then compared with the data.
+// manifest claims no relation, there is no search. The claimed relation is used if the data are not conclusive
+// (values coincide, or are also on a grid), or if lossy steps are claimed. The data are then compared with that
+// relation.
 //
-// SNR, zeros, zero low bits and values that are not finite are counted in the data. Headers, metadata, shards, the order
-// of tensors and all other files are compared with the source's. Digests are compared with those in the manifest.
+// SNR, zeros, zero low bits and values that are not finite are counted in the data. Headers, metadata, shards, the
+// order of tensors and all other files are compared with the source's. Digests are compared with the manifest's.
 //
 // # Recomputed from the claims
 //
-// The manifest holds the steps. Verify computes what they make of the source, and compares every element with it.
+// The manifest holds the steps. Verify applies the steps to the source, and compares every element with the result.
 //
 //   - A symmetry must be one that the family allows.
 //   - A fold must be complete: the norm is filled, and every layer that reads the norm is rewritten, with one rounding.
@@ -23,6 +24,6 @@
 //   - round and grid may move a value by their rounding error, and must leave multiples of their step.
 //   - The extra tensors of an epilogue must hold the claimed shift.
 //
-// Verify shares the readers of files, plans and the catalogue with the rest of the module. It shares no code with the
-// passes: all that is recomputed is implemented a second time here.
+// Verify uses the module's readers of files, plans and the catalogue. It uses no code of the passes: everything that
+// is recomputed is implemented a second time here.
 package verify

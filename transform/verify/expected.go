@@ -2,7 +2,7 @@ package verify
 
 import "math"
 
-// expected is the image of a pair's source in real arithmetic, before lossy steps.
+// expected is the image of a pair's source in real arithmetic, before the lossy steps.
 type expected struct {
 	p      *pair
 	im     *image

@@ -19,7 +19,7 @@ func (c *claims) extra(name string) bool {
 	return false
 }
 
-// extras compares the tensors that a runtime needs for its epilogues with the claimed shifts.
+// extras compares the tensors of epilogues with the claimed shifts.
 func (c *claims) extras(out *weights.Model, problem func(format string, args ...any)) error {
 	if c.plan == nil {
 		return nil
@@ -48,7 +48,7 @@ func (c *claims) extras(out *weights.Model, problem func(format string, args ...
 	return nil
 }
 
-// wrongExtra says how an epilogue's tensor differs from the claim; empty if it does not.
+// wrongExtra describes how an epilogue's tensor differs from the claim; empty if it agrees.
 func (c *claims) wrongExtra(t weights.Tensor, tensor string, add float64) string {
 	w, _ := c.src.Tensor(tensor)
 	rows, cols := w.Matrix()

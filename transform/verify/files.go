@@ -143,7 +143,7 @@ func (r *Report) heads(src, out *weights.Model) error {
 			switch {
 			case !maps.Equal(a.Metadata, b.Metadata):
 				r.problem("%s: its metadata differ from the source's", b.Path)
-			case r.reformatted(): // its tensors are looked at one by one
+			case r.reformatted(): // its tensors are compared one by one
 			case !slices.Equal(names, kept):
 				r.problem("%s: its tensors are not those of the source's shard in the same order", b.Path)
 			case len(kept) == len(b.Tensors) && !bytes.Equal(a.Head(), b.Head()):
@@ -173,7 +173,7 @@ func digest(ctx context.Context, f *weights.File) (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", err // after a disk's fault in the middle of a block, Sum would panic
+		return "", err // after a disk error in the middle of a block, Sum would panic
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
@@ -194,7 +194,7 @@ func sameFile(a, b *weights.Model, name string) (bool, error) {
 	for {
 		n, errA := io.ReadFull(fa, bufA)
 		m, errB := io.ReadFull(fb, bufB)
-		for _, err := range []error{errA, errB} { // first: what cannot be read differs from nothing
+		for _, err := range []error{errA, errB} { // an unreadable file is not a difference
 			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 				return false, err
 			}
@@ -202,7 +202,7 @@ func sameFile(a, b *weights.Model, name string) (bool, error) {
 		if !bytes.Equal(bufA[:n], bufB[:m]) {
 			return false, nil
 		}
-		if errA != nil || errB != nil { // both have ended
+		if errA != nil || errB != nil { // both files have ended
 			return true, nil
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// image relates the elements of an output b to a source a: b[n,k] = ±2^e·a[row[n], col[k]]. The sign is the product of
-// the row's and the column's sign, and e is the sum of their exponents. flip and exp are by the output's place. Nil parts
-// do nothing.
+// image relates the elements of an output b to a source a: b[n,k] = ±2^e·a[row[n], col[k]]. The sign is the product
+// of the row's and the column's sign, and e is the sum of their exponents. flip and exp are by place in the output.
+// Nil fields have no effect.
 type image struct {
 	row, col         []int
 	rowFlip, colFlip []bool
@@ -25,12 +25,12 @@ type pair struct {
 	a, b       weights.Tensor
 	f          weights.Format
 	rows, cols int
-	inputRows  bool      // inputs are rows: storage [in, out]
-	aValues    []float64 // replace a's values, if a fold computes new ones
+	inputRows  bool      // storage is [in, out]
+	aValues    []float64 // replace a's values if a fold computes new ones
 }
 
-// find searches for an image in the data alone. ok is false if neither the identity nor a permutation fits. Then the data
-// are not conclusive.
+// find searches for an image in the data alone. If neither the identity nor a permutation fits, ok is false and the
+// data are not conclusive.
 func (p *pair) find(ctx context.Context) (im image, ok bool, err error) {
 	if !p.inPlace() {
 		if im.row, im.col, ok, err = p.permutation(ctx); !ok || err != nil {
@@ -48,8 +48,8 @@ func evenly(n, m int, fn func(i int)) {
 	}
 }
 
-// inPlace reports whether values are where they were, apart from signs, powers of two and noise. It samples large values
-// of some rows and compares their mantissas.
+// inPlace reports whether values are at their old places, apart from signs, powers of two and noise. It samples large
+// values of some rows and compares their mantissas.
 func (p *pair) inPlace() bool {
 	near, all := 0, 0
 	evenly(p.rows, 64, func(n int) {
@@ -82,20 +82,20 @@ func (p *pair) value(t weights.Tensor, n, k int) float64 {
 	return float64(p.f.Value(p.f.Elem(t.Data, n*p.cols+k)))
 }
 
-// quantiser is a rounding that may have been applied to the output: low bits zeroed, to nearest or truncated.
+// quantiser is a possible rounding of the output: low bits zeroed, to nearest or truncated.
 type quantiser struct {
 	bits     int
 	truncate bool
 }
 
-// mantissa returns the part of a value, after the quantiser, that signs and powers of two do not change. Zero and values
-// that are not finite get numbers of their own.
+// mantissa returns the part of a value, after the quantiser, that signs and powers of two do not change. Zero and
+// values that are not finite get separate numbers.
 func (q quantiser) mantissa(f weights.Format, b uint32) uint64 {
 	mag := b &^ f.SignMask()
 	switch {
 	case !f.IsFloat():
 		if v := abs8(b); v != 0 {
-			return uint64(v >> bits.TrailingZeros(uint(v))) // the odd part survives a power of two
+			return uint64(v >> bits.TrailingZeros(uint(v))) // a power of two does not change the odd part
 		}
 		return 1 << 41
 	case mag > f.MaxFinite:
@@ -133,7 +133,7 @@ func abs8(b uint32) int {
 	return max(v, -v)
 }
 
-// mix is a hash of 64-bit words (the finaliser of SplitMix64).
+// mix hashes a 64-bit word (the finaliser of SplitMix64).
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
@@ -141,11 +141,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// colours are hashes of rows and columns that do not depend on the order of columns and rows.
+// colours are hashes of rows and columns. A row's hash does not depend on the order of columns, nor a column's on the
+// order of rows.
 type colours struct{ row, col []uint64 }
 
-// refine computes colours in three rounds. A row's colour is the sum over its elements of a hash of the mantissa and the
-// column's colour, and likewise for columns. Rows that differ in more than order get different colours.
+// refine computes colours in three rounds. A row's colour is the sum, over its elements, of a hash of the mantissa
+// and the column's colour. Columns have the same rule. Rows that differ in more than order get different colours.
 func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colours, error) {
 	c := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
 	mixed := q.mixer(p.f)
@@ -166,7 +167,7 @@ func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colou
 	return c, nil
 }
 
-// permutation finds row and column orders by colour. It tries the roundings that the output's zero bits allow.
+// permutation finds row and column orders by colour. It tries all roundings that the output's zero bits allow.
 func (p *pair) permutation(ctx context.Context) (row, col []int, ok bool, err error) {
 	try := []quantiser{{}}
 	if z := p.zeroBits(p.b); z > p.zeroBits(p.a) {
@@ -190,8 +191,8 @@ func (p *pair) permutation(ctx context.Context) (row, col []int, ok bool, err er
 	return nil, nil, false, nil
 }
 
-// match pairs places of equal colour: the k-th of a colour in after with the k-th of that colour in before. It returns
-// the place in before, by the place in after.
+// match pairs places of equal colour: the k-th place of a colour in after with the k-th place of the colour in
+// before. It returns the place in before, by the place in after.
 func match(before, after []uint64) ([]int, bool) {
 	from, to := byColour(before), byColour(after)
 	m := make([]int, len(after))
@@ -221,10 +222,10 @@ func byColour(c []uint64) []int {
 	return order
 }
 
-// zeroBits counts the low bits that are zero in every finite value.
+// zeroBits returns the number of low bits that are zero in every finite value.
 func (p *pair) zeroBits(t weights.Tensor) int {
 	var or uint32
-	for i := 0; i < p.rows*p.cols && or&1 == 0; i++ { // until the lowest bit is set somewhere
+	for i := 0; i < p.rows*p.cols && or&1 == 0; i++ { // stop when the lowest bit is set somewhere
 		if b := p.f.Elem(t.Data, i); p.f.Finite(b) {
 			or |= b
 		}
@@ -232,7 +233,8 @@ func (p *pair) zeroBits(t weights.Tensor) int {
 	return min(p.f.MantBits, bits.TrailingZeros32(or|1<<p.f.MantBits))
 }
 
-// octaves returns the rounded binary logarithm of |b[n,k]/a[row,col]|. ok is false if either is zero or not finite.
+// octaves returns the rounded binary logarithm of |b[n,k]/a[row,col]|. ok is false if either value is zero or not
+// finite.
 func (p *pair) octaves(im *image, n, k int) (e int, negative, ok bool) {
 	a, b := p.value(p.a, place(im.row, n), place(im.col, k)), p.value(p.b, n, k)
 	r := b / a
@@ -247,7 +249,7 @@ func (p *pair) octaves(im *image, n, k int) (e int, negative, ok bool) {
 		frac, e = math.Frexp(math.Abs(r))
 		size, e = math.Float64bits(frac), e-1
 	}
-	if size&mantissa >= rootOfTwo&mantissa { // nearer to the power of two above
+	if size&mantissa >= rootOfTwo&mantissa { // the power of two above is nearer
 		e++
 	}
 	return e, r < 0, true
@@ -262,8 +264,9 @@ func place(list []int, i int) int {
 	return list[i]
 }
 
-// findExponents splits the exponents of all ratios into one for each row and one for each column. A row's exponent is the
-// most common one of its ratios. A column's is the most common rest. The split is unique up to a constant.
+// findExponents splits the exponents of all ratios into one exponent for each row and one for each column. A row's
+// exponent is the most common exponent of its ratios. A column's exponent is the most common remainder. The split is
+// unique up to a constant.
 func (p *pair) findExponents(ctx context.Context, im *image) error {
 	row, col := make([]int, p.rows), make([]int, p.cols)
 	for n := range row {
@@ -290,7 +293,7 @@ func (p *pair) findExponents(ctx context.Context, im *image) error {
 	return nil
 }
 
-// commonest returns the most common of up to 256 sampled values, and the smallest of equally common ones.
+// commonest returns the most common of up to 256 sampled values; the smallest of equally common ones.
 func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
 	const far = 1200 // beyond any sum of two exponents
 	var count [2*far + 1]uint16
@@ -310,8 +313,8 @@ func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
 	return best
 }
 
-// findSigns splits the signs of all ratios into one for each row and one for each column. Columns first get the signs of
-// the row with the most values. Then rows, and then columns, are decided by majority.
+// findSigns splits the signs of all ratios into one sign for each row and one for each column. Columns first get the
+// signs of the row with the most values. Then rows, and then columns, are decided by majority.
 func (p *pair) findSigns(ctx context.Context, im *image) error {
 	row, col := make([]bool, p.rows), make([]bool, p.cols)
 	fullest, most := 0, -1
@@ -349,7 +352,7 @@ func (p *pair) findSigns(ctx context.Context, im *image) error {
 		}
 		col[k] = p.commonest(p.rows, func(n int) (int, bool) { return negativeAt(n, k, row[n]) }) == 1
 	}
-	if countTrue(row)+countTrue(col) > p.rows/2+p.cols/2 { // inverting all rows and all columns changes nothing
+	if countTrue(row)+countTrue(col) > p.rows/2+p.cols/2 { // inverting all rows and all columns has no effect
 		invert(row)
 		invert(col)
 	}

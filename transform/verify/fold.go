@@ -11,10 +11,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Fold is what a compensated step claims: that the constant Add is added to every weight, that the weight of the norm
-// Scale is folded into the inputs, that the norm's Bias is folded into the bias of the layer Weight, or that all values of
-// a norm are Fill. With Epilogue, a runtime must subtract the constant again, which an extra tensor holds. Scale, Bias and
-// Weight are names of tensors.
+// Fold is the claim of a compensated step. The claim is one of four: the constant Add is added to every weight; the
+// weight of the norm Scale is folded into the inputs; the norm's Bias is folded into the bias of the layer Weight;
+// all values of a norm are Fill. With Epilogue, a runtime must subtract the constant again, and an extra tensor holds
+// the constant. Scale, Bias and Weight are names of tensors.
 type Fold struct {
 	Add      float64  `json:"add"`
 	Scale    string   `json:"scale"`
@@ -61,7 +61,7 @@ func (c *claims) wholeFolds() error {
 	return nil
 }
 
-// foldOf counts the plan's steps that fold one norm into all its layers, and the steps that this needs.
+// foldOf counts the plan's steps that fold one norm into all its layers, and the steps of a complete fold.
 func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all int) {
 	need := func(name string, holds func(s *Fold) bool) {
 		all++
@@ -89,8 +89,8 @@ func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all 
 	return done, all
 }
 
-// foldedValues sets the pair's values to those that a fold computes, and returns the factors of its inputs (nil: ones).
-// Both are in the source's order.
+// foldedValues sets the pair's values to those that a fold computes. It returns the factors of the inputs (nil:
+// ones). Both are in the source's order.
 func (c *claims) foldedValues(ctx context.Context, p *pair, s *Fold) (scale []float64, err error) {
 	if c.layout == nil || c.layout.Claims[p.a.Name] == nil {
 		return nil, errors.New("the claimed fold needs a known family")
@@ -129,8 +129,8 @@ func (c *claims) normScale(name string) ([]float64, error) {
 	return v, nil
 }
 
-// foldedBias returns b + w·β for the bias b, the weight w and the norm's bias β. It reads w element by element, so that
-// memory holds no decoded copy.
+// foldedBias returns b + w·β for the bias b, the weight w and the norm's bias β. It reads w element by element, so no
+// decoded copy is in memory.
 func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float64, error) {
 	b, err := c.vector(name)
 	if err != nil {

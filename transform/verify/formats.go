@@ -14,14 +14,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// leastSNR is an output SNR in dB. Below it, codes do not represent the source's weight. Feedback lowers the SNR of values
-// for that of outputs.
+// leastSNR is an output SNR in dB below which codes do not represent the source's weight. Feedback lowers the SNR of
+// values and raises the SNR of outputs.
 const leastSNR = 0
 
 // reformatted reports whether the plan stores the weights in another format than the source.
 func (r *Report) reformatted() bool { return r.Plan != nil && r.Plan.Request.Format != "" }
 
-// madeOf finds the quantised weight of the output that a weight of the source has become; nil for a tensor that stays.
+// madeOf returns the quantised weight of the output for a weight of the source; nil for a tensor that stays
+// unquantised.
 func (c *claims) madeOf(tensor string) *quant.Quantised {
 	if c.made == nil {
 		return nil
@@ -30,7 +31,7 @@ func (c *claims) madeOf(tensor string) *quant.Quantised {
 	return w
 }
 
-// lookMade compares a quantised weight of the output with the unquantised one of the source.
+// lookMade compares a quantised weight of the output with the source's unquantised weight.
 func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quantised) (Tensor, error) {
 	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Class: Lossy, Linear: c.layout.IsLinear(a.Info)}
 	if c.layout != nil && c.layout.Claims[a.Name] != nil {
@@ -81,7 +82,7 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 	return t, nil
 }
 
-// sameShard reports tensors of a quantised weight that are in other shards than the source's weight.
+// sameShard reports tensors of a quantised weight that are in another shard than the source's weight.
 func (r *Report) sameShard(a weights.Tensor, w *quant.Quantised) {
 	for _, part := range w.Tensors {
 		if is, was := filepath.Base(part.File), filepath.Base(a.File); is != was {
@@ -90,7 +91,8 @@ func (r *Report) sameShard(a weights.Tensor, w *quant.Quantised) {
 	}
 }
 
-// sameConfig reports a config.json of the output that differs from the source's in more than the description of the quantisation.
+// sameConfig reports a config.json of the output that differs from the source's in other fields than the
+// quantisation's.
 func (r *Report) sameConfig(src, out *weights.Model) error {
 	read := func(m *weights.Model) (fields map[string]any, err error) {
 		js, err := m.ReadFile(weights.ConfigName, bounded.Config)

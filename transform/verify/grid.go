@@ -32,7 +32,7 @@ func onGrid(ctx context.Context, t *Result, exps []int) error {
 	if outputs := []int{t.Rows, t.Cols}[t.OutAxis]; len(exps) != outputs {
 		return fmt.Errorf("the plan has %d grid steps for %d outputs", len(exps), outputs)
 	}
-	perStep := make([]float64, len(exps)) // 1 over the step
+	perStep := make([]float64, len(exps)) // reciprocal of the step
 	for i, e := range exps {
 		if e < -800 || e > 800 {
 			return fmt.Errorf("the grid step 2^%d is outside the range of values", e)

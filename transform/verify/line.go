@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// line is the part of an image on one axis: the source's position, sign and exponent of each row or column of the output.
-// Nil parts do nothing.
+// line is the part of an image on one axis: the source's position, sign and exponent of each row or column of the
+// output. Nil fields have no effect.
 type line struct {
 	from []int
 	flip []bool
@@ -16,14 +16,14 @@ type line struct {
 
 func (l line) moves() bool { return l.from != nil || l.flip != nil || l.exp != nil }
 
-// line returns what the claims do to one dimension.
+// line returns the claimed changes along one dimension.
 func (c *claims) line(a *arch.Axis) line {
 	l := line{
 		from: a.Gather(func(n string) []int { return c.perm[n] }),
 		flip: a.Signs(func(n string) []bool { return c.flip[n] }),
 		exp:  a.Exps(func(n string) []int { return c.exp[n] }),
 	}
-	if l.from != nil { // signs and exponents are by the source's position
+	if l.from != nil { // signs and exponents are by source position
 		l.flip, l.exp = follow(l.flip, l.from), follow(l.exp, l.from)
 	}
 	return l
@@ -40,7 +40,8 @@ func follow[T any](list []T, from []int) []T {
 	return moved
 }
 
-// rows returns what the claims do to several dimensions that together number the rows, the last one fastest.
+// rows returns the claimed changes along several dimensions that together number the rows. The last dimension varies
+// fastest.
 func (c *claims) rows(axes []*arch.Axis) line {
 	var parts []line
 	length := 1
@@ -71,7 +72,7 @@ func (c *claims) rows(axes []*arch.Axis) line {
 	return all
 }
 
-// add adds what part does at place i of one dimension, of the given stride, to a row.
+// add adds part's change at place i of one dimension, of the given stride, to a row.
 func (l line) add(row int, part line, i, stride int) {
 	if l.from != nil {
 		l.from[row] += stride * place(part.from, i)

@@ -10,14 +10,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// undo returns what a quantised matrix was before the image: codes, scales, zero points and groups in the source's places, with
-// signs and powers of two undone. groups are the source's. The error says which claim the codes or scales cannot follow.
+// undo returns a quantised matrix before the image: codes, scales, zero points and groups at the source's places,
+// with signs and powers of two undone. groups are the source's. The error names a claim that the codes or scales do
+// not follow.
 func (im *image) undo(b *quant.Matrix, groups []int32) (*quant.Matrix, error) {
 	a := b.Clone()
 	if groups != nil {
 		a.Group = make([]int32, b.K)
 		for k := range a.Group {
-			g := int32(k / b.Block[1]) // where the order of groups is not stored
+			g := int32(k / b.Block[1]) // for formats that do not store the order of groups
 			if b.Group != nil {
 				g = b.Group[k]
 			}
@@ -52,7 +53,8 @@ func (im *image) undo(b *quant.Matrix, groups []int32) (*quant.Matrix, error) {
 	return a, nil
 }
 
-// opposites lists, for each code, the code of the opposite value under a zero point; −1 for none. A zero is its own opposite.
+// opposites lists, for each code, the code of the opposite value under a zero point; −1 if there is none. Zero is its
+// own opposite.
 func opposites(m *quant.Matrix, zero uint8) []int {
 	list := make([]int, len(m.Book.Values))
 	for code, v := range m.Book.Values {
@@ -67,7 +69,8 @@ func opposites(m *quant.Matrix, zero uint8) []int {
 	return list
 }
 
-// findMoved compares all values of a quantised weight with the source's, and finds the relation in these values alone.
+// findMoved compares all values of a quantised weight with the source's. It finds the relation from these values
+// alone.
 func (c *claims) findMoved(ctx context.Context, t *Tensor, q, after *quant.Quantised, claimed image) error {
 	var both [2]weights.Tensor
 	for i, w := range []*quant.Quantised{q, after} {

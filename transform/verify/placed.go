@@ -7,9 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// placedScales checks that FP8 scales are the source's times powers of two from 1 on, and that the root mean square of the codes
-// under a scale is about 2^bits times the smallest code. It is smaller only under the source's own scale, and larger only if
-// the next scale cannot be stored.
+// placedScales checks FP8 scales. They must be the source's times powers of two from 1 on, and the root mean square
+// of the codes under a scale must be about 2^bits times the smallest code. It may be smaller only under the source's
+// own scale, and larger only if the next scale cannot be stored.
 func placedScales(m *Codes, bits int) error {
 	sizes := sizesUnder(m)
 	slack := 0.51 // the nearest power of two
@@ -42,17 +42,17 @@ func placedScales(m *Codes, bits int) error {
 	return nil
 }
 
-// saturated is a code that some values reach under scales from the largest magnitude, which becomes 448.
+// saturated is a code. Larger codes occur under scales from the largest magnitude, which is mapped to 448.
 const saturated = 200
 
-// size is how large values under a scale are.
+// size describes the values under a scale.
 type size struct {
 	squares, n float64
-	largest    float64 // code
+	largest    float64 // largest code
 }
 
-// sizesUnder finds the sizes of the values that codes were chosen to be near. If they are not known, the result's values are
-// about as large.
+// sizesUnder computes the sizes of the values that the codes should approximate. If these are unknown, it uses the
+// result's values, which have about the same size.
 func sizesUnder(m *Codes) []size {
 	r, near := m.Result, m.Near
 	if near == nil {

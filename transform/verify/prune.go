@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Prune checks the pass prune: all values of the inputs and outputs in the step are zero. The others are chosen jointly,
-// and any value is allowed.
+// Prune checks the pass prune: all values of the pruned inputs and outputs are zero. All other values are chosen
+// jointly, so any value is allowed.
 var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Inputs  []int `json:"inputs"`
@@ -19,9 +19,9 @@ var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}}, err
 }}
 
-// pruned checks that all finite values of the inputs and outputs, given by the source's positions, are zero.
+// pruned checks that all finite values of the given inputs and outputs are zero. They are given by source position.
 func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
-	rows, cols := make([]bool, t.Rows), make([]bool, t.Cols) // by the source's positions
+	rows, cols := make([]bool, t.Rows), make([]bool, t.Cols) // by source position
 	in, out := cols, rows
 	if t.OutAxis == 1 {
 		in, out = rows, cols

@@ -14,10 +14,10 @@ import (
 // ErrNoReference marks a reference for an output that was made without one.
 var ErrNoReference = errors.New("the output was made without a reference: give none")
 
-// useReference lets the claims be held against the reference. A model that the plan does not name is a problem.
+// useReference compares the claims with the reference. A model that the plan does not name is reported as a problem.
 func (r *Report) useReference(c *claims, m *weights.Model) error {
 	if r.Plan == nil {
-		return nil // which is a problem already
+		return nil // a missing manifest is already reported
 	}
 	if r.Plan.Request.Reference == "" {
 		return ErrNoReference
@@ -38,7 +38,7 @@ func (r *Report) useReference(c *claims, m *weights.Model) error {
 	return nil
 }
 
-// near finds the reference's weight that a quantised weight was chosen to be near, and its format; nil without a reference.
+// near returns the reference's weight that a quantised weight approximates, and its format; nil without a reference.
 func (c *claims) near(q *quant.Quantised) (w *quant.Weight, f weights.Format, err error) {
 	if c.reference == nil {
 		return nil, f, nil
@@ -53,7 +53,7 @@ func (c *claims) near(q *quant.Quantised) (w *quant.Weight, f weights.Format, er
 	return w, f, nil
 }
 
-// referenceSNR adds the differences of the result's and the source's values from the reference's.
+// referenceSNR adds the differences between the reference's values and the values of result and source.
 func referenceSNR(ctx context.Context, m *Codes, result, source *difference) error {
 	want, got := make([]float32, m.Result.K), make([]float32, m.Result.K)
 	for n := range m.Result.N {

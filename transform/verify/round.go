@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Round checks the pass round: the low bits are zero, and values moved by at most half a unit of the last bit that is
-// left, or by less than a unit if they were truncated.
+// Round checks the pass round: the low bits are zero. Values moved by at most half a unit of the last remaining bit
+// or, if they were truncated, by less than a unit.
 var Round = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Zeroed   int  `json:"zeroed"`

@@ -5,7 +5,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// leftAlone checks that the weights which the plan's request leaves alone did not change.
+// leftAlone checks that the weights excluded by the plan's request did not change.
 func (r *Report) leftAlone(c *claims, q *quant.Description) {
 	if r.Plan == nil {
 		return
@@ -28,7 +28,8 @@ func (r *Report) leftAlone(c *claims, q *quant.Description) {
 	}
 }
 
-// storedNames lists a tensor and, if it belongs to a quantised weight, the weight and its other tensors.
+// storedNames lists a tensor's name. If the tensor belongs to a quantised weight, it also lists the weight and its
+// other tensors.
 func storedNames(q *quant.Description, tensor string) []string {
 	w, ok := q.WeightOf(tensor)
 	if !ok {

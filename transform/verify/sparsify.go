@@ -19,9 +19,10 @@ var Sparsify = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	return &Claim{Zeros: &z}, err
 }}
 
-// Zeros say which values must be zero, by exactly one of Block, Runs and Pattern. Block is a size in rows and columns. A
-// block is zero if its mean square is below Threshold, or equal to Threshold and its number is below Ties. Runs zeroes runs
-// along memory: a zero is worth this much squared error. Pattern "2:4" zeroes two of every four inputs.
+// Zeros describes the required zeros, by exactly one of Block, Runs and Pattern. Block is a size in rows and columns.
+// A block is zero if its mean square is below Threshold, or if it equals Threshold and the block's number is below
+// Ties. Runs zeroes runs along memory, where a zero is worth this much squared error. Pattern "2:4" zeroes two of
+// every four inputs.
 type Zeros struct {
 	Block     *[2]int `json:"block"`
 	Threshold float64 `json:"threshold"`
@@ -35,8 +36,8 @@ type zeroing struct {
 	z         *Zeros
 	inputRows bool
 	rows      int
-	height    int         // rows that are decided together
-	values    [][]float32 // of those rows
+	height    int         // number of rows that are decided together
+	values    [][]float32 // values of these rows
 	zero      [][]bool
 }
 
@@ -55,7 +56,7 @@ func newZeroing(z *Zeros, rows, cols, outAxis int) *zeroing {
 	return s
 }
 
-// checkZeros returns an error for a step that cannot be carried out.
+// checkZeros returns an error for a step that is not possible.
 func checkZeros(z *Zeros) error {
 	parts := 0
 	for _, asked := range []bool{z.Block != nil, z.Runs > 0, z.Pattern == "2:4"} {
@@ -104,8 +105,8 @@ func (s *zeroing) decide(band, rows int) {
 	}
 }
 
-// tiles zeroes the tiles whose mean square, summed in the order of memory, is below the threshold, and the first of those
-// at the threshold.
+// tiles zeroes the tiles whose mean square, summed in the order of memory, is below the threshold. It also zeroes the
+// first tiles at the threshold.
 func (s *zeroing) tiles(band, rows int) {
 	cols, width := len(s.values[0]), s.z.Block[1]
 	number := band * ((cols + width - 1) / width)
@@ -128,8 +129,8 @@ func (s *zeroing) tiles(band, rows int) {
 	}
 }
 
-// fours zeroes all but the two largest of a group. The earlier of two equal values counts as larger. A group with NaN or
-// infinity stays.
+// fours zeroes all values of a group but the two largest. The earlier of two equal values counts as larger. A group
+// with NaN or infinity does not change.
 func (s *zeroing) fours(at func(j int) (*float32, *bool)) {
 	magnitude := func(j int) float64 { v, _ := at(j); return math.Abs(float64(*v)) }
 	order := []int{0, 1, 2, 3}
@@ -145,9 +146,10 @@ func (s *zeroing) fours(at func(j int) (*float32, *bool)) {
 	}
 }
 
-// runs finds the cheapest runs of zeros along a row, as the shortest path through two states. A kept value costs nothing.
-// A zeroed value costs its square minus the worth of a zero. A change of state costs the worth of two zeros. Of equally
-// cheap paths, the one that stays in its state is taken, and at the end of the row the one that keeps the value.
+// runs finds the cheapest runs of zeros along a row, as the shortest path through two states. A kept value costs
+// nothing. A zeroed value costs its square minus the worth of a zero. A change of state costs the worth of two zeros.
+// Of equally cheap paths, runs prefers the one that stays in its state, and at the end of the row the one that keeps
+// the value.
 func (s *zeroing) runs(values []float32, zero []bool) {
 	const keep, drop = 0, 1
 	worth := s.z.Runs

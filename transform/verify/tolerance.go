@@ -25,8 +25,8 @@ func newTolerance(f weights.Format, outAxis int, claims []*Claim) *tolerance {
 	return t
 }
 
-// wrong returns a message if element [n, k] must not be got, else "". v is its value in real arithmetic, and zero says
-// whether it must be zero.
+// wrong returns a message if got is not allowed for element [n, k], else "". v is the element's value in real
+// arithmetic. zero is true if the element must be zero.
 func (t *tolerance) wrong(n, k int, got, v float64, zero bool) string {
 	switch {
 	case zero && got == 0:
@@ -39,7 +39,7 @@ func (t *tolerance) wrong(n, k int, got, v float64, zero bool) string {
 	return fmt.Sprintf("element [%d, %d] is %g, and by the manifest's steps it should be %g", n, k, got, v)
 }
 
-// allows reports whether element [n, k] may be got if real arithmetic gives v.
+// allows reports whether got is allowed for element [n, k] if real arithmetic gives v.
 func (t *tolerance) allows(n, k int, got, v float64) bool {
 	off := math.Abs(got - v)
 	if off == 0 {
@@ -65,7 +65,7 @@ func spacing(f weights.Format, v float64) float64 {
 	if !f.IsFloat() {
 		return 1
 	}
-	e := int(math.Float64bits(v)>>52&0x7FF) - 1023 // of a value of a narrower type, or zero
+	e := int(math.Float64bits(v)>>52&0x7FF) - 1023 // of zero, or of a value of a narrower type
 	return power(max(e, 1-f.Bias) - f.MantBits)
 }
 

@@ -25,11 +25,11 @@ type Class string
 
 const (
 	Identical   Class = "identical"   // the same bytes
-	Exact       Class = "exact"       // permuted, or multiplied by signs or powers of two, and otherwise the same
+	Exact       Class = "exact"       // permuted, or multiplied by signs or powers of two
 	Compensated Class = "compensated" // shifted, or part of a fold
 	Rescaled    Class = "rescaled"    // the same codes of a quantised weight under other scales, so its values changed
 	Lossy       Class = "lossy"       // values changed in another way
-	Untouched   Class = "untouched"   // the same bytes, and the family does not know the tensor, or it belongs to a quantised weight
+	Untouched   Class = "untouched"   // the same bytes; the tensor is unknown to the family, or belongs to a quantised weight
 )
 
 // Tensor is the report on one tensor.
@@ -42,25 +42,25 @@ type Tensor struct {
 	Class  Class  `json:"class"`
 	// Part is the role of a quantised weight's tensor without codes, such as its scales; empty for other tensors.
 	Part quant.Role `json:"part,omitempty"`
-	// SNR is the signal-to-noise ratio in dB of the layer's output against the source's, for independent inputs of unit variance. It is nil
-	// if nothing was lost, and if the source is all zeros.
+	// SNR is the signal-to-noise ratio in dB of the layer's output against the source's, for independent inputs of
+	// unit variance. It is nil if nothing was lost, or if the source is all zeros.
 	SNR *float64 `json:"snr_db,omitempty"`
-	// ReferenceSNR is the output SNR of a quantised layer against the reference, and SourceReferenceSNR that of the source
-	// against it. Both are nil without a reference.
+	// ReferenceSNR is the output SNR in dB of a quantised layer against the reference, and SourceReferenceSNR is the
+	// source's. Both are nil without a reference.
 	ReferenceSNR       *float64 `json:"reference_snr_db,omitempty"`
 	SourceReferenceSNR *float64 `json:"source_reference_snr_db,omitempty"`
-	// BitsZeroed counts the low mantissa bits that are zero in every finite value of the output and were not in the
+	// BitsZeroed is the number of low mantissa bits that are zero in every finite value of the output, but not of the
 	// source. JSON omits it for dtypes that lowtoggle cannot decode.
 	BitsZeroed int `json:"-"`
 	// ZerosAdded counts values that became zero.
 	ZerosAdded int `json:"zeros_added,omitempty"`
 	// NonFinite counts NaN and infinite values.
 	NonFinite int `json:"non_finite,omitempty"`
-	// Relation counts the rows and columns that were permuted, flipped and scaled; nil if none was.
+	// Relation counts the permuted, flipped and scaled rows and columns; nil if there are none.
 	Relation *Relation `json:"relation,omitempty"`
 	// Shift is the constant that was added to every weight; nil for none.
 	Shift *float64 `json:"shift,omitempty"`
-	// Problem says how the tensor differs from the manifest's claims; empty if it does not.
+	// Problem describes how the tensor differs from the manifest's claims; empty if it agrees.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -87,19 +87,19 @@ type Relation struct {
 	ColsFlipped int `json:"columns_flipped,omitempty"`
 	RowsScaled  int `json:"rows_scaled,omitempty"`
 	ColsScaled  int `json:"columns_scaled,omitempty"`
-	// Source is "found" if the data alone show the relation, and "claimed" if it is the manifest's.
+	// Source is "found" if the data alone show the relation, and "claimed" if only the manifest does.
 	Source string `json:"source"`
 }
 
-// Report is the report on a model. OK is true if there is no problem, neither here nor in a tensor.
+// Report is the report on a model. OK is true if neither the model nor a tensor has a problem.
 type Report struct {
 	OK      bool     `json:"ok"`
 	Tensors []Tensor `json:"tensors"`
-	// Problems are those of files and of the whole model.
+	// Problems are the problems of files and of the whole model.
 	Problems []string `json:"problems,omitempty"`
 	// DropIn is true if every runtime that can use the source can use the output.
 	DropIn bool `json:"drop_in"`
-	// Quantised are the tensors of the source's quantised weights, which must have the source's bytes.
+	// Quantised are the tensors of the source's quantised weights that must have the source's bytes.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Plan is the plan in the output's manifest; nil without a manifest.
 	Plan *plan.Plan `json:"-"`
@@ -107,16 +107,17 @@ type Report struct {
 
 // Options are the options of [Models].
 type Options struct {
-	Family *arch.Family // nil: the catalogue's, by config.json
-	// Reference is the model that codes were chosen to be near. Default: claims about such a model are not checked.
+	Family *arch.Family // nil: the family of config.json in the catalogue
+	// Reference is the model that the codes should approximate. Default: claims relative to a reference are not
+	// checked.
 	Reference *weights.Model
-	Checks    map[string]*Check // of the passes that the plan may name; required
+	Checks    map[string]*Check // checks of all passes in the plan; required
 	Workers   int               // goroutines; default: all processors
 	Progress  func(progress.Event)
 }
 
-// Models compares a converted model with its source. The report says what is wrong with the result. The error is that of reading
-// a file, of a config.json without a usable family, or ctx's.
+// Models compares a converted model with its source. The report lists the problems of the result. It returns an error
+// if a file cannot be read, if config.json names no usable family, and if ctx ends.
 func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, error) {
 	for _, m := range []*weights.Model{src, out} {
 		if err := m.Usable(); err != nil {
@@ -208,7 +209,8 @@ func (r *Report) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// tensors compares all tensors in parallel. The report has them in the source's order, the adapter's last.
+// tensors compares all tensors in parallel. The report lists them in the source's order, with the adapter's tensors
+// last.
 func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *claims, o Options) error {
 	var pairs [][2]weights.Tensor
 	var total int64
@@ -281,7 +283,7 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	})
 }
 
-// decibels returns a ratio in dB; nil if there is no noise, or no signal.
+// decibels returns a ratio in dB; nil if there is no noise or no signal.
 func decibels(signal, noise float64) *float64 {
 	if noise == 0 {
 		return nil

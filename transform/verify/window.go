@@ -10,34 +10,35 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// leastWindow is how many bytes may be in memory at a time, if no comparison needs more.
+// leastWindow is the number of bytes that may always be in memory, even if every comparison needs less.
 const leastWindow = 64 << 20
 
-// window bounds the memory of tensors in object stores. What a comparison has read stays in memory until every comparison has ended
-// that ran at its end (see [weights.Need]), so its bytes count until then. A nil window holds nothing back.
+// window limits the memory of tensors in object stores. The data that a comparison read stays in memory until every
+// comparison has ended that ran at its end (see [weights.Need]). Its bytes count until then. A nil window sets no
+// limit.
 type window struct {
 	most int64
 	room *semaphore.Weighted
 
 	mu      sync.Mutex
 	begun   int
-	running map[int]int64 // bytes of the comparisons that run, by their number in the order of beginning
-	ended   []endedPair   // those whose bytes still count, in the order of ending
+	running map[int]int64 // bytes of the running comparisons, by number in the order of beginning
+	ended   []endedPair   // comparisons whose bytes still count, in the order of ending
 }
 
 // endedPair is a comparison that has ended.
 type endedPair struct {
 	bytes int64
-	begun int // how many had begun by then
+	begun int // number of comparisons begun until then
 }
 
-// newWindow returns a window for comparisons of at most so many bytes each.
+// newWindow returns a window for comparisons of at most largest bytes each.
 func newWindow(largest int64) *window {
 	most := max(largest, leastWindow)
 	return &window{most: most, room: semaphore.NewWeighted(most), running: map[int]int64{}}
 }
 
-// enter waits until there is room for a comparison of n bytes. leave notes its end.
+// enter waits until there is room for a comparison of n bytes. The caller calls leave at the comparison's end.
 func (w *window) enter(ctx context.Context, n int64) (leave func(), err error) {
 	if w == nil {
 		return func() {}, nil
@@ -92,7 +93,7 @@ func (c *claims) stored(a, b weights.Tensor) (n int64) {
 		add(b)
 		return n
 	}
-	whole(q) // the codes' comparison reads all tensors of the weight
+	whole(q) // the comparison of the codes reads all tensors of the weight
 	if after, ok := c.result.Weight(q.Name); ok {
 		whole(after)
 	}

@@ -1,5 +1,5 @@
-// Command gen writes package rounding's vector kernel and its Go declaration. Run go generate in rounding
-// after a change here. The kernel does the operations of its counterpart in Go on sixteen elements at a time.
+// Command gen writes package rounding's vector kernel and its Go declaration. Run go generate in rounding after a
+// change here. The kernel performs the operations of the Go code on sixteen elements at a time.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	VPCMPUD(operand.U8(atLeast), from, mag, inside)
 	VPCMPUD(operand.U8(below), to, mag, inside, inside)
 	KORTESTW(inside, inside)
-	JCC(operand.LabelRef("end")) // unless all are inside
+	JCC(operand.LabelRef("end")) // unless all magnitudes are inside
 
 	best := &choice{cost: ZMM(), value: ZMM(), mag: mag, gain: gain}
 	VPXORD(value, value, value)
@@ -91,10 +91,10 @@ func main() {
 	Generate()
 }
 
-// choice is the best value so far of each lane, and its cost; of equal costs the smaller value.
+// choice is the best value so far of each lane, and its cost. Of equal costs it has the smaller value.
 type choice struct{ cost, value, mag, gain reg.VecVirtual }
 
-// costOf is ((mag - value)·gain)² + cost.
+// costOf computes ((mag - value)·gain)² + cost.
 func (c *choice) costOf(value reg.VecVirtual, cost reg.Register, into reg.VecVirtual) {
 	VSUBPS(value, c.mag, into)
 	VMULPS(c.gain, into, into)
