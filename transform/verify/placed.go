@@ -42,7 +42,8 @@ func placedScales(m *Codes, bits int) error {
 	return nil
 }
 
-// saturated is a code. Larger codes occur under scales from the largest magnitude, which is mapped to 448.
+// saturated is the least value of the largest code under a scale from the largest magnitude. Such a scale maps the
+// largest magnitude to 448.
 const saturated = 200
 
 // size describes the values under a scale.
