@@ -126,6 +126,8 @@ var found = []struct {
 }{
 	// The name of a record was written and not durable. The next call took the record as written, and the power went.
 	{"part", []fault{{Kind: kindError, N: 8, Op: new(opFsyncDir), Errno: syscall.EIO, Lasting: true}, afterEnd}},
+	// A folder that was made and could not be looked at was made again without end.
+	{"synth", []fault{{Kind: kindError, N: 6, Op: new(opGetAttr), Errno: syscall.EACCES, Lasting: true}}},
 }
 
 // choose returns the scenario and the faults of the trial of a number. First comes each scenario with afterEnd, then what was found.

@@ -68,12 +68,14 @@ func temporary(dir string) (tmp string, held *os.File, err error) {
 			return "", nil, err
 		}
 		held, err := lock.Folder(tmp)
-		if _, there := os.Lstat(tmp); (err == nil || lock.None(err)) && there == nil { // without locks no other process removes the folder
-			return tmp, held, nil
+		if err == nil || lock.None(err) { // without locks no other process removes the folder
+			if _, err = os.Lstat(tmp); err == nil {
+				return tmp, held, nil
+			}
 		}
 		held.Close()
 		// Before the lock, another process may have removed the folder as a leftover.
-		if err != nil && !errors.Is(err, lock.ErrHeld) && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, lock.ErrHeld) && !errors.Is(err, fs.ErrNotExist) {
 			return "", nil, errors.Join(err, os.RemoveAll(tmp))
 		}
 	}
