@@ -6,12 +6,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// BelowCap is a product's energy and time while the card's mean power is below its limit, as on a lightly loaded server. Both
-// are relative to random operands under the same condition, and exclude the energy of the pauses.
+// BelowCap is a product's energy and time while the card's mean power is below its limit, as on a lightly loaded
+// server. Both are relative to random operands under the same condition, and exclude the energy of the pauses.
 type BelowCap struct {
 	Relative float64 `json:"relative_energy"`
-	// Interval and TimeInterval are the 95 % intervals for one exact reading of another card of the kind. They include the errors of
-	// the activity and of the facts by which the clock follows from it. Absent: unknown.
+	// Interval and TimeInterval are the 95 % intervals for one exact reading of another card of the kind. They
+	// include the errors of the activity and of the facts that determine the clock. Absent: unknown.
 	Interval     []float64 `json:"interval,omitempty"`
 	RelativeTime float64   `json:"relative_time"`
 	TimeInterval []float64 `json:"time_interval,omitempty"`
@@ -21,14 +21,14 @@ type BelowCap struct {
 // atCap reports whether a series' baseline runs at the power limit.
 func (c *Calibration) atCap(s *Series) bool { return !s.Cold && c.slowed(&s.Baseline) }
 
-// burstAt is energyAt while the card's mean power is below its limit. The card then limits the power within a burst, so the
-// clock of all work is higher by the same factor, up to the highest clock. All three results are relative to the series'
-// baseline at the power limit.
+// burstAt is energyAt while the card's mean power is below its limit. The card then limits the power within a burst,
+// so its clock is higher by the same factor for all work, up to the highest clock. Energy, time and clock are
+// relative to the series' baseline at the power limit.
 func (c *Calibration) burstAt(s *Series, activity float64) (energy, time, clock float64) {
 	return c.burstBy(&c.Facts.Power, s, activity)
 }
 
-// burstBy is burstAt with other facts of power.
+// burstBy is burstAt with other power facts.
 func (c *Calibration) burstBy(p *PowerLaw, s *Series, activity float64) (energy, time, clock float64) {
 	if !c.atCap(s) {
 		return p.energyAt(s, activity)
@@ -39,8 +39,9 @@ func (c *Calibration) burstBy(p *PowerLaw, s *Series, activity float64) (energy,
 	return (float64(activity*(w-static)*elementary.Pow(clock, exponent-1)) + float64(static*time)) / w, time, clock
 }
 
-// belowCap predicts by at, which returns energy and time, over random operands, by given facts of power. half is the half width of an
-// interval around a relative energy or time by the errors of the activity alone.
+// belowCap returns the prediction for operands relative to random operands. at returns energy and time for given
+// power facts. half returns the half width of the interval of a relative energy or time, from the errors of the
+// activity alone.
 func (p *PowerLaw) belowCap(at func(*PowerLaw) (energy, time float64), half func(relative float64) float64) *BelowCap {
 	energy, time := at(p)
 	first, firstTime := half(energy), half(time)
@@ -64,7 +65,7 @@ func (p *PowerLaw) belowCap(at func(*PowerLaw) (energy, time float64), half func
 	return &BelowCap{Relative: energy, Interval: around(energy, squares), RelativeTime: time, TimeInterval: around(time, timeSquares)}
 }
 
-// shared is [Prediction.shared] of its figures.
+// shared is [Prediction.shared] for these figures.
 func (b *BelowCap) shared(share float64) *BelowCap {
 	if b == nil {
 		return nil

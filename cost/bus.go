@@ -8,10 +8,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// chunk is the part of a row that is looked at in memory order, in bytes.
+// chunk is the size in bytes of the parts of a row that are read in memory order.
 const chunk = 512
 
-// bus gathers what memory's wires see of a matrix.
+// bus counts the toggles of a matrix on the memory's wires.
 type bus struct {
 	f                                   weights.Format
 	lags                                MemoryLags
@@ -20,7 +20,7 @@ type bus struct {
 	elements                            float64
 }
 
-// add takes in consecutive bytes.
+// add adds consecutive bytes.
 func (b *bus) add(data []byte) {
 	for _, at := range []struct {
 		lag int
@@ -35,7 +35,7 @@ func (b *bus) add(data []byte) {
 	b.elements += float64(len(data) * 8 / b.f.Bits)
 }
 
-// differing is how many bits differ between two rows of bytes; no bytes at all stand for zeros.
+// differing returns the number of bits that differ between two rows of bytes. An empty row stands for zeros.
 func differing(x, y []byte) (sum int) {
 	for len(x) >= 8 {
 		v := binary.LittleEndian.Uint64(x)
@@ -54,11 +54,11 @@ func differing(x, y []byte) (sum int) {
 	return sum
 }
 
-// count adds up the ones of each bit of an element.
+// count adds the number of ones of each bit of an element.
 func (b *bus) count(data []byte) {
 	width := b.f.Bits
 	if width%8 == 0 {
-		const words = 255                    // what the narrowest field can count
+		const words = 255                    // largest count of the narrowest field
 		first := ^uint64(0) / (1<<width - 1) // the lowest bit of each element in a word
 		for len(data) >= 8 {
 			part := data[:min(len(data)/8, words)*8]
@@ -81,8 +81,8 @@ func (b *bus) count(data []byte) {
 	}
 }
 
-// any is how many bits differ between two elements taken anywhere, which is what a wire sees when the
-// requests of many multiprocessors are mixed on it.
+// any returns the mean number of bits that differ between two random elements of the matrix. Wires toggle at this
+// rate if the requests of many multiprocessors are interleaved.
 func (b *bus) any() (sum float64) {
 	for _, ones := range b.ones[:b.f.Bits] {
 		p := ones / b.elements

@@ -24,35 +24,36 @@ type Product struct {
 	M    int        `json:"m"`
 	N    int        `json:"n"`
 	K    int        `json:"k"`
-	Role Role       `json:"role"`           // of w
+	Role Role       `json:"role"`           // role of w
 	Cold bool       `json:"cold,omitempty"` // w is read from memory every time, as in decoding
-	// Kernel multiplies quantised weights; empty for cuBLASLt's products with others.
+	// Kernel multiplies quantised weights; empty for cuBLASLt's products of unquantised weights.
 	Kernel Kernel `json:"-"`
-	// Scaling is the part of quantised weights that shares a scale; see [quant.Format].Per. Empty: all weights share one.
+	// Scaling is the part of quantised weights that shares a scale; see [quant.Format].Per. Empty: all weights share
+	// one scale.
 	Scaling string `json:"-"`
-	// Scale is the root mean square of the random weights that a prediction is relative to; 0: that of w. Predictions before and
-	// after a multiplication by a power of two are comparable only with the same Scale.
+	// Scale is the root mean square of the random weights in the baseline of a prediction; 0: that of w. Predictions
+	// before and after a multiplication by a power of two are comparable only if they have the same Scale.
 	Scale float64 `json:"-"`
 }
 
-// Calibration is everything that is known about a card: its facts, measurements, and the models fitted to them.
+// Calibration holds all data about a card: its facts, measurements, and the models fitted to them.
 type Calibration struct {
 	Version int    `json:"calibration_version"`
 	Card    string `json:"card"`
 	Driver  string `json:"driver,omitempty"`
 	Date    string `json:"date"`
 	Command string `json:"command,omitempty"`
-	// PowerLimit is the card's power limit while it was measured, in watts; 0: not known.
+	// PowerLimit is the card's power limit during the measurements, in watts; 0: unknown.
 	PowerLimit float64 `json:"power_limit_watts,omitempty"`
-	// Facts are the card's facts. Those that were not measured with the series are those of the calibration that this one began
-	// with.
+	// Facts are the card's facts. Facts that were not measured with the series are those of the calibration that this
+	// one was derived from.
 	Facts  Facts    `json:"facts"`
 	Names  []string `json:"signals"`
 	Models []Model  `json:"models"`
 	Series []Series `json:"series"`
 
 	references sync.Map // of random operands: referenceKey → Features
-	drawn      sync.Map // random inputs: their shape → blocks
+	drawn      sync.Map // random inputs: shape → blocks
 	streaming  sync.Map // whether outputs stream: streamsKey → bool
 }
 
@@ -60,24 +61,23 @@ type Calibration struct {
 type Model struct {
 	Type arith.Type `json:"type"`
 	Cold bool       `json:"cold,omitempty"`
-	// Swapped reports whether the library streams the operand that a linear layer's call passes as the
-	// stationary one. Measurements of matrices with equal rows show it.
+	// Swapped reports whether the library streams the operand that a linear layer's call passes as the stationary
+	// one. It is measured with matrices with equal rows.
 	Swapped bool `json:"swapped,omitempty"`
-	// Coefficients are the shares of dynamic power, by feature and for "constant", where the features are
-	// those of random operands.
+	// Coefficients are shares of the dynamic power of random operands, by feature and for "constant".
 	Coefficients map[string]float64 `json:"coefficients"`
 	Quality      Quality            `json:"quality"`
 }
 
-// Series holds points that were measured on one card in one run, relative to one baseline of random operands.
+// Series holds points that were measured on one card in one run. All are relative to one baseline of random operands.
 type Series struct {
 	Product
 	// Change says which operands differ from the baseline: "weights" or "both".
 	Change   string        `json:"change"`
-	Card     string        `json:"card,omitempty"` // its id, as reports name it, such as H200-3f2a; empty: not recorded
+	Card     string        `json:"card,omitempty"` // short id of the card, such as H200-3f2a; empty: not recorded
 	Date     string        `json:"date,omitempty"`
 	Baseline Baseline      `json:"baseline"`
-	Response []float64     `json:"clock"` // relative to the baseline's, at activities i·knot
+	Response []float64     `json:"clock"` // relative to the baseline's clock, at activities i·knot
 	Points   []Observation `json:"points"`
 }
 
@@ -90,11 +90,12 @@ type Baseline struct {
 	Watts    float64   `json:"watts"`
 	Clock    float64   `json:"clock_mhz"`
 	Features *Features `json:"signals"`
-	// ClockAssumed is true if the clock was not measured. Clock is then a plausible value, and predictions have no clock.
+	// ClockAssumed is true if the clock was not measured. Clock is then a plausible value, and predictions have no
+	// clock.
 	ClockAssumed bool `json:"clock_assumed,omitempty"`
 }
 
-// Observation is a measured point: ratios to the baseline, and the features of its operands.
+// Observation is a measured point: ratios to the baseline, and the features of the point's operands.
 type Observation struct {
 	Family    string    `json:"family"`
 	X         string    `json:"x"`
@@ -106,9 +107,9 @@ type Observation struct {
 	Features  *Features `json:"signals"`
 }
 
-// calibrationVersion is the version of new files. Files of version withoutFacts lack the card's facts, because
-// the program then applied the H200's to every card. They are read with the facts of factsBefore's file, so
-// their predictions stay the same.
+// calibrationVersion is the version of new files. Files of version withoutFacts lack the card's facts, because the
+// program then applied the H200's facts to every card. They are read with the facts of factsBefore's file, so their
+// predictions do not change.
 const (
 	calibrationVersion = 2
 	withoutFacts       = 1
@@ -118,15 +119,14 @@ const (
 //go:embed calibrations/*.json
 var embedded embed.FS
 
-// UsualGPU is the short name of the default card: of predictions, and of the facts that calibrations of
-// unknown cards begin with.
+// UsualGPU is the short name of the default card for predictions. Calibrations of unknown cards start with its facts.
 const UsualGPU = "h200"
 
 // Calibrations returns the short names of the built-in calibrations, such as "h200".
 func Calibrations() (names []string) {
 	files, err := embedded.ReadDir("calibrations")
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the file is part of the program
 	}
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(f.Name(), ".json"))
@@ -134,8 +134,8 @@ func Calibrations() (names []string) {
 	return names
 }
 
-// FindCalibration returns the built-in calibration of a card, by its short name or the card's own name in any
-// case. An unknown name is an error that lists the known ones.
+// FindCalibration returns the built-in calibration of a card, by the calibration's short name or the card's own name
+// in any case. The error for an unknown name lists the known names.
 func FindCalibration(name string) (*Calibration, error) {
 	for _, short := range Calibrations() {
 		c, err := builtIn(short)
@@ -149,7 +149,8 @@ func FindCalibration(name string) (*Calibration, error) {
 	return nil, fmt.Errorf("no calibration for a GPU named %q is built in, only %s: measure it with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
 }
 
-// CalibrationFor returns the built-in calibration of a card, or [UsualGPU]'s if the card has none.
+// CalibrationFor returns the built-in calibration of a card. If there is none, it returns the calibration of
+// [UsualGPU].
 func CalibrationFor(card string) (*Calibration, error) {
 	if c, err := FindCalibration(card); err == nil {
 		return c, nil
@@ -170,8 +171,8 @@ func builtIn(short string) (*Calibration, error) {
 	return once.(func() (*Calibration, error))()
 }
 
-// ReadCalibration reads a file that [Calibration.Write] has written. A field that is missing or out of range is
-// an error that names the file and the field.
+// ReadCalibration reads a file written by [Calibration.Write]. If a field is missing or out of range, the error names
+// the file and the field.
 func ReadCalibration(name string) (*Calibration, error) {
 	data, err := bounded.ReadFile(name, bounded.Config)
 	if err != nil {
@@ -241,7 +242,7 @@ func (c *Calibration) validate() error {
 	if err := c.Facts.validate(); err != nil {
 		return fmt.Errorf("damaged calibration: %w", err)
 	}
-	// Features are added at the end, so that files with fewer are read.
+	// Features are only added at the end, so files with fewer features can be read.
 	if all := c.Facts.featureNames(); len(c.Names) >= weightNonzero && len(c.Names) <= len(all) && slices.Equal(c.Names, all[:len(c.Names)]) {
 		c.Names = all
 	} else {
@@ -295,7 +296,7 @@ func (c *Calibration) Write(name string) error {
 	if err != nil {
 		return err
 	}
-	// One series, point or group of facts per line, so that differences can be read.
+	// Write one series, point or group of facts per line, so that differences can be read.
 	for _, before := range []string{`{"family":`, `{"type":`, `"facts":`, `"datapath":`, `"memory":`, `"lag_shares":`, `"kernels":`, `"power":`, `"settings":`} {
 		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))
 	}
@@ -310,7 +311,7 @@ func (c *Calibration) label() string {
 	return c.Card + ", " + c.Date
 }
 
-// MarshalJSON writes rates with five digits, and null for an unknown one.
+// MarshalJSON writes rates with five digits, and null for an unknown rate.
 func (s *Features) MarshalJSON() ([]byte, error) {
 	list := make([]any, len(s))
 	for i, v := range s {
@@ -321,7 +322,7 @@ func (s *Features) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Features that an earlier program did not know are NaN.
+// UnmarshalJSON reads the form of MarshalJSON. Features that are missing in older files become NaN.
 func (s *Features) UnmarshalJSON(data []byte) error {
 	var list []*float64
 	if err := json.Unmarshal(data, &list); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// element is a decoded element of an operand: ±mant·2^exp, up to an exponent that all elements share.
+// element is a decoded element of an operand: ±mant·2^exp, up to an exponent that is common to all elements.
 type element struct {
 	bits     uint32
 	mant     uint32 // with the hidden bit; 0 for zero
@@ -17,7 +17,7 @@ type element struct {
 	value    float64
 }
 
-// decoder decodes a format's elements, by a table if they have at most 16 bits.
+// decoder decodes a format's elements. For at most 16 bits it uses a table.
 type decoder struct {
 	f     weights.Format
 	table []element
@@ -46,7 +46,7 @@ func makeDecoder(f weights.Format) *decoder {
 	return d
 }
 
-// elements decodes as many elements as to has room for.
+// elements decodes elements until to is full.
 func (d *decoder) elements(to []element, data []byte) {
 	if d.f.Bits == 16 {
 		table := (*[1 << 16]element)(d.table)

@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// dequantisedError widens the interval of predictions for four-bit weights. The shares come from a few patterns of one
-// kernel.
+// dequantisedError widens the interval of predictions for four-bit weights, because the shares come from a few
+// patterns and one kernel.
 const dequantisedError = 0.015
 
-// PredictDequantised predicts a product of BF16 with weights of four bits. x and w are the operands of the tensor cores, w
-// dequantised to BF16. codes are the packed codes [N, K/2] in memory, two in a byte. The card's
-// [Kernels.Dequantised] says which shares of the energy follow w and codes. Without it the result is that of
-// [Calibration.Predict]. Joules, seconds, watts and clock are not known.
+// PredictDequantised predicts a product of BF16 with four-bit weights. x and w are the operands of the tensor cores;
+// w is dequantised to BF16. codes are the packed codes [N, K/2] in memory, two in a byte. The card's
+// [Kernels.Dequantised] has the shares of the energy that depend on w and on codes. If it is missing, the result is
+// that of [Calibration.Predict]. Joules, seconds, watts and clock are unknown.
 func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, codes Operand) (Prediction, error) {
 	shares := c.Facts.Kernels.Dequantised
 	if shares == nil {
@@ -38,7 +38,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 		return r.shared(shares.many(p.Role), half), nil
 	}
 	r = r.shared(shares.FewOperands, half)
-	// Bytes of codes move like bytes of any type. They are compared with random ones.
+	// Codes are compared with random bytes, because transfers of bytes do not depend on their type.
 	bytes := Product{Type: arith.FP8, M: p.M, N: p.N, K: p.K / 2, Cold: true, Scale: RandomSigma(weights.F8E4M3)}
 	memory, err := c.Predict(ctx, bytes, randomBytes, codes)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	return r, nil
 }
 
-// DequantisedEnergy is [Calibration.Energy] of a layer with four-bit weights. units are the weights dequantised to
-// BF16. codes are its packed codes, two in a byte, as F8_E4M3. See [Calibration.PredictDequantised].
+// DequantisedEnergy is [Calibration.Energy] for a layer with four-bit weights. units are the weights dequantised to
+// BF16. codes are the layer's packed codes, two in a byte, as F8_E4M3. See [Calibration.PredictDequantised].
 func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weights, role Role, l Workload) (e Estimate, err error) {
 	shares := c.Facts.Kernels.Dequantised
 	if shares == nil {
@@ -73,7 +73,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 		random := codes
 		rows := min(codes.Rows, bandRows)
 		random.Bands = []Band{{Data: noise(0, 0, rows*codes.Cols)}}
-		codes.Scale = RandomSigma(codes.DType) // the same for both
+		codes.Scale = RandomSigma(codes.DType) // equal before and after a change
 		random.Scale = codes.Scale
 		memory, err := c.Energy(ctx, codes, role, Workload{Decode: 1})
 		if err != nil {
@@ -91,7 +91,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 	return e, nil
 }
 
-// many is the share with many tokens.
+// many returns the share with many tokens.
 func (d *Dequantised) many(r Role) float64 {
 	if r == Streaming {
 		return d.StreamingOperands
@@ -114,7 +114,8 @@ func noise(row, col, n int) []byte {
 	return data
 }
 
-// shared scales a prediction down to the share of the energy that depends on the operands. half is half its interval.
+// shared scales a prediction to the share of the energy that depends on the operands. half is half the interval of
+// the share.
 func (r Prediction) shared(share, half float64) Prediction {
 	half = elementary.Hypot(share*half, dequantisedError)
 	relative := 1 - float64(share*(1-r.Relative))

@@ -2,22 +2,22 @@ package cost
 
 import "math"
 
-// dot is what a tensor core's wires hold while it adds SumProducts products to an accumulator. Which adders a
-// card has is not published. The first sums, those of all products, and those with the accumulator are
-// the points at which an energy model that is fitted to measurements was seen to gain.
+// dot is the state of a tensor core's wires while it adds SumProducts products to an accumulator. The adders of a
+// card are not published. Features of three stages improved the fit of an energy model to measurements: the first
+// sums, the sums of all products, and the sums with the accumulator.
 type dot struct {
-	mant     []uint64 // products' mantissas
+	mant     []uint64 // mantissas of the products
 	aligned  []uint64 // two's complement, aligned to the largest exponent
 	negative []bool
 	first    []int64 // the first sums, each aligned to its own largest exponent
 	sum      int64
 	largest  int32 // exponent
-	total    int64 // with the accumulator, aligned to the larger of both
+	total    int64 // sum with the accumulator, aligned to the larger of both
 
 	exp, firstMax []int32
 }
 
-// newDots makes n dots of a datapath.
+// newDots returns n dots of a datapath.
 func newDots(p *Datapath, n int) []dot {
 	k, groups := p.SumProducts, p.SumProducts/p.FirstSumProducts
 	words, numbers := make([]uint64, 2*n*k), make([]int32, n*(k+groups))
@@ -30,30 +30,30 @@ func newDots(p *Datapath, n int) []dot {
 	return dots
 }
 
-// cut takes the first n elements off a slice.
+// cut removes the first n elements of a slice and returns them.
 func cut[T any](from *[]T, n int) []T {
 	part := (*from)[:n:n]
 	*from = (*from)[n:]
 	return part
 }
 
-// arithmetic is what dots of a format need to know.
+// arithmetic holds the parameters of dots of a format.
 type arithmetic struct {
 	quad, window int   // Datapath's FirstSumProducts and AlignedBits
 	top          int   // bits of a product's mantissa
-	min          int32 // the smallest exponent that float32 sums still hold
+	min          int32 // smallest exponent of float32 sums
 }
 
 func (d *decoder) arithmetic(p *Datapath) arithmetic {
 	a := arithmetic{quad: p.FirstSumProducts, window: p.AlignedBits, top: 2*d.f.MantBits + 2}
-	if d.f.Bias > 100 { // products of other formats never become so small
+	if d.f.Bias > 100 { // products of other formats are never so small
 		const float32Bias, subnormal = 126, 24
 		a.min = int32(2*d.f.Bias - float32Bias - subnormal)
 	}
 	return a
 }
 
-// set computes a dot of two rows of elements and what was accumulated before, in units of elements' values.
+// set computes a dot of two rows of elements and the accumulator acc, in units of elements' values.
 func (d *dot) set(s, t []element, acc float64, a arithmetic) {
 	n := len(d.mant)
 	s, t = s[:n], t[:n]

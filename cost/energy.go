@@ -10,14 +10,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Tokens of a product, its M, in the phases of a workload.
+// Numbers of tokens of a product, its M, in the phases of a workload.
 const (
 	PrefillTokens = 8192
 	DecodeTokens  = 16
 )
 
-// typeOf is the arithmetic that multiplies a stored type, on tensor cores if they support it. It is the zero value for
-// other types.
+// typeOf returns the arithmetic that multiplies a stored type, on tensor cores if they support the type. For other
+// types it returns the zero value.
 func typeOf(d weights.DType) arith.Type {
 	if d == weights.F8E5M2 {
 		d = weights.F8E4M3
@@ -28,7 +28,7 @@ func typeOf(d weights.DType) arith.Type {
 
 // Estimate is a predicted energy per GEMM.
 type Estimate struct {
-	// Relative is the energy over that of random normal data of the same scale and dtype.
+	// Relative is the energy relative to that of random normal data of the same scale and dtype.
 	Relative float64 `json:"relative_energy"`
 	// Interval is the 95 % interval of Relative.
 	Interval [2]float64 `json:"interval"`
@@ -37,7 +37,7 @@ type Estimate struct {
 }
 
 // Energy predicts the relative energy of products of a layer's weights and random inputs. A type that was not
-// calibrated is predicted by BF16's model, with twice the interval; the Estimate's Calibration says so.
+// calibrated is predicted by BF16's model, with twice the interval. The Estimate's Calibration then names BF16.
 func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Workload) (e Estimate, err error) {
 	if c == nil {
 		return e, errNoCalibration
@@ -71,8 +71,8 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 	return e, nil
 }
 
-// inputs are random x of the type's usual scale. All layers of a shape sample the same blocks, so each block is
-// drawn once.
+// inputs returns random x of the type's usual scale. All layers of a shape sample the same blocks, so each block is
+// generated once.
 func (c *Calibration) inputs(f weights.Format, p Product) Operand {
 	type key struct {
 		dtype weights.DType
@@ -94,7 +94,7 @@ func (c *Calibration) inputs(f weights.Format, p Product) Operand {
 	}
 }
 
-// modelOf returns a stored type's model, or BF16's.
+// modelOf returns a stored type's model. If there is none, it returns BF16's model.
 func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.Type, widen bool) {
 	typ = typeOf(d)
 	if m := c.model(typ, cold); m != nil {
@@ -103,7 +103,7 @@ func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.T
 	return c.model(arith.BF16, cold), arith.BF16, true
 }
 
-// Ceiling returns the relative energy of weights w[N,K] that are all zero. No change of weights saves more.
+// Ceiling returns the relative energy of all-zero weights w[N,K]. No change of weights saves more.
 func (c *Calibration) Ceiling(m Multiplied, n, k int, role Role, l Workload) (float64, error) {
 	f, ok := m.Operand.Format()
 	if !ok {

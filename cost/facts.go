@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Facts are the properties of a card that a prediction needs besides its measurements. They are read from the calibration's file;
-// every field is required there.
+// Facts are the properties of a card that a prediction needs besides its measurements. They are read from the
+// calibration's file. In the file, every field is required.
 type Facts struct {
 	Datapath  Datapath   `json:"datapath"`
 	Memory    MemoryLags `json:"memory"`
@@ -19,17 +19,18 @@ type Facts struct {
 	Settings  Settings   `json:"settings"`
 }
 
-// Datapath describes the order in which the multipliers see the operands' rows and products.
+// Datapath describes the order in which the multipliers process the operands' rows and products.
 type Datapath struct {
-	// SumProducts products along K are added at once, FirstSumProducts of them first.
+	// SumProducts is the number of products along K that are added at once. FirstSumProducts of them are added first.
 	SumProducts      int `json:"sum_products"`
 	FirstSumProducts int `json:"first_sum_products"`
-	// AlignedBits of a product are kept when it is aligned to the largest exponent of its sum.
+	// AlignedBits is the number of bits of a product that are kept when the product is aligned to the largest
+	// exponent of its sum.
 	AlignedBits int `json:"aligned_bits"`
-	// StationaryRows of the stationary operand are held at a time.
+	// StationaryRows is the number of rows of the stationary operand that are held at a time.
 	StationaryRows int `json:"stationary_rows"`
-	// Rows of the streaming operand arrive in runs of StreamingRun neighbours. StreamingLanes lanes take
-	// turns, so after a run's last row a lane continues with the run that is StreamingLanes runs further.
+	// StreamingRun is the number of neighbouring rows of the streaming operand that arrive in one run. StreamingLanes
+	// lanes take turns: after a run's last row, a lane continues with the run that is StreamingLanes runs further.
 	StreamingRun   int `json:"streaming_run"`
 	StreamingLanes int `json:"streaming_lanes"`
 	// StreamingSteps are the weights of a lane's steps from row to row.
@@ -38,19 +39,19 @@ type Datapath struct {
 
 // StreamingStep is the weight of the steps that begin at some places of a run.
 type StreamingStep struct {
-	Places []int   `json:"places"` // in the run, from 0
-	Share  float64 `json:"share"`  // of all steps; the shares sum to 1
+	Places []int   `json:"places"` // places in the run, from 0
+	Share  float64 `json:"share"`  // share of all steps; the shares sum to 1
 }
 
-// MemoryLags are the distances, in bytes, between bytes that follow one another on memory's wires.
+// MemoryLags are the distances in bytes between bytes that follow one another on memory's wires.
 type MemoryLags struct {
-	Element int `json:"element_lag_bytes"` // neighbouring elements
-	Sector  int `json:"sector_lag_bytes"`  // neighbouring sectors
-	Line    int `json:"line_lag_bytes"`    // neighbouring cache lines
+	Element int `json:"element_lag_bytes"` // between neighbouring elements
+	Sector  int `json:"sector_lag_bytes"`  // between neighbouring sectors
+	Line    int `json:"line_lag_bytes"`    // between neighbouring cache lines
 }
 
-// LagShares are the shares of a product's energy that follow the weights' bits from place to place, as
-// fitted for the card's BF16 products.
+// LagShares are shares of a product's energy that depend on toggles between the weights' bits at a distance, fitted
+// to the card's BF16 products.
 type LagShares struct {
 	Streaming float64 `json:"streaming"` // rows of a streaming operand, weights on chip
 	Line      float64 `json:"line"`      // Memory.Line, weights on chip
@@ -64,26 +65,26 @@ type Kernels struct {
 	ResultProducts float64 `json:"result_products"`
 	// MemoryBoundTokens is the largest number of tokens at which reading the weights bounds a product.
 	MemoryBoundTokens int `json:"memory_bound_tokens"`
-	// StreamedTokensRatio is the number of tokens for each output from which the library streams the
-	// tokens, whatever role the weights have.
+	// StreamedTokensRatio is the least number of tokens per output at which the library streams the tokens, in either
+	// role of the weights.
 	StreamedTokensRatio int `json:"streamed_tokens_per_output"`
-	// TileTokens is the height of a tile of results: fewer tokens take as long.
+	// TileTokens is the number of tokens in a tile of results. Fewer tokens take as long.
 	TileTokens int `json:"tile_tokens"`
-	// LaunchSeconds is the time that a product with weights from memory takes besides reading them.
+	// LaunchSeconds is the time of a product with weights from memory in addition to reading the weights, in seconds.
 	LaunchSeconds float64 `json:"launch_seconds"`
-	// Dequantised describes products with four-bit weights. Default: they are predicted like BF16 products.
+	// Dequantised describes products with four-bit weights. Default: they are predicted as BF16 products.
 	Dequantised *Dequantised `json:"dequantised,omitempty"`
 	// Scaled describes FP8 products with several scales. The key is the part of the weights that shares a scale; see
-	// [quant.Format].Per. Products without an entry are predicted like products with one scale.
+	// [quant.Format].Per. Products without an entry are predicted as products with one scale.
 	Scaled map[string]Scaled `json:"scaled,omitempty"`
 }
 
-// Scaled compares a kernel for FP8 codes with several scales to the kernel with one scale. Operands is the share of the energy
-// that depends on the operands' bits, divided by the same share of the kernel with one scale.
+// Scaled compares a kernel for FP8 codes with several scales to the kernel with one scale. Operands is the share of
+// the energy that depends on the operands' bits, relative to that share in the kernel with one scale.
 type Scaled struct {
 	Operands float64 `json:"operands"`
-	// With few tokens, FewOperands is that ratio. Sums is the share of the energy for adding scaled sums, which all-zero
-	// weights save.
+	// FewOperands is this ratio with few tokens. Sums is the share of the energy for adding scaled sums, which
+	// all-zero weights save.
 	FewOperands float64 `json:"few_operands"`
 	Sums        float64 `json:"sums"`
 }
@@ -94,31 +95,31 @@ type Dequantised struct {
 	Operands float64 `json:"operands"`
 	// StreamingOperands is the same share with the weights streaming.
 	StreamingOperands float64 `json:"streaming_operands"`
-	// With few tokens, FewOperands is the same share, and Codes the share of the packed codes read from memory.
+	// FewOperands is this share with few tokens, and Codes the share of the packed codes that are read from memory.
 	FewOperands float64 `json:"few_operands"`
 	Codes       float64 `json:"codes"`
 }
 
-// PowerLaw is how power follows activity and clock. Power is static, or proportional to activity and to a
+// PowerLaw is the dependence of power on activity and clock. Power is static, or proportional to activity and to a
 // power of the clock.
 type PowerLaw struct {
 	Static        Likely `json:"static_watts"`
 	ClockExponent Likely `json:"clock_exponent"`
-	// Memory is the power of reading weights at the full rate, which does not follow the clock.
+	// Memory is the power of reading weights at the full rate. It does not depend on the clock.
 	Memory Likely `json:"memory_watts"`
-	// VoltageFloor is the share of the highest clock below which the voltage stays constant.
+	// VoltageFloor is the share of the highest clock below which the voltage is constant.
 	VoltageFloor Likely `json:"voltage_floor_clock_share"`
-	// MemoryReach is the share of the highest clock below which multiprocessors ask too slowly to keep
-	// the memory busy.
+	// MemoryReach is the share of the highest clock below which multiprocessors read too slowly to keep the memory
+	// busy.
 	MemoryReach Likely `json:"memory_reach_clock_share"`
-	// MemoryDraw is the power drawn while waiting for memory, over the predicted power.
+	// MemoryDraw is the power drawn while waiting for memory, relative to the predicted power.
 	MemoryDraw Likely `json:"memory_bound_draw"`
-	// Bursts is the clock while the card's mean power is below its limit, over the clock of the same work at the limit. Default:
-	// nothing is predicted about such work.
+	// Bursts is the clock while the card's mean power is below its limit, relative to the clock of the same work at
+	// the limit. Default: no such work is predicted.
 	Bursts *Likely `json:"burst_clock_ratio,omitempty"`
 }
 
-// Likely is a value and the range that it has on cards of this kind.
+// Likely is a value with its range on cards of this kind.
 type Likely struct {
 	Usual float64 `json:"usual"`
 	Low   float64 `json:"low"`
@@ -133,13 +134,13 @@ type Settings struct {
 	DefaultCap   float64 `json:"default_cap_watts"`
 }
 
-// bandUnit is what rows of a sample begin at a multiple of.
+// bandUnit divides the first row of every band of a sample.
 const bandUnit = 16
 
-// maxSumProducts keeps a tile, twice as long, within the samples of memory.
+// maxSumProducts limits a tile, which is twice as long, to the length of the samples of memory.
 const maxSumProducts = 64
 
-// validate reports the first field that is out of its range.
+// validate returns an error for the first field that is out of its range.
 func (f *Facts) validate() error {
 	d, m, k, p := &f.Datapath, &f.Memory, &f.Kernels, &f.Power
 	type field struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Features are rates of toggles and set bits on a card's wires, for each product, element or byte, in the order of
-// [Facts.Features]. [Calibration.Observe] finds them. A rate is NaN if the operands are too small to show it.
+// Features are rates of toggles and set bits on a card's wires, per product, element or byte, in the order of
+// [Facts.Features]. [Calibration.Observe] computes them. A rate is NaN if the operands are too small to determine it.
 type Features [featureCount]float64
 
 const (
@@ -39,11 +39,11 @@ const (
 	featureCount
 )
 
-// Feature is the name of one of the [Features] in calibrations, and its meaning.
+// Feature is the name of one of the [Features] in calibrations, with its meaning.
 type Feature struct{ Name, Doc string }
 
-// Features returns the names and meanings of a card's features. A step goes from one row of the streaming operand
-// to the next row in its lane. Memory is that of both operands, along K.
+// Features returns the names and meanings of a card's features. A step goes from one row of the streaming operand to
+// the next row in its lane. Memory features are of both operands, along K.
 func (f *Facts) Features() [featureCount]Feature {
 	d, m := &f.Datapath, &f.Memory
 	far := func(prefix string, lag int, doc string) Feature {
@@ -83,15 +83,16 @@ func (f *Facts) Features() [featureCount]Feature {
 	}
 }
 
-// The model's features. With weights from memory there are few products, so the bits of the weights in memory are features.
-// For FP8 so are weights that are not all zero: there the weights are the streaming operand (see [Model].Swapped).
-// The other features are those of simpler and of earlier models: docs/cost-accuracy.md shows what they would change.
+// Features of the models. With weights from memory there are few products, so the features are the bits of the
+// weights in memory. For FP8 the share of nonzero weights is a feature too, because the weights are then the
+// streaming operand (see [Model].Swapped). Simpler and earlier models use the other features: docs/cost-accuracy.md
+// shows their effect.
 var (
 	chipFeatures = []int{groupSum, accumulator, productMantissa, productSign, productAligned, streamingMantissa, streamingExponent,
 		streamingNonzero, stationaryNonzero, busLine, busOnes, busAny}
 	memoryFeatures    = []int{weightElement, weightSector, weightOnes, weightAny, weightNonzero}
 	fp8MemoryFeatures = append([]int{streamingNonzero}, memoryFeatures...)
-	// streamFeatures are of the step from one streaming row to the next.
+	// streamFeatures are the features of steps from one streaming row to the next.
 	streamFeatures = []int{quadSum, groupSum, productMantissa, productSign, productAligned, largestExponent,
 		streamingMantissa, streamingExponent}
 )
@@ -106,7 +107,7 @@ func featuresOf(k kind) []int {
 	return memoryFeatures
 }
 
-// featureNames are the names in the order of Features.
+// featureNames returns the names in the order of Features.
 func (f *Facts) featureNames() []string {
 	var names []string
 	for _, feature := range f.Features() {
@@ -120,5 +121,5 @@ type rate struct{ sum, n float64 }
 
 func (r *rate) add(v float64) { r.sum += v; r.n++ }
 
-// addAll adds n events, of which sum are true.
+// addAll adds n events; sum of them are true.
 func (r *rate) addAll(sum, n int) { r.sum += float64(sum); r.n += float64(n) }

@@ -15,19 +15,19 @@ import (
 
 const (
 	constantTerm = "constant"
-	// ridge keeps the coefficients of correlated features from extreme values.
+	// ridge avoids extreme coefficients of correlated features.
 	ridge = 1e-4
-	// priorRidge keeps a fit to fewer than fewPoints points close to the prior.
+	// priorRidge draws a fit to fewer than fewPoints points towards the prior.
 	priorRidge = 0.005
 	fewPoints  = 40
-	// bothShare is the weight of a point whose x changes too. Predictions are about the weights.
+	// bothShare is the weight of a point in which x changes too, because predictions are about the weights.
 	bothShare = 0.25
-	// leastRange is the least range of a feature over the points of a fit, relative to the baseline. A feature with a smaller
-	// range cannot be distinguished from the constant.
+	// leastRange is the least range of a feature over the points of a fit, relative to the baseline. A feature with a
+	// smaller range cannot be distinguished from the constant.
 	leastRange = 0.1
 )
 
-// kind of products that share a model.
+// kind is a kind of products that share a model.
 type kind struct {
 	typ  arith.Type
 	cold bool
@@ -35,11 +35,11 @@ type kind struct {
 
 func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
 
-// Fit fits a model of each type to the calibration's series, by non-negative least squares over the features
-// relative to the baseline's, and finds its Quality by leaving out one family of patterns after the other.
-// swapped reports the types whose library call streams the other operand; nil: none. If a type has few points, its
-// coefficients are drawn towards those of prior, the calibration of another card; nil: towards 0. The
-// shares of the facts' lags are found too. The other facts must be there before.
+// Fit fits a model of each type to the calibration's series, by non-negative least squares over the features relative
+// to the baseline's. It computes the model's Quality by leaving out one family of patterns after the other. swapped
+// reports the types whose library call streams the other operand; nil: none. If a type has few points, its
+// coefficients are drawn towards those of prior, the calibration of another card; nil: towards 0. Fit also computes
+// the facts' LagShares. All other facts must be set before.
 func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration) error {
 	c.Version, c.Names, c.Models = calibrationVersion, c.Facts.featureNames(), nil
 	if len(c.Series) == 0 {
@@ -51,7 +51,7 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 	for _, k := range c.kinds() {
 		m, err := c.fit(k, "", prior)
 		if err != nil {
-			continue // too few points: the type is not known
+			continue // too few points for a model of this type
 		}
 		m.Swapped = swapped != nil && swapped(k.typ)
 		c.Models = append(c.Models, m)
@@ -67,7 +67,7 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 	return c.validate()
 }
 
-// fitLagShares sets Facts.LagShares from BF16's models, if there are any.
+// fitLagShares sets Facts.LagShares from BF16's models, if they exist.
 func (c *Calibration) fitLagShares() {
 	shares := &c.Facts.LagShares
 	if m := c.model(arith.BF16, false); m != nil {
@@ -92,7 +92,7 @@ func (c *Calibration) kinds() (list []kind) {
 	return list
 }
 
-// fit a model to the points of all classes but one.
+// fit fits a model to the points of all classes but one.
 func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, error) {
 	return c.fitTo(featuresOf(k), []kind{k}, without, prior)
 }
@@ -158,7 +158,7 @@ func (c *Calibration) seriesOf(of []kind) iter.Seq[*Series] {
 	}
 }
 
-// varies reports whether a fit can find a feature's coefficient.
+// varies reports whether a fit can determine a feature's coefficient.
 func (c *Calibration) varies(feature int, of []kind, without string) bool {
 	least, most := 1.0, 1.0
 	for s := range c.seriesOf(of) {
@@ -172,9 +172,9 @@ func (c *Calibration) varies(feature int, of []kind, without string) bool {
 	return most-least >= leastRange
 }
 
-// prior is the model that a fit to so many points is drawn towards, nil if they are enough. It is the other
-// card's model. Without another card, weights from memory take the model of the type with the most
-// points, because memory moves all types alike.
+// prior returns the model towards which a fit to few points is drawn; nil if there are enough points. It is the other
+// card's model. Without another card, weights from memory take the model of the type with the most points, because
+// memory moves all types in the same way.
 func (c *Calibration) prior(k kind, points int, without string, other *Calibration) *Model {
 	if points >= fewPoints {
 		return nil
@@ -183,7 +183,7 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 		if without == "" {
 			return other.model(k.typ, k.cold)
 		}
-		m, err := other.fit(k, without, nil) // the prior may not have seen the family either
+		m, err := other.fit(k, without, nil) // the prior must not use the left-out family either
 		if err != nil {
 			return nil
 		}
@@ -211,7 +211,7 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 	return &m
 }
 
-// terms are 1 and the features over those of a reference.
+// terms returns 1 and the features relative to those of a reference.
 func terms(use []int, s, reference *Features) []float64 {
 	list := []float64{1}
 	for _, i := range use {
@@ -220,7 +220,7 @@ func terms(use []int, s, reference *Features) []float64 {
 	return list
 }
 
-// relative returns v over a reference that may be 0 or unknown.
+// relative returns v relative to a reference, which may be 0 or unknown.
 func relative(v, reference float64) float64 {
 	switch {
 	case math.IsNaN(v) || math.IsNaN(reference):
@@ -231,7 +231,7 @@ func relative(v, reference float64) float64 {
 	return v / reference
 }
 
-// coefficients of a model: its constant and, in their order, those of the features.
+// coefficients are a model's constant and the coefficients of its features, in order.
 type coefficients struct {
 	constant float64
 	of       Features
@@ -245,7 +245,7 @@ func (f *Facts) coefficients(m *Model) *coefficients {
 	return c
 }
 
-// activity of features over that of a reference.
+// activity returns the activity of features relative to that of a reference.
 func (c *coefficients) activity(s, reference *Features) float64 {
 	sum := c.constant
 	for i, v := range c.of {

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Kernel names the GEMM library that multiplies quantised layers. The library and the number of tokens determine which
-// operand the weights are. The zero value means the kernels that vLLM runs on Hopper.
+// Kernel names the GEMM library that multiplies quantised layers. The library and the number of tokens determine
+// which operand the weights are. The zero value stands for the kernels that vLLM runs on Hopper.
 type Kernel string
 
 // The libraries that multiply quantised layers.
@@ -22,7 +22,7 @@ const (
 	Marlin   Kernel = "marlin"
 )
 
-// kernels lists the libraries for each kind of operand, the default first. With at least from tokens, the weights are the B
+// kernels lists the libraries for each kind of operand, the default first. From from tokens on, the weights are the B
 // operand (streaming); 0: always.
 var kernels = map[string][]struct {
 	name Kernel
@@ -37,7 +37,7 @@ var kernels = map[string][]struct {
 
 const never = 1 << 30
 
-// ParseKernel reads a kernel's name.
+// ParseKernel parses a kernel's name.
 func ParseKernel(s string) (Kernel, error) {
 	all := []Kernel{CuBLASLt, CUTLASS, DeepGEMM, Machete, Marlin}
 	if k := Kernel(s); slices.Contains(all, k) {
@@ -50,8 +50,8 @@ func ParseKernel(s string) (Kernel, error) {
 	return "", fmt.Errorf("unknown kernel %q: use one of %s", s, strings.Join(names, ", "))
 }
 
-// Role returns the role of the weights in products of a quantised format with a number of tokens, and the assumed kernel.
-// operand is the type that the tensor cores read. A library without a kernel for the format is an error.
+// Role returns the role of the weights in products of a quantised format, and the assumed kernel. operand is the type
+// that the tensor cores read. A library without a kernel for the format is an error.
 func (k Kernel) Role(f quant.Format, operand weights.DType, tokens int) (Role, Kernel, error) {
 	kind := "dequantised"
 	switch typ := typeOf(operand); {
@@ -86,8 +86,8 @@ func (r Role) Slot() string {
 	return "weights are the A operand"
 }
 
-// Multiplied describes how a linear layer is multiplied: the type that the tensor cores read, and the format of a quantised
-// layer, nil for others.
+// Multiplied describes how a linear layer is multiplied: the type that the tensor cores read, and the format of a
+// quantised layer (nil for unquantised layers).
 type Multiplied struct {
 	Operand weights.DType
 	Format  *quant.Format
@@ -95,9 +95,9 @@ type Multiplied struct {
 	Packed bool
 }
 
-// AssumedKernels describes the kernels that predictions of layers assume in a workload, each once. The kernel determines the
-// role of quantised weights. role is the role of unquantised weights, whose kernel comes last. Without quantised layers the
-// result is nil.
+// AssumedKernels describes the kernels that predictions of layers assume in a workload, without repetition. The
+// kernel determines the role of quantised weights. role is the role of unquantised weights, whose kernel comes last.
+// Without quantised layers the result is nil.
 func AssumedKernels(layers []Multiplied, role Role, l Workload) (list []string) {
 	if !slices.ContainsFunc(layers, func(m Multiplied) bool { return m.Format != nil }) {
 		return nil

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// A group is the unit of the fast path: sixteen words. It has no alignment, so bytes at any offset can be read
-// as groups.
+// A group is the unit of the fast path: sixteen words. It has no alignment, so groups may begin at any byte.
 const (
 	groupWords = 16
 	groupBytes = 8 * groupWords
@@ -15,34 +14,33 @@ const (
 
 type group [groupBytes]byte
 
-// blockGroups is the number of groups that one counter reads before the next counter reads the same groups. So
-// few are still in the nearest cache.
+// blockGroups is the number of groups that one counter reads before the next counter reads the same groups. This few
+// groups stay in the nearest cache.
 const blockGroups = 8
 
-// groups views the whole groups of b.
+// groups returns b's bytes as whole groups. The rest is left out.
 func groups(b []byte) []group {
 	return unsafe.Slice((*group)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/groupBytes)
 }
 
 func (g *group) word(i int) uint64 { return binary.LittleEndian.Uint64(g[8*i:]) }
 
-// positional counts bits by field with the Harley–Seal method: carry-save adders keep, for each
-// of the 64 bit positions, the number of bits seen so far modulo 16 in four words, and only every
-// sixteenth word's carry goes through a population count.
+// positional counts bits by field with the Harley–Seal method. For each of the 64 bit positions, carry-save adders
+// keep the number of seen bits modulo 16 in four words. Only the carry of every sixteenth word goes through a
+// population count.
 type positional struct {
 	ones, twos, fours, eights uint64
 	sixteens                  Fields
 }
 
-// csa is a carry-save (full) adder at each bit position: a+b+c = 2·carry+sum. The carry is b
-// if b and c agree, else a. This costs one register copy; the usual a&b|(a^b)&c costs two.
+// csa is a carry-save (full) adder at each bit position: a+b+c = 2·carry+sum. The carry is b if b and c agree, else
+// a. This needs one register copy; the usual a&b|(a^b)&c needs two.
 func csa(a, b, c uint64) (carry, sum uint64) {
 	differ := b ^ c
 	return b ^ differ&(b^a), differ ^ a
 }
 
-// addXor counts the bits in which a and b differ. Both hold the same number of groups, at most
-// blockGroups.
+// addXor counts the bits in which a and b differ. Both have the same number of groups, at most blockGroups.
 func (p *positional) addXor(l *lanes, a, b []group) {
 	var carries [blockGroups]uint64
 	out := carries[:len(a)]
@@ -71,8 +69,8 @@ func (p *positional) addXor(l *lanes, a, b []group) {
 	p.sixteens.add(l.count(out))
 }
 
-// addOnes counts the bits set in a, at most blockGroups groups, and returns a mask of the groups
-// that may hold something special: all that are not ordinary in the sense of lanes.
+// addOnes counts the set bits in a, which has at most blockGroups groups. It returns a mask of the groups that may
+// have special values: those that are not ordinary in the sense of lanes.
 func (p *positional) addOnes(l *lanes, a []group) (special uint64) {
 	var carries [blockGroups]uint64
 	out := carries[:len(a)]
@@ -121,7 +119,7 @@ func (p *positional) addOnes(l *lanes, a []group) (special uint64) {
 	return special
 }
 
-// total is everything counted so far.
+// total returns all bits counted so far.
 func (p *positional) total(l *lanes) Fields {
 	f := p.sixteens.times(16)
 	for i, w := range [4]uint64{p.ones, p.twos, p.fours, p.eights} {
@@ -130,7 +128,7 @@ func (p *positional) total(l *lanes) Fields {
 	return f
 }
 
-// count is the bits set in words, by field.
+// count returns the set bits in words, by field.
 func (l *lanes) count(words []uint64) Fields {
 	var all, sign, exp int
 	for _, w := range words {

@@ -6,19 +6,19 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg cost
 
-// haveAVX512 chooses between the kernel and plain Go. Package cpu reports no AVX-512 if the operating system does
-// not save the wide registers.
+// haveAVX512 selects the kernel or plain Go. Package cpu reports no AVX-512 if the operating system does not save the
+// wide registers.
 var haveAVX512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VPOPCNTDQ
 
-// A block is the kernel's unit. One function of the kernel reads a chunk before the next function reads it, so
-// that it is still in the nearest cache.
+// A block is the kernel's unit. One function of the kernel reads a chunk before the next function reads the same
+// chunk, so that the chunk is still in the nearest cache.
 const (
 	blockBytes  = 1024
 	chunkBlocks = 8
 )
 
-// addBlocks is addPlain for the whole blocks at the start of cur. It returns how many bytes that
-// is: 0 on a machine without AVX-512.
+// addBlocks is addPlain for the whole blocks at the start of cur. It returns the number of counted bytes, which is 0
+// on a machine without AVX-512.
 func (t *tally) addBlocks(l *lanes, cur, before, above []byte) int {
 	blocks := len(cur) / blockBytes
 	if !haveAVX512 || blocks == 0 {
@@ -51,12 +51,12 @@ type kernel512 struct {
 	masks              [9]uint64
 }
 
-// positional512 is eight positional counters beside each other: ones, twos, fours and eights, then
-// how many sixteens there were in the sign, in the exponent and in all fields.
+// positional512 is eight positional counters side by side: ones, twos, fours and eights, then the numbers of sixteens
+// in the sign, in the exponent and in all fields.
 type positional512 = [7][8]uint64
 
-// specials512 are numbers of elements: zeros, those with a zero before them, those with a zero above
-// them, zeros and subnormal numbers, what is not finite, NaN.
+// specials512 are numbers of elements: zeros, zeros preceded by a zero, zeros below a zero, zeros and subnormal
+// numbers, values that are not finite, NaN.
 type specials512 = [6]uint64
 
 // addChunk counts at most chunkBlocks blocks of elements of the given size.
@@ -82,7 +82,7 @@ func (k *kernel512) addChunk(size int, cur, before, above []byte, blocks int) {
 	}
 }
 
-// addSpecials512 adds pairs of zeros only where the elements have such neighbours.
+// addSpecials512 adds pairs of zeros only if the elements have such neighbours.
 func (t *tally) addSpecials512(s *specials512, hasBefore, hasAbove bool) {
 	zeros, zerosBefore, zerosAbove, notNormal, notFinite, nan := s[0], s[1], s[2], s[3], s[4], s[5]
 	t.zeros += zeros
@@ -97,7 +97,7 @@ func (t *tally) addSpecials512(s *specials512, hasBefore, hasAbove bool) {
 	t.nan += nan
 }
 
-// masks512 are the kernel's masks, in its order.
+// masks512 returns the kernel's masks, in the kernel's order.
 func (l *lanes) masks512() [9]uint64 {
 	return [9]uint64{
 		l.sign, l.exp, l.ordinaryOnes, l.ordinaryZeros,
@@ -109,7 +109,7 @@ func (l *lanes) masks512() [9]uint64 {
 	}
 }
 
-// total512 sums a counter.
+// total512 returns the sum of a counter.
 func total512(l *lanes, p *positional512) Fields {
 	var sixteens [3]uint64
 	for i := range sixteens {

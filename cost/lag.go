@@ -5,19 +5,19 @@ import (
 	"math/bits"
 )
 
-// Lag joins places of an axis of weights: the bits at place i toggle against those at place i+Distance.
+// Lag is a distance between places of an axis of weights: the bits at place i toggle against the bits at place
+// i+Distance.
 type Lag struct {
 	Distance int
-	// Weights are the shares of the energy that follow these toggles, by i modulo len(Weights). The length
-	// is the card's run of streaming rows, the same for all lags.
+	// Weights are the shares of the energy of these toggles, by i modulo len(Weights). The length is the card's run
+	// of streaming rows, and is equal for all lags.
 	Weights []float64
 }
 
-// Lags returns the lags of an axis of stored weights, 0 for rows and 1 for columns, in a role and a workload. They
-// are the distances at which different neighbours cost energy, so a pass knows which places to bring together.
-// The result is nil if the axis has no lags. Only w's type and shape are used, not its bands. Lags finds
-// out by a prediction whether outputs stream, once for each type, shape and role, because that depends on
-// the type and on the number of outputs too.
+// Lags returns the lags of an axis of stored weights (0: rows, 1: columns) for a role and a workload. At these
+// distances, different neighbours cost energy. The result is nil if the axis has no lags. Only w's type and shape are
+// used, not its bands. A prediction determines whether outputs stream, once for each type, shape and role, because
+// this depends on the type and on the number of outputs too.
 func (c *Calibration) Lags(ctx context.Context, w Weights, axis int, role Role, l Workload) ([]Lag, error) {
 	streams := false
 	if axis == w.OutAxis && l.Prefill > 0 {
@@ -29,8 +29,8 @@ func (c *Calibration) Lags(ctx context.Context, w Weights, axis int, role Role, 
 	return c.Facts.Lags(w, axis, streams, l), nil
 }
 
-// Lags returns the lags of [Calibration.Lags], given whether w's outputs stream. Streaming outputs follow one
-// another in lanes. Elements along memory follow elements that are some bytes before them. A stationary
+// Lags returns the lags of [Calibration.Lags]. streams says whether w's outputs stream. Streaming outputs follow one
+// another in lanes. Elements in memory follow elements that are a fixed number of bytes before them. A stationary
 // operand has no lags along its outputs.
 func (f *Facts) Lags(w Weights, axis int, streams bool, l Workload) (list []Lag) {
 	format, ok := w.DType.Format()
@@ -58,7 +58,7 @@ func (f *Facts) Lags(w Weights, axis int, streams bool, l Workload) (list []Lag)
 	return list
 }
 
-// lags returns those of streaming rows. Over a run their weights are share on average.
+// lags returns the lags of streaming rows. Over a run, their mean weight is share.
 func (d *Datapath) lags(share float64) (list []Lag) {
 	at := map[int]int{} // distance → index in list
 	for place := range d.StreamingRun {
@@ -74,7 +74,7 @@ func (d *Datapath) lags(share float64) (list []Lag) {
 	return list
 }
 
-// stride is the distance, in rows, of the step from a place of a run.
+// stride returns the distance, in rows, of the step from a place of a run.
 func (d *Datapath) stride(place int) int {
 	if place < d.StreamingRun-1 {
 		return 1
@@ -82,7 +82,7 @@ func (d *Datapath) stride(place int) int {
 	return (d.StreamingLanes-1)*d.StreamingRun + 1
 }
 
-// placeWeight is the weight of the step from a place of a run, 1 on average.
+// placeWeight returns the weight of the step from a place of a run. The mean is 1.
 func (d *Datapath) placeWeight(place int) float64 {
 	for _, s := range d.StreamingSteps {
 		for _, p := range s.Places {
@@ -94,14 +94,14 @@ func (d *Datapath) placeWeight(place int) float64 {
 	return 0
 }
 
-// streamsKey identifies weights whose outputs stream alike.
+// streamsKey identifies weights with equal streaming of outputs.
 type streamsKey struct {
 	w    [4]int // type, rows, columns and the axis of outputs
 	role Role
 }
 
-// streams reports whether w's outputs follow one another in the multipliers, so that a prediction with equal
-// outputs in each run saves energy.
+// streams reports whether w's outputs follow one another in the multipliers. Equal outputs in each run then save
+// energy in a prediction.
 func (c *Calibration) streams(ctx context.Context, w Weights, role Role) (bool, error) {
 	key := streamsKey{[4]int{int(w.DType), w.Rows, w.Cols, w.OutAxis}, role}
 	if v, ok := c.streaming.Load(key); ok {
@@ -120,7 +120,7 @@ func (c *Calibration) streams(ctx context.Context, w Weights, role Role) (bool, 
 	return different-alike > least, nil
 }
 
-// energyOfRuns predicts random weights of w's type and shape with runs of so many equal outputs.
+// energyOfRuns predicts random weights of w's type and shape with runs of alike equal outputs.
 func (c *Calibration) energyOfRuns(ctx context.Context, w Weights, role Role, alike int) (float64, error) {
 	const band = 64
 	f, ok := w.DType.Format()
@@ -143,7 +143,7 @@ func (c *Calibration) energyOfRuns(ctx context.Context, w Weights, role Role, al
 	return e.Relative, err
 }
 
-// bell returns a pseudo-random number for i from a bell-shaped distribution of variance 1/3.
+// bell returns a pseudo-random number for i, from a bell-shaped distribution of variance 1/3.
 func bell(i uint64) float32 {
 	i = (i + 1) * 0x9E3779B97F4A7C15
 	i = (i ^ bits.RotateLeft64(i, 29)) * 0xBF58476D1CE4E5B9

@@ -2,25 +2,24 @@ package cost
 
 import "github.com/lowtoggle/lowtoggle/weights"
 
-// lanes holds a format's masks for SIMD within a register: the same bits in each of the two, four
-// or eight elements that a 64-bit word carries. A sum of two lanes never carries into the next
-// lane, because every addend below leaves room in the lane's top bit.
+// lanes holds a format's masks for SIMD within a register: the same bits in each of the two, four or eight elements
+// of a 64-bit word. A sum of two lanes never carries into the next lane, because every addend leaves room in the
+// lane's top bit.
 type lanes struct {
 	format weights.Format
-	size   int // bytes of one element
+	size   int // bytes of an element
 
 	sign, exp, magnitude uint64
-	// ordinaryOnes and ordinaryZeros are exponent bits that are set and clear in every element of the
-	// common range [2⁻⁶³, 2) with eight exponent bits. A group whose words all match holds nothing special.
-	// Formats with fewer exponent bits have no such range, so there both ask for the same bit and no group
-	// matches.
+	// ordinaryOnes and ordinaryZeros are exponent bits that are set and clear in every element of the common range
+	// [2⁻⁶³, 2) with eight exponent bits. If all words of a group match, the group has no special values. Formats
+	// with fewer exponent bits have no such range: both masks then have the same bit, and no group matches.
 	ordinaryOnes, ordinaryZeros uint64
 
 	// valueSign is the sign bit if it is part of the value (I8), else 0.
 	valueSign uint64
-	// With b an element's bits, b&magnitude + magnitude reaches the top bit if the value is not zero,
-	// b&normal + normal if it is not subnormal either, b&magnitude + finiteRoom if it is not finite, and
-	// b&magnitude + nanRoom if it is NaN.
+	// Masks for an element's bits b: b&magnitude + magnitude reaches the top bit if the value is not zero; b&normal +
+	// normal, if it is also not subnormal; b&magnitude + finiteRoom, if it is not finite; b&magnitude + nanRoom, if
+	// it is NaN.
 	normal, finiteRoom, nanRoom uint64
 }
 
@@ -32,7 +31,7 @@ func newLanes(f weights.Format) *lanes {
 		}
 		return w
 	}
-	below := f.SignMask() - 1 // every bit but the sign
+	below := f.SignMask() - 1 // all bits except the sign
 	l := &lanes{
 		format: f, size: f.Bits / 8,
 		sign: every(f.SignMask()), exp: every(f.ExpMask()), magnitude: every(below),
@@ -52,7 +51,7 @@ func newLanes(f weights.Format) *lanes {
 	return l
 }
 
-// zeros marks, in their top bits, the lanes of w whose value is zero.
+// zeros marks the lanes of w with the value zero, in their top bits.
 func (l *lanes) zeros(w uint64) uint64 {
 	return ^(w&l.magnitude + l.magnitude | w&l.valueSign) & l.sign
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Operand returns a block of a row-major matrix: rows×cols elements from (row, col) on, little-endian. It is called
-// by one goroutine, for blocks within the matrix.
+// Operand returns a block of a row-major matrix: rows×cols elements from (row, col) on, little-endian. One goroutine
+// at a time calls it, for blocks within the matrix.
 type Operand func(ctx context.Context, row, rows, col, cols int) ([]byte, error)
 
-// matrix is an operand [rows, k], of which perhaps only parts are available.
+// matrix is an operand [rows, k]. It may be only partly available.
 type matrix struct {
 	f       weights.Format
 	rows, k int
@@ -20,7 +20,7 @@ type matrix struct {
 	block           Operand
 	// alongK reports whether neighbours in memory are neighbours along K; else they are along the rows.
 	alongK bool
-	// rms is the scale of the random elements to compare with; 0: that of a sample of these.
+	// rms is the scale of the random elements in the baseline; 0: the scale of a sample of this matrix.
 	rms float64
 }
 
@@ -28,7 +28,7 @@ func operandMatrix(f weights.Format, rows, k int, o Operand) matrix {
 	return matrix{f, rows, k, [][2]int{{0, rows}}, [][2]int{{0, k}}, o, true, 0}
 }
 
-// matrix of weights has outputs as rows, however they are stored.
+// matrix returns the weights with outputs as rows, in either storage.
 func (w Weights) matrix() (matrix, error) {
 	f, ok := w.DType.Format()
 	if !ok || len(w.Bands) == 0 || w.Rows < 1 || w.Cols < 1 {
@@ -79,7 +79,7 @@ func (m *matrix) read(ctx context.Context, row, rows, col, cols int) ([]byte, er
 	return data, err
 }
 
-// chunk returns a part of memory at a place given by two numbers from 0 to 1.
+// chunk returns a part of memory, at a place given by two numbers from 0 to 1.
 func (m *matrix) chunk(ctx context.Context, u, v float64) ([]byte, error) {
 	length := chunk * 8 / m.f.Bits
 	if m.alongK {
@@ -92,8 +92,8 @@ func (m *matrix) chunk(ctx context.Context, u, v float64) ([]byte, error) {
 	return m.read(ctx, row, n, col, 1)
 }
 
-// place chooses n neighbours within one of the ranges, by u from 0 to 1, beginning at a multiple of unit from the
-// range's start. If no range is so long, it chooses all of the longest.
+// place chooses n neighbours within one of the ranges, by u from 0 to 1. The first one is a multiple of unit after
+// the range's start. If no range has n elements, it chooses the whole longest range.
 func place(ranges [][2]int, u float64, n, unit int) (from, length int) {
 	slots := func(r [2]int) int { return max(0, (r[1]-r[0]-n)/unit+1) }
 	all, longest := 0, ranges[0]

@@ -9,12 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// pieceBytes is the unit of work, well below a millisecond, so that cancelling is prompt.
+// pieceBytes is the unit of work. It takes well below a millisecond, so cancelling is prompt.
 const pieceBytes = 1 << 20
 
-// Measure counts a tensor's activity with the given number of workers (at least one), reading
-// every byte once. The counts do not depend on the number. It is an error if the dtype has no
-// weights.Format, if the data's length does not fit the shape, or if ctx is done.
+// Measure counts a tensor's activity with the given number of workers (at least one). It reads every byte once. The
+// counts do not depend on the number of workers. It returns an error if the dtype has no weights.Format, if the
+// data's length does not fit the shape, or if ctx is done.
 func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, error) {
 	f, ok := t.DType.Format()
 	if !ok {
@@ -60,7 +60,7 @@ func tallyParallel(ctx context.Context, l *lanes, w weights.Tensor, rowBytes, wo
 		})
 		mu.Lock()
 		defer mu.Unlock()
-		sum.merge(t) // whole numbers: any order gives the same sums
+		sum.merge(t) // integers: any order gives the same sums
 		return err
 	})
 	return sum, err

@@ -16,21 +16,21 @@ import (
 
 // Prediction is the prediction of a product's energy. Unknown values are nil.
 type Prediction struct {
-	// Relative is the energy over that of random normal operands of the same scale, or with weights of [Product].Scale.
+	// Relative is the energy relative to that of random normal operands of the same scale. With [Product].Scale, the
+	// random weights have that scale.
 	Relative     float64    `json:"relative_energy"`
 	Interval     [2]float64 `json:"interval"` // 95 %
 	RelativeTime float64    `json:"relative_time"`
-	// BelowCap is nil with weights from memory, which do not reach the power limit, and if the card's clock is not known, at the
-	// limit or below.
+	// BelowCap is nil with weights from memory, which do not reach the power limit. It is also nil if the card's
+	// clock at the limit, or below it, is unknown.
 	BelowCap *BelowCap `json:"below_cap,omitempty"`
 	Joules   *float64  `json:"joules,omitempty"` // of one product
 	Watts    *float64  `json:"watts,omitempty"`
 	Seconds  *float64  `json:"seconds,omitempty"` // of one product
 	Clock    *float64  `json:"clock_mhz,omitempty"`
-	// SamplingError is the standard deviation of Relative that comes from sampling the operands. Interval
-	// includes it.
+	// SamplingError is the standard deviation of Relative from sampling the operands. Interval includes it.
 	SamplingError float64 `json:"sampling_error"`
-	// Scale is the root mean square of those random weights.
+	// Scale is the root mean square of the random weights in the baseline.
 	Scale       float64  `json:"-"`
 	Calibration string   `json:"calibration"`
 	Warnings    []string `json:"warnings,omitempty"`
@@ -41,10 +41,10 @@ var (
 	errNoCalibration = errors.New("there is no calibration to predict with: find one with FindCalibration, or read one")
 )
 
-// Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
-// samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
-// the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model is used, as
-// in [Calibration.Energy]. Another type that is not calibrated is an error that lists those that are.
+// Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from samples
+// of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if the weights
+// come from memory. If a type was calibrated only for weights on chip, and the weights come from memory, BF16's model
+// is used, as in [Calibration.Energy]. The error for a type that is not calibrated lists the calibrated types.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	if c == nil {
 		return Prediction{}, errNoCalibration
@@ -84,7 +84,7 @@ func (c *Calibration) applied(typ arith.Type, to weights.DType) string {
 	return fmt.Sprintf("%s, %s applied to %s", c.label(), typ, to)
 }
 
-// unknown is the error of a type that was not calibrated with weights in this place.
+// unknown returns the error for a type that was not calibrated with weights in this place.
 func (c *Calibration) unknown(p Product) error {
 	if err := c.Usable(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c *Calibration) unknown(p Product) error {
 		c.Card, p.Type, placeOf(p.Cold), strings.Join(known, ", "))
 }
 
-// placeOf names the place that weights come from, and the phase that has them there.
+// placeOf names the place of weights, and the phase with this place.
 func placeOf(cold bool) string {
 	if cold {
 		return "weights from memory (decode)"
@@ -131,7 +131,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	following, sums := c.Facts.Kernels.sharesOfScaling(p)
 	following *= share
 	type response func(*Series, float64) (energy, time, clock float64)
-	answer := func(at response, s *Features) (energy, time, clock float64) { // over the series' baseline
+	answer := func(at response, s *Features) (energy, time, clock float64) { // relative to the series' baseline
 		energy, time, clock = at(series, model.activity(s, base))
 		zero := 1 - float64(relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1))
 		return 1 - float64(following*(1-energy)) - float64(sums*zero), 1 - float64(following*(1-time)), clock
@@ -152,7 +152,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
 	half := float64(elementary.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
-	work := p.work() / series.work() / share // results add the rest
+	work := p.work() / series.work() / share // the energy of results is added by share
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
 	highest := func(clock float64) float64 { return min(series.Baseline.Clock*clock, c.Facts.Settings.HighestClock) } // a response has the noise of its readings
 	watts := joules / seconds
@@ -176,7 +176,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	return r, nil
 }
 
-// deviation is the standard error of the mean over the parts.
+// deviation returns the standard error of the mean over the parts.
 func (s *sample) deviation(of func(*Features) float64) float64 {
 	var sum, squares float64
 	for i := range s {
@@ -188,7 +188,7 @@ func (s *sample) deviation(of func(*Features) float64) float64 {
 	return math.Sqrt(max(0, float64(squares/sampleParts)-float64(mean*mean)) / (sampleParts - 1))
 }
 
-// warn adds a warning for each property that lies outside of the measurements. Each warning widens the interval.
+// warn adds a warning for each property outside the range of the measurements. Each warning widens the interval.
 func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	if far {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no product of about this shape was measured: the prediction uses measurements of %d×%d×%d, with a wider interval", s.M, s.N, s.K))
@@ -204,7 +204,7 @@ func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	}
 }
 
-// shareOfProducts is the share of the energy that is not spent on results, which do not depend on weights.
+// shareOfProducts returns the share of the energy without results, which do not depend on weights.
 func (k *Kernels) shareOfProducts(p Product) float64 {
 	if p.Cold {
 		return 1
@@ -212,8 +212,8 @@ func (k *Kernels) shareOfProducts(p Product) float64 {
 	return float64(p.K) / (float64(p.K) + k.ResultProducts)
 }
 
-// sharesOfScaling returns operands, the factor by which the operands' share of the energy differs from a kernel with one scale,
-// and sums, the share that only all-zero weights save.
+// sharesOfScaling returns operands, the factor of the operands' share of the energy relative to a kernel with one
+// scale, and sums, the share that only all-zero weights save.
 func (k *Kernels) sharesOfScaling(p Product) (operands, sums float64) {
 	s, ok := k.Scaled[p.Scaling]
 	switch {
@@ -225,7 +225,7 @@ func (k *Kernels) sharesOfScaling(p Product) (operands, sums float64) {
 	return s.Operands, 0
 }
 
-// roleInside is the weights' role in the multipliers. With far more tokens than outputs the library streams the
+// roleInside returns the weights' role in the multipliers. With far more tokens than outputs, the library streams the
 // tokens, whichever operand they are.
 func (k *Kernels) roleInside(p Product) Role {
 	if library := p.Kernel == "" || p.Kernel == CuBLASLt; library && !p.Cold && p.M >= k.StreamedTokensRatio*p.N {
@@ -234,7 +234,7 @@ func (k *Kernels) roleInside(p Product) Role {
 	return p.Role
 }
 
-// work is the quantity that a product's time is proportional to: operations, or the weights' elements.
+// work returns the quantity that a product's time is proportional to: the number of operations, or of weights.
 func (p Product) work() float64 {
 	if p.Cold {
 		return float64(p.N) * float64(p.K)
@@ -247,8 +247,8 @@ func (c *Calibration) measured(p Product) bool {
 	return slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == p.Type && s.Cold == p.Cold && s.Role == p.Role })
 }
 
-// nearest returns the nearest series of the same type and workload: in the number of results, which decides how
-// well a card is filled, and in K; then in role; then the one with most points. It is far if results or
+// nearest returns the nearest series of the same type and workload. It compares the number of results, which
+// determines how well a card is filled, and K; then the role; then the number of points. far is true if results or
 // inputs differ by more than a factor of four.
 func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 	off := func(a, b float64) float64 { return math.Abs(elementary.Log2(a / b)) }
@@ -282,7 +282,7 @@ type referenceKey struct {
 	tiles          int
 }
 
-// reference returns the features of random operands of the same scale, and the scale of the weights among them.
+// reference returns the features of random operands of the same scale, and the scale of their weights.
 func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Features, float64, error) {
 	xScale, err := x.scale(ctx)
 	if err != nil {
@@ -315,11 +315,11 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 	return mean, rms, nil
 }
 
-// randomOperand draws normal elements of a standard deviation up to the largest float32.
+// randomOperand returns an operand of normal elements with standard deviation sigma, up to the largest float32.
 func randomOperand(d weights.DType, rows, k int, sigma float64, seed uint64) Operand {
 	p, err := pattern.Parse(fmt.Sprintf("normal(0,%g)", sigma))
 	if err != nil {
-		panic(err) // sigma is a number that patterns take
+		panic(err) // patterns accept every such sigma
 	}
 	s := pattern.Spec{DType: d, Rows: rows, Cols: k, Seed: seed}
 	return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
@@ -327,8 +327,8 @@ func randomOperand(d weights.DType, rows, k int, sigma float64, seed uint64) Ope
 	}
 }
 
-// scale of the random elements to compare with, in quarters of an octave. It is the root mean square of a sample
-// unless it is given, or the usual scale of the type's operands if all elements are zero.
+// scale returns the scale of the random elements in the baseline, in quarters of an octave. It is rms or, if that is
+// 0, the root mean square of a sample. If all elements are zero, it is the usual scale of the type's operands.
 func (m *matrix) scale(ctx context.Context) (int, error) {
 	rms := m.rms
 	if rms == 0 {
@@ -362,8 +362,8 @@ func (m *matrix) sampleRMS(ctx context.Context) (float64, error) {
 	return math.Sqrt(squares / math.Max(1, n)), nil
 }
 
-// RandomSigma is the standard deviation of random operands of type d: in the middle of the type's range. It is 1
-// for types without a format.
+// RandomSigma returns the standard deviation of random operands of type d, in the middle of the type's range. For
+// types without a format, it returns 1.
 func RandomSigma(d weights.DType) float64 {
 	f, _ := d.Format()
 	switch {
@@ -375,8 +375,8 @@ func RandomSigma(d weights.DType) float64 {
 	return 1
 }
 
-// Observe samples a product's features on the calibration's card, of which only the facts are used. swapped
-// reports whether the library streams the operand whose role is stationary.
+// Observe samples a product's features on the calibration's card. It uses only the card's facts. swapped reports
+// whether the library streams the operand whose role is stationary.
 func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Features, error) {
 	if c == nil {
 		return nil, errNoCalibration

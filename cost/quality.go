@@ -12,23 +12,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// Quality holds a model's errors on families of patterns that its fit did not see.
+// Quality holds a model's errors on families of patterns that its fit did not use.
 type Quality struct {
 	Points int     `json:"points"`
-	Mean   float64 `json:"mean_error"` // of relative energy, absolute
+	Mean   float64 `json:"mean_error"` // mean absolute error of relative energy
 	Worst  float64 `json:"worst_error"`
-	// Floor is the part of an error, as a standard deviation of relative energy, that does not grow with the saving: it
-	// includes the noise of one reading. Files of earlier versions have 0, which means earlierFloor.
+	// Floor is the part of an error that does not grow with the saving, as a standard deviation of relative energy.
+	// It includes the noise of one reading. Files of earlier versions have 0, which means earlierFloor.
 	Floor float64 `json:"floor,omitempty"`
-	// Growth widens the 95 % interval by this much per unit of predicted saving, so that the interval holds
-	// 95 % of the points.
+	// Growth widens the 95 % interval by this much per unit of predicted saving, so that the interval contains 95 %
+	// of the points.
 	Growth float64 `json:"growth"`
 }
 
-// largeError is a mean error, of relative energy, beyond which predictions are of little use: the built-in calibration has 0.024 at most.
+// largeError is a mean error of relative energy above which predictions are of little use. The built-in calibration
+// has at most 0.024.
 const largeError = 0.03
 
-// Doubts lists why predictions by the calibration's models may be wrong: few points, errors that are large or not known.
+// Doubts lists reasons why the models' predictions may be wrong: few points, and errors that are large or unknown.
 func (c *Calibration) Doubts() (list []string) {
 	if c == nil {
 		return nil
@@ -53,20 +54,21 @@ func (c *Calibration) Doubts() (list []string) {
 
 const (
 	earlierFloor = 0.003
-	// floorUnknown and growthUnknown are the floor and the growth of a model with fewer than fewTested predictions of small or
-	// of large savings.
+	// floorUnknown and growthUnknown are the floor and the growth of a model with fewer than fewTested predictions of
+	// small or of large savings.
 	floorUnknown  = 0.008
 	growthUnknown = 0.5
 	fewTested     = 10
-	// littleSaving is the predicted saving below which errors give the floor.
+	// littleSaving is the predicted saving below which errors determine the floor.
 	littleSaving = 0.02
-	// cardSpread is the standard deviation of a saving between cards of one kind, as a share of the saving: docs/cards.md finds
-	// 10 % in prefill and 6 % in decode. It widens the intervals of models whose points come from one card.
+	// cardSpread is the standard deviation of a saving between cards of one kind, as a share of the saving.
+	// docs/cards.md finds 10 % in prefill and 6 % in decode. cardSpread widens the intervals of models whose points
+	// come from one card.
 	cardSpread = 0.1
 )
 
-// HalfWidth returns half the width of the 95 % interval of a predicted relative energy. It holds for one reading of a card
-// of the kind that was not measured.
+// HalfWidth returns half the width of the 95 % interval of a predicted relative energy. The interval is for one
+// reading of another card of the kind.
 func (q Quality) HalfWidth(energy float64) float64 {
 	floor := q.Floor
 	if floor == 0 {
@@ -75,18 +77,20 @@ func (q Quality) HalfWidth(energy float64) float64 {
 	return 1.96 * elementary.Hypot(floor, q.Growth*saving(energy))
 }
 
-// saving is the absolute relative change of energy, whether saved or added.
+// saving returns the absolute relative change of energy, saved or added.
 func saving(energy float64) float64 { return math.Abs(1 - energy) }
 
-// LeftOut is a measured point and its prediction by a model that was fitted without it and without all points like it.
+// LeftOut is a measured point with its prediction by a model that was fitted without this point and all points of its
+// class.
 type LeftOut struct {
 	Series    *Series
 	Point     *Observation
 	Predicted float64
-	// HalfWidth is half the width of the prediction's 95 % interval, from the errors of the same fit; 0 in [Calibration.LeaveOut].
+	// HalfWidth is half the width of the prediction's 95 % interval, from the errors of the same fit; 0 in
+	// [Calibration.LeaveOut].
 	HalfWidth float64
-	// Repeated is true if the weights are all zero, like those of an earlier point of the series. Several families end with
-	// such weights; errors count them once.
+	// Repeated is true if the weights are all zero, like those of an earlier point of the series. Several families
+	// end with such weights, and errors count them once.
 	Repeated bool
 }
 
@@ -98,8 +102,8 @@ func (l LeftOut) Error() float64 {
 	return l.Predicted - l.Point.Energy
 }
 
-// LeaveOut predicts every point of a type by a model and a response that were fitted without the point's class of families,
-// and without any weights that are all zero. prior is that of Fit.
+// LeaveOut predicts every point of a type by a model and a response that were fitted without the point's class of
+// families, and without all-zero weights. prior is the argument of Fit.
 func (c *Calibration) LeaveOut(typ arith.Type, cold bool, prior *Calibration) []LeftOut {
 	return c.leaveOut([]kind{{typ, cold}}, func(without string) (activityOf, error) {
 		m, err := c.fit(kind{typ, cold}, without, prior)
@@ -107,7 +111,7 @@ func (c *Calibration) LeaveOut(typ arith.Type, cold bool, prior *Calibration) []
 	})
 }
 
-// LeaveOutShared is [Calibration.LeaveOut] of several types by models that share all coefficients.
+// LeaveOutShared is [Calibration.LeaveOut] for several types by models with equal coefficients.
 func (c *Calibration) LeaveOutShared(cold bool, types ...arith.Type) []LeftOut {
 	var of []kind
 	for _, t := range types {
@@ -119,8 +123,8 @@ func (c *Calibration) LeaveOutShared(cold bool, types ...arith.Type) []LeftOut {
 	})
 }
 
-// LeaveOutChanged is [Calibration.LeaveOut] by models with one more feature. If the models use the feature already, it is
-// removed instead, and without is true.
+// LeaveOutChanged is [Calibration.LeaveOut] by models with one more feature. If the models already use the feature,
+// it is removed, and without is true.
 func (c *Calibration) LeaveOutChanged(feature string, typ arith.Type, cold bool) (list []LeftOut, without bool) {
 	of, at := []kind{{typ, cold}}, slices.Index(c.Names, feature)
 	use := slices.Clone(featuresOf(of[0]))
@@ -135,10 +139,10 @@ func (c *Calibration) LeaveOutChanged(feature string, typ arith.Type, cold bool)
 	}), without
 }
 
-// activityOf is a fitted model: the activity of features over that of a reference.
+// activityOf is a fitted model. It returns the activity of features relative to that of a reference.
 type activityOf func(s, reference *Features) float64
 
-// leaveOut predicts each point by a fit to the points of all other classes, and by the response to them.
+// leaveOut predicts each point by a fit to the points of all other classes, and by their response.
 func (c *Calibration) leaveOut(of []kind, fit func(without string) (activityOf, error)) (list []LeftOut) {
 	type fitted struct {
 		activity activityOf
@@ -172,8 +176,8 @@ func (c *Calibration) leaveOut(of []kind, fit func(without string) (activityOf, 
 	return list
 }
 
-// LeaveOutCard predicts the points of a type on each card by a calibration from the other cards alone, its intervals
-// included. Points of products that no other card has multiplied are left out. prior is that of Fit.
+// LeaveOutCard predicts the points of a type on each card by a calibration from the other cards alone, with its
+// intervals. Points of products that no other card multiplied are left out. prior is the argument of Fit.
 func (c *Calibration) LeaveOutCard(typ arith.Type, cold bool, prior *Calibration) (list []LeftOut) {
 	k, of := kind{typ, cold}, []kind{{typ, cold}}
 	var cards []string
@@ -191,7 +195,7 @@ func (c *Calibration) LeaveOutCard(typ arith.Type, cold bool, prior *Calibration
 		}
 		m, err := rest.fit(k, "", prior)
 		if err != nil {
-			continue // no other card has multiplied this type
+			continue // no other card multiplied this type
 		}
 		model, quality := c.Facts.coefficients(&m), rest.quality(k, prior)
 		for s := range c.seriesOf(of) {
@@ -209,7 +213,7 @@ func (c *Calibration) LeaveOutCard(typ arith.Type, cold bool, prior *Calibration
 	return list
 }
 
-// without is the series without the points that are left out with a class.
+// without returns the series without the points that are left out with a class.
 func (s *Series) without(class string) *Series {
 	rest := *s
 	rest.Points = slices.DeleteFunc(slices.Clone(s.Points), func(o Observation) bool { return o.leftOut(class) })
@@ -219,14 +223,14 @@ func (s *Series) without(class string) *Series {
 // allZero reports whether the weights are all zero.
 func (o *Observation) allZero() bool { return o.Features[weightOnes] == 0 }
 
-// leftOut reports whether the point is left out with a class; the class "" leaves out none. All-zero weights belong to several
-// families, so they are left out with every class.
+// leftOut reports whether the point is left out with a class. The class "" leaves out no point. All-zero weights
+// belong to several families, so they are left out with every class.
 func (o *Observation) leftOut(class string) bool {
 	return class != "" && (o.class() == class || o.allZero())
 }
 
-// class names the families that are left out together because they are alike, of the paper's experiments
-// and of the probes. All weights with zeros at random places are one class, whatever their family.
+// class returns the name of a group of similar families, from the paper's experiments and from the probes. A group is
+// left out as a whole. All weights with zeros at random places are one class, whatever their family.
 func (o *Observation) class() string {
 	if o.allZero() || strings.Contains(o.W, "sparse(") {
 		return "zeros"
@@ -244,7 +248,7 @@ var classes = map[string]string{
 	"4a": "random bits", "4b": "random bits", "4c": "random bits", "bits": "random bits",
 }
 
-// quality of the model of a kind, by the points that are left out.
+// quality returns the quality of the model of a kind, from the left-out points.
 func (c *Calibration) quality(k kind, prior *Calibration) Quality {
 	q := qualityOf(c.LeaveOut(k.typ, k.cold, prior))
 	card, several := "", false
@@ -272,7 +276,7 @@ func qualityOf(list []LeftOut) (q Quality) {
 	}
 	q.Floor = quantile95(floors, floorUnknown)
 	for _, l := range list {
-		if s := saving(l.Predicted); s >= littleSaving { // the growth with which the interval just holds the point
+		if s := saving(l.Predicted); s >= littleSaving { // least growth whose interval contains the point
 			e := l.Error() / 1.96
 			growths = append(growths, math.Sqrt(math.Max(0, float64(e*e)-float64(q.Floor*q.Floor)))/s)
 		}
@@ -282,7 +286,7 @@ func qualityOf(list []LeftOut) (q Quality) {
 	return q
 }
 
-// quantile95 returns the 95 % quantile, or the other value if there are fewer than fewTested.
+// quantile95 returns the 95 % quantile. If there are fewer than fewTested values, it returns unknown.
 func quantile95(values []float64, unknown float64) float64 {
 	if len(values) < fewTested {
 		return unknown
@@ -293,15 +297,15 @@ func quantile95(values []float64, unknown float64) float64 {
 
 func round5(v float64) float64 { return math.Round(v*1e5) / 1e5 }
 
-// Rival is a simpler model of the same measurements, for comparison: a line through a few features, by
-// ordinary least squares.
+// Rival is a simpler model of the same measurements, for comparison: a line through a few features, by ordinary least
+// squares.
 type Rival struct {
 	Name     string
 	features []int
 }
 
-// Rivals are the obvious simple models: the two quantities of the first paper's Figure 8 (bits that are set,
-// and bits that are alike in elements multiplied together), and plain counts of toggles.
+// Rivals are simple models: the two quantities of the first paper's Figure 8 (set bits, and equal bits in elements
+// multiplied together), and plain counts of toggles.
 var Rivals = []Rival{
 	{"Hamming weight and alignment", []int{busOnes, bitAlignment}},
 	{"toggles of both operands", []int{streamingToggles, stationaryToggles}},

@@ -7,14 +7,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// A response is the clock at activities of 0, knot, 2·knot, …
+// A response is a list of relative clocks at activities of 0, knot, 2·knot, …
 const (
 	knot  = 0.1
 	knots = 14
 )
 
-// activity of a point is its dynamic energy at the baseline's clock, over the baseline's. If multipliers are
-// the bottleneck, the clock is the inverse of the time, which is measured more exactly.
+// activity returns the activity of a point: its dynamic energy at the baseline's clock, relative to the baseline's.
+// If multipliers are the bottleneck, the clock is the inverse of the time, which is measured more accurately.
 func (p *PowerLaw) activity(s *Series, o *Observation) float64 {
 	w, static := s.Baseline.Watts, p.Static.Usual
 	clock := o.Clock
@@ -34,7 +34,7 @@ func (p *PowerLaw) energyAt(s *Series, activity float64) (energy, time, clock fl
 	return (float64(activity*(w-static)*elementary.Pow(clock, p.ClockExponent.Usual-1)) + float64(static*time)) / w, time, clock
 }
 
-// clockAt interpolates the clock over the baseline's linearly between the knots.
+// clockAt interpolates the relative clock linearly between the knots.
 func (s *Series) clockAt(activity float64) float64 {
 	at := max(0, min(activity/knot, knots-1))
 	i := min(int(at), knots-2)
@@ -42,8 +42,8 @@ func (s *Series) clockAt(activity float64) float64 {
 	return float64(s.Response[i]*(1-f)) + float64(s.Response[i+1]*f)
 }
 
-// respond finds a series' response from its points: at each knot the value of a straight line through the
-// points around it. The response then is made to fall everywhere and to be 1 for the baseline.
+// respond computes a series' response from its points. The value at each knot is that of a straight line through the
+// points around the knot. The response is then made to fall everywhere and to be 1 for the baseline.
 func (p *PowerLaw) respond(s *Series) {
 	const width = 0.05
 	type point struct{ a, clock float64 }

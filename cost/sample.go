@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// Tiles lie at evenly spread places. They are sampled in separate parts, whose differences give the standard
-// error of their mean.
+// Tiles lie at evenly spread places. They are sampled in separate parts. The differences between parts give the
+// standard error of the mean.
 const (
 	sampleTiles  = 160
-	layerTiles   = 24 // of one of a model's many layers
+	layerTiles   = 24 // tiles of one of a model's many layers
 	sampleChunks = 64
 	sampleParts  = 8
 )
@@ -19,7 +19,7 @@ const (
 // sample is the features of a product, part by part.
 type sample [sampleParts]Features
 
-// mean over the parts in which a feature is known.
+// mean returns the mean over the parts in which a feature is known.
 func (s *sample) mean() (m Features) {
 	for i := range m {
 		sum, n := 0.0, 0.0
@@ -44,7 +44,7 @@ func (l *lattice) next() (a, b, c float64) {
 	return l[0], l[1], l[2]
 }
 
-// take samples a product of w and x. swapped reports that the card streams the operand whose role is stationary.
+// take samples a product of w and x. swapped is true if the card streams the operand whose role is stationary.
 func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matrix) (s sample, err error) {
 	if w.k != x.k {
 		return s, fmt.Errorf("w has %d inputs and x %d", w.k, x.k)
@@ -71,10 +71,10 @@ func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int
 	return s, s.takeBuses(ctx, f.Memory, &w, &x)
 }
 
-// tileBuffers are for the tiles of a sample.
+// tileBuffers are buffers for the tiles of a sample.
 var tileBuffers = sync.Pool{New: func() any { return new([]element) }}
 
-// takeTiles decodes n tiles of two operands into a buffer, which it makes larger if it is too small.
+// takeTiles decodes n tiles of two operands into a buffer. If the buffer is too small, it makes a larger one.
 func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *matrix, buffer *[]element) ([]tile, error) {
 	var (
 		places lattice
@@ -116,7 +116,7 @@ func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *
 	return tiles, nil
 }
 
-// rows of a tile are width elements long, in a buffer. Elements beyond a narrow matrix are zero.
+// rows returns the rows of a tile, each of width elements, in a buffer. Elements beyond a narrow matrix are zero.
 func (d *decoder) rows(buffer []element, data []byte, rows, cols, width int) []row {
 	out := make([]row, rows)
 	for r := range out {

@@ -9,22 +9,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// Setting is a power limit and a clock limit of a card. A field that is 0 is at the card's default.
+// Setting is a power limit and a clock limit of a card. A field of 0 stands for the card's default.
 type Setting struct {
-	Cap   float64 `json:"cap_watts,omitempty"` // the power limit
-	Clock float64 `json:"clock_mhz,omitempty"` // the highest clock of the multiprocessors
+	Cap   float64 `json:"cap_watts,omitempty"` // power limit
+	Clock float64 `json:"clock_mhz,omitempty"` // highest clock of the multiprocessors
 }
 
 // Work is a product as the card runs it at its calibration's settings.
 type Work struct {
 	Seconds, Watts, Clock float64
-	// compute is the time that the multipliers need at Clock. It is less than Seconds if memory is the bottleneck.
+	// compute is the time in seconds that the multipliers need at Clock. If memory is the bottleneck, it is less than
+	// Seconds.
 	compute float64
 }
 
-// Outcome is the predicted energy, time, power and mean clock of work at a setting, one product after the
-// other. The intervals hold the uncertainty of extrapolating from the calibration's own settings, where they
-// have no width. They are for ratios to the work there.
+// Outcome is the predicted energy, time, power and mean clock of work at a setting, with one product after the other.
+// The intervals describe the uncertainty of extrapolating from the calibration's settings. They are for ratios to the
+// work at these settings, where they have no width.
 type Outcome struct {
 	Joules, Seconds, Watts, Clock   float64
 	JoulesInterval, SecondsInterval [2]float64
@@ -33,11 +34,11 @@ type Outcome struct {
 // physics is one choice of a [PowerLaw]'s values, for extrapolation below the measured clock.
 type physics struct {
 	static   float64 // watts
-	exponent float64 // of the clock, for the rest
-	memory   float64 // watts for weights at full rate, which do not follow the clock
-	floor    float64 // share of the highest clock below which the voltage stays constant
-	reach    float64 // share of it below which multiprocessors ask too slowly to keep the memory busy
-	draw     float64 // power over the predicted power while waiting for memory
+	exponent float64 // of the clock, for power that is not static
+	memory   float64 // watts of reading weights at full rate, for every clock
+	floor    float64 // share of the highest clock below which the voltage is constant
+	reach    float64 // share of the highest clock below which multiprocessors read too slowly to keep the memory busy
+	draw     float64 // power while waiting for memory, relative to the predicted power
 }
 
 func (p *PowerLaw) usual() physics {
@@ -63,14 +64,14 @@ func (p *PowerLaw) likely() (all []physics) {
 	return all
 }
 
-// lowest returns the lowest clock over the highest, and the lowest cap over the default.
+// lowest returns the lowest clock relative to the highest, and the lowest cap relative to the default.
 func (s *Settings) lowest() (clock, limit float64) {
 	return s.LowestClock / s.HighestClock, s.LowestCap / s.DefaultCap
 }
 
-// Work derives a product's work from its prediction, with the same energy. A product with weights on chip keeps
-// its time and power too, but not its clock. A product with weights from memory has an additional time to
-// start. The stack's matrices, which are multiplied in one launch, share this time; 1: a single matrix.
+// Work derives a product's work from its prediction, with the same energy. A product with weights on chip keeps its
+// time and power too, but not its clock. A product with weights from memory has an additional time to start. All
+// matrices of a stack are multiplied in one launch and share this time; a stack of 1 is a single matrix.
 func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	if r.Seconds == nil || r.Watts == nil {
 		return Work{}, errors.New("the effect of a setting follows from watts and seconds, and the prediction lacks one of them")
@@ -83,15 +84,15 @@ func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	series, _ := c.nearest(p)
 	w := Work{Seconds: *r.Seconds, Watts: *r.Watts, Clock: min(*r.Clock, c.highestClock())}
 	if !p.Cold {
-		// With few inputs the multipliers wait for results, so the card reaches the same power at a higher
-		// clock: power grows with use·clock^ClockExponent, speed with use·clock.
+		// With few inputs the multipliers wait for results, so the card reaches the same power at a higher clock:
+		// power grows with use·clock^ClockExponent, and speed with use·clock.
 		share := kernels.shareOfProducts(p) / kernels.shareOfProducts(series.Product)
 		w.Clock = min(w.Clock*elementary.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1)), c.highestClock())
 		w.compute = w.Seconds
 		return w, nil
 	}
-	// The time to read is proportional to bytes. The predicted energy is kept: the energy between two reads is
-	// smaller than the difference between cards of one kind.
+	// The time to read is proportional to bytes. The predicted energy is kept, because the energy between two reads
+	// is smaller than the difference between cards of one kind.
 	if b := series.Baseline.Seconds; b > kernels.LaunchSeconds {
 		joules := w.Watts * w.Seconds
 		w.Seconds = w.Seconds*(b-kernels.LaunchSeconds)/b + kernels.LaunchSeconds/float64(max(1, stack))
@@ -118,8 +119,8 @@ func (c *Calibration) highestClock() (highest float64) {
 // slowed reports whether the card lowered its clock for a baseline.
 func (c *Calibration) slowed(b *Baseline) bool { return b.Clock < 0.95*c.highestClock() }
 
-// Drawn returns the power, in watts, of a card at the calibration's power limit. It is a little below the
-// limit, because the card's control keeps a margin. It is 0 if no measured product reached the limit.
+// Drawn returns the power, in watts, of a card at the calibration's power limit. It is a little below the limit,
+// because the card's control keeps a margin. If no measured product reached the limit, it is 0.
 func (c *Calibration) Drawn() float64 {
 	var watts []float64
 	for i := range c.Series {
@@ -142,15 +143,15 @@ func (c *Calibration) Reach() (lowest, highest Setting) {
 	return Setting{math.Round(lowestCap * c.PowerLimit), math.Round(lowestClock * clock)}, Setting{c.PowerLimit, clock}
 }
 
-// Extrapolates reports whether a setting lies below the measured ones.
+// Extrapolates reports whether a setting lies below the measured settings.
 func (c *Calibration) Extrapolates(s Setting) bool {
 	_, highest := c.Reach()
 	return s.Cap > 0 && s.Cap < highest.Cap || s.Clock > 0 && s.Clock < highest.Clock
 }
 
-// AtSetting predicts work at a setting. All products run at one clock, because they alternate faster than the
-// card's control follows. A setting outside of [Calibration.Reach] is an error. If the cap cannot be kept,
-// the outcome is that of the lowest clock.
+// AtSetting predicts work at a setting. All products run at one clock, because they alternate faster than the card's
+// control follows. A setting outside of [Calibration.Reach] is an error. If no clock keeps the cap, the outcome is
+// for the lowest clock.
 func (c *Calibration) AtSetting(work []Work, s Setting) (Outcome, error) {
 	lowest, highest := c.Reach()
 	switch {
@@ -179,7 +180,7 @@ func (c *Calibration) AtSetting(work []Work, s Setting) (Outcome, error) {
 
 func widen(to *[2]float64, v float64) { to[0], to[1] = min(to[0], v), max(to[1], v) }
 
-// at runs the work at the highest clock at which the setting's cap is kept.
+// at runs the work at the highest clock that keeps the setting's cap.
 func (c *Calibration) at(work []Work, s Setting, p physics) Outcome {
 	highest := c.highestClock()
 	p.floor, p.reach = p.floor*highest, p.reach*highest
@@ -217,7 +218,7 @@ func (c *Calibration) at(work []Work, s Setting, p physics) Outcome {
 	return p.at(work, lowest)
 }
 
-// at runs the work at no more than the given clock.
+// at runs the work at the given clock or lower.
 func (p physics) at(work []Work, clock float64) (h Outcome) {
 	cycles := 0.0
 	for _, w := range work {
@@ -238,7 +239,7 @@ func (p physics) at(work []Work, clock float64) (h Outcome) {
 	return h
 }
 
-// power at a clock, up to a factor. Below the floor the voltage is constant.
+// power returns the power at a clock, up to a factor. Below the floor the voltage is constant.
 func (p physics) power(clock float64) float64 {
 	if clock < p.floor {
 		return elementary.Pow(p.floor, p.exponent-1) * clock

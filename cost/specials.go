@@ -2,8 +2,8 @@ package cost
 
 import "math/bits"
 
-// addSpecials counts the values that are rare in weights: zeros and pairs of them, subnormal numbers, infinities
-// and NaN. before and above may be nil.
+// addSpecials counts rare values of weights: zeros and pairs of zeros, subnormal numbers, infinities and NaN. before
+// and above may be nil.
 func (t *tally) addSpecials(l *lanes, cur, before, above *group) {
 	if !l.anySpecial(cur) {
 		return
@@ -16,7 +16,7 @@ func (t *tally) addSpecials(l *lanes, cur, before, above *group) {
 	if above == nil {
 		a = cur
 	}
-	var zeros, zerosBefore, zerosAbove, notNormal, notFinite uint64 // marks summed, at most 16 to a lane
+	var zeros, zerosBefore, zerosAbove, notNormal, notFinite uint64 // sums of marks, at most 16 in a lane
 	for i := range groupWords {
 		w := cur.word(i)
 		zero := l.zeros(w)
@@ -63,7 +63,7 @@ func (t *tally) addBig(l *lanes, cur *group) {
 	}
 }
 
-// sumBytes is the sum of w's bytes, which must be below 256.
+// sumBytes returns the sum of w's bytes. The sum must be below 256.
 func sumBytes(w uint64) uint64 { return w * 0x0101010101010101 >> 56 }
 
 func countOnes(w uint64) uint64 { return uint64(bits.OnesCount64(w)) }

@@ -6,14 +6,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// tally is a sum over elements, each with the element before it in memory and the element above it (the previous
-// row, same column), if they exist. Every count of an Activity, except for borders at a tensor's edge, is such
-// a sum, so tallies of parts can be added in any order.
+// tally is a sum over elements. Each element is counted with the element before it in memory and the element above it
+// (the previous row, same column), if they exist. Every count of an Activity, except for borders at a tensor's edge,
+// is such a sum, so tallies of parts can be added in any order.
 type tally struct {
 	rows, memory, ones  Fields
 	zeros               uint64
-	zerosBefore         uint64 // zeros whose element before is zero too
-	zerosAbove          uint64 // zeros whose element above is zero too
+	zerosBefore         uint64 // zeros preceded by a zero
+	zerosAbove          uint64 // zeros below a zero
 	nan, inf, subnormal uint64
 }
 
@@ -30,13 +30,14 @@ func (t *tally) merge(o tally) {
 	t.subnormal += o.subnormal
 }
 
-// add counts the elements of cur. before and above are as long as cur, or nil if cur's elements have none.
+// add counts the elements of cur. before and above have cur's length, or are nil if cur's elements have no such
+// neighbours.
 func (t *tally) add(l *lanes, cur, before, above []byte) {
 	n := t.addBlocks(l, cur, before, above)
 	t.addWords(l, cur[n:], from(before, n), from(above, n))
 }
 
-// addWords is add in plain Go, the twin of addBlocks.
+// addWords is add in plain Go, the counterpart of addBlocks.
 func (t *tally) addWords(l *lanes, cur, before, above []byte) {
 	t.addGroups(l, groups(cur), groups(before), groups(above))
 	n := len(cur) / groupBytes * groupBytes
@@ -96,16 +97,16 @@ func (t *tally) addSpan(l *lanes, data []byte, rowBytes, lo, hi int) {
 	}
 }
 
-// zerosIn is the number of zeros in data.
+// zerosIn returns the number of zeros in data.
 func (l *lanes) zerosIn(data []byte) uint64 {
 	var t tally
 	t.add(l, data, nil, nil)
 	return t.zeros
 }
 
-// activity returns the counts of a whole tensor, given the zeros of its first and last rows. Runs and borders
-// follow from pairs: a run starts at each zero that no zero precedes, and each vertical pair has two zeros,
-// one (a border) or none.
+// activity returns the counts of a whole tensor, given the zeros of its first and last rows. Runs and borders are
+// derived from pairs: a run starts at each zero that no zero precedes, and each vertical pair has two zeros, one (a
+// border) or none.
 func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64) Activity {
 	if rows == 0 {
 		cols = 0 // an empty tensor is 0 by 0
@@ -120,8 +121,8 @@ func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64)
 	}
 }
 
-// addPlain is the definition of a tally, element by element. It counts the elements that do not fill a group, and
-// tests compare the fast path with it.
+// addPlain is the definition of a tally, element by element. It counts the elements that do not fill a group. Tests
+// compare the fast path with addPlain.
 func (t *tally) addPlain(f weights.Format, cur, before, above []byte) {
 	for i := range len(cur) * 8 / f.Bits {
 		b := f.Elem(cur, i)
@@ -155,7 +156,7 @@ func (t *tally) addPlain(f weights.Format, cur, before, above []byte) {
 	}
 }
 
-// addBits counts the bits set in one element.
+// addBits counts the set bits of one element.
 func (c *Fields) addBits(f weights.Format, b uint32) {
 	c.Sign += uint64(bits.OnesCount32(b & f.SignMask()))
 	c.Exponent += uint64(bits.OnesCount32(b & f.ExpMask()))

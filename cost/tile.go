@@ -22,7 +22,7 @@ func (p *Datapath) round() int { return p.StreamingRun * p.StreamingLanes }
 // stepRates are the streamFeatures of one kind of step.
 type stepRates [streamingExponent + 1]rate
 
-// stepRate is a feature's mean over kinds of steps, weighted by their shares; NaN without steps.
+// stepRate returns a feature's mean over kinds of steps, weighted by their shares; NaN without steps.
 func (c *tileCounter) stepRate(feature int) float64 {
 	var sum, weight float64
 	for kind := range c.steps {
@@ -35,15 +35,15 @@ func (c *tileCounter) stepRate(feature int) float64 {
 	return sum / weight
 }
 
-// tileCounter gathers tiles' features.
+// tileCounter accumulates tiles' features.
 type tileCounter struct {
 	path                                             *Datapath
 	a                                                arithmetic
 	mantMask, expMask                                uint32
-	kinds                                            []int       // of the step from each place of a run
+	kinds                                            []int       // kind of the step from each place of a run
 	steps                                            []stepRates // by index into StreamingSteps
-	dots                                             []dot       // of a tile's streaming rows, and one more
-	before, otherBefore                              []float64   // what was accumulated before each dot, and before other
+	dots                                             []dot       // dots of a tile's streaming rows, and one more
+	before, otherBefore                              []float64   // accumulators before each dot, and before other
 	accumulator, streamNonzero, stayNonzero, borders rate
 	alignment, streamToggles, stayToggles            rate
 }
@@ -71,9 +71,9 @@ func (c *tileCounter) reset() {
 // spread is the mean and the variance of a problem's products.
 type spread struct{ mean, variance float64 }
 
-// accumulated estimates the sum of the n products before a place: n times the mean, and a random walk in the
-// direction of the products at the place, so that equal rows have equal sums. otherwise is the walk's
-// direction if these products do not vary.
+// accumulated estimates the sum of the n products before a place: n times the mean, plus a random walk in the
+// direction of the products at the place. Equal rows therefore have equal sums. If these products do not vary,
+// otherwise is the walk's direction.
 func (p spread) accumulated(n float64, s, t row, otherwise float64) float64 {
 	var sum, squares float64
 	for k := range s {
@@ -88,7 +88,7 @@ func (p spread) accumulated(n float64, s, t row, otherwise float64) float64 {
 	return float64(n*p.mean) + float64(z*math.Sqrt(n*p.variance))
 }
 
-// add counts a tile that follows n products along K.
+// add counts a tile after n products along K.
 func (c *tileCounter) add(t tile, p spread, n float64) {
 	c.operands(t)
 	depth, block := c.path.SumProducts, c.path.StationaryRows
@@ -115,8 +115,8 @@ func (c *tileCounter) add(t tile, p spread, n float64) {
 	}
 }
 
-// otherwise is the direction of what was accumulated where the products in a tile do not vary: they may all be
-// zero while earlier ones are not.
+// otherwise returns the direction of the accumulators if the products in a tile do not vary. They may all be zero
+// while earlier products are not.
 func otherwise(n float64, j int) float64 { return float64((7919*j+31*int(n))%1000)/500 - 1 }
 
 // along counts steps from dot to dot of the streaming rows.
@@ -157,7 +157,7 @@ func (c *tileCounter) eachStep(rows int, f func(kind, i, j int)) {
 	}
 }
 
-// operands counts features of the operands alone.
+// operands counts the features that depend on the operands alone.
 func (c *tileCounter) operands(t tile) {
 	depth, block := c.path.SumProducts, c.path.StationaryRows
 	c.eachStep(len(t.streaming), func(kind, i, j int) {
@@ -212,7 +212,7 @@ func (c *tileCounter) operands(t tile) {
 	}
 }
 
-// into writes the rates.
+// into writes the rates to s.
 func (c *tileCounter) into(s *Features) {
 	for _, i := range streamFeatures {
 		s[i] = c.stepRate(i)

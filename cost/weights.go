@@ -10,18 +10,17 @@ import (
 // Weights are a sample for a prediction: bands of a stored matrix.
 type Weights struct {
 	DType weights.DType
-	// OutAxis is the axis along which the outputs lie: 0 if rows are outputs, as in Linear, 1 if columns
-	// are, as in Conv1D.
+	// OutAxis is the axis of the outputs: 0 if rows are outputs, as in Linear; 1 if columns are, as in Conv1D.
 	OutAxis int
-	// Rows and Cols are those of the whole stored matrix, as weights.Info.Matrix gives them.
+	// Rows and Cols are the size of the whole stored matrix, as in weights.Info.Matrix.
 	Rows, Cols int
-	// Bands are at least one, in order, and do not overlap.
+	// Bands has at least one band. Bands are in order and do not overlap.
 	Bands []Band
-	// Format is the format of quantised weights. Their kernel decides their role; see [Kernel.Role]. Default: unquantised.
+	// Format is the format of quantised weights. Their kernel determines their role; see [Kernel.Role]. Default:
+	// unquantised.
 	Format *quant.Format
-	// Scale is the root mean square of the random weights that an Estimate is relative to; 0: that of these
-	// weights. Estimates before and after a multiplication by a power of two are comparable only with the
-	// same Scale.
+	// Scale is the root mean square of the random weights in the baseline of an Estimate; 0: that of these weights.
+	// Estimates before and after a multiplication by a power of two are comparable only if they have the same Scale.
 	Scale float64
 }
 
@@ -34,8 +33,8 @@ func (w Weights) product(p Product) Product {
 	return p
 }
 
-// RMS returns the root mean square of a sample of the finite weights. It is the scale of random weights if
-// Scale is 0.
+// RMS returns the root mean square of a sample of the finite weights. If Scale is 0, this is the scale of the random
+// weights.
 func (w Weights) RMS(ctx context.Context) (float64, error) {
 	m, err := w.matrix()
 	if err != nil {
@@ -46,22 +45,22 @@ func (w Weights) RMS(ctx context.Context) (float64, error) {
 
 // Band is a part of a matrix: whole rows, in storage order.
 type Band struct {
-	First int    // its first row in the stored matrix
+	First int    // first row of the band in the stored matrix
 	Data  []byte // may lie in a mapped file: read it under weights.Guard
 }
 
-// Sizes of a sample. Bands are high enough for a tile's neighbours. There are several, because parts of a layer
-// may differ, and fewer if rows are so long that the sample would grow large.
+// Sizes of a sample. Bands have enough rows for a tile's neighbours. There are several bands, because parts of a
+// layer may differ. If rows are very long, there are fewer bands.
 const (
-	bandRows    = 48 // at least, and a multiple of bandUnit
+	bandRows    = 48 // at least this many rows; a multiple of bandUnit
 	sampleBands = 4
 	leastSample = 1 << 15 // elements, if the matrix has them
 	mostSample  = 1 << 21 // elements, unless a single band has more
 )
 
-// SampleRows returns ranges [first, end) of rows that represent a matrix. They are evenly spread, equally long,
-// and begin and end at multiples of unit and of 16 rows. unit is a power of two. A matrix that is not much
-// larger than its sample is one range.
+// SampleRows returns ranges [first, end) of rows that represent a matrix. They are evenly spread, equally long, and
+// begin and end at multiples of unit and of 16 rows. unit is a power of two. A matrix that is not much larger than
+// its sample is one range.
 func SampleRows(rows, cols, unit int) (ranges [][2]int) {
 	unit, cols = max(unit, bandUnit), max(cols, 1)
 	height := max(bandRows, leastSample/sampleBands/cols)
@@ -77,7 +76,8 @@ func SampleRows(rows, cols, unit int) (ranges [][2]int) {
 	return ranges
 }
 
-// SampleOf returns a tensor's sample. Its bands are slices of the tensor's data, whose length must match the shape.
+// SampleOf returns a tensor's sample. Its bands are slices of the tensor's data. The data's length must match the
+// shape.
 func SampleOf(t weights.Tensor, outAxis int) Weights {
 	w := Weights{DType: t.DType, OutAxis: outAxis}
 	w.Rows, w.Cols = t.Matrix()

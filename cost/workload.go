@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Role is the position of the weight operand in a GEMM. The tensor cores hold one operand while the other streams
+// Role is the position of the weight operand in a GEMM. The tensor cores hold one operand while the other one streams
 // past.
 type Role uint8
 
@@ -19,7 +19,7 @@ const (
 	Streaming
 )
 
-// ParseRole reads "stationary" or "streaming".
+// ParseRole parses "stationary" or "streaming".
 func ParseRole(s string) (Role, error) {
 	switch s {
 	case "stationary":
@@ -30,7 +30,7 @@ func ParseRole(s string) (Role, error) {
 	return 0, fmt.Errorf("unknown role %q: use stationary or streaming", s)
 }
 
-// String returns the name that ParseRole reads.
+// String returns the role's name, in the syntax of ParseRole.
 func (r Role) String() string {
 	switch r {
 	case Stationary:
@@ -41,7 +41,7 @@ func (r Role) String() string {
 	return fmt.Sprintf("Role(%d)", uint8(r))
 }
 
-// MarshalText returns the name that ParseRole reads; any other value is an error.
+// MarshalText returns the role's name, in the syntax of ParseRole. An invalid role is an error.
 func (r Role) MarshalText() ([]byte, error) {
 	if r > Streaming {
 		return nil, fmt.Errorf("no such role: %v", r)
@@ -49,15 +49,15 @@ func (r Role) MarshalText() ([]byte, error) {
 	return []byte(r.String()), nil
 }
 
-// UnmarshalText is ParseRole.
+// UnmarshalText parses a name like ParseRole.
 func (r *Role) UnmarshalText(b []byte) (err error) {
 	*r, err = ParseRole(string(b))
 	return err
 }
 
-// Workload holds the shares of prefill (many tokens at once: compute-bound, power-capped) and of decode (few
-// tokens: bandwidth-bound) in the energy of the original linear layers. The shares are not negative and
-// sum to 1. The zero value is not a workload.
+// Workload holds the shares of prefill (many tokens at once: compute-bound, power-capped) and of decode (few tokens:
+// bandwidth-bound) in the energy of the original linear layers. The shares are not negative and sum to 1. The zero
+// value is not a workload.
 type Workload struct {
 	Prefill, Decode float64
 }
@@ -65,7 +65,7 @@ type Workload struct {
 // DefaultWorkload is prefill alone.
 var DefaultWorkload = Workload{Prefill: 1}
 
-// ParseWorkload reads "prefill", "decode", or a share for each as in "prefill=0.3,decode=0.7".
+// ParseWorkload parses "prefill", "decode", or a share for each, as in "prefill=0.3,decode=0.7".
 func ParseWorkload(s string) (Workload, error) {
 	switch s {
 	case "prefill":
@@ -110,7 +110,7 @@ func parseShares(s string) (w Workload, err error) {
 	return w, nil
 }
 
-// Validate reports shares that are negative, not numbers, or do not sum to 1 (within 1e-6).
+// Validate returns an error for shares that are negative, not numbers, or do not sum to 1 (within 1e-6).
 func (w Workload) Validate() error {
 	sum := w.Prefill + w.Decode
 	switch {
@@ -122,7 +122,7 @@ func (w Workload) Validate() error {
 	return nil
 }
 
-// String returns the shortest text that ParseWorkload reads as this value.
+// String returns the shortest text that ParseWorkload parses to this value.
 func (w Workload) String() string {
 	switch w {
 	case Workload{Prefill: 1}:
@@ -134,7 +134,7 @@ func (w Workload) String() string {
 	return "prefill=" + share(w.Prefill) + ",decode=" + share(w.Decode)
 }
 
-// MarshalText returns the text that ParseWorkload reads; an invalid workload is an error.
+// MarshalText returns a text in the syntax of ParseWorkload. An invalid workload is an error.
 func (w Workload) MarshalText() ([]byte, error) {
 	if err := w.Validate(); err != nil {
 		return nil, fmt.Errorf("workload %v: %w", w, err)
@@ -142,7 +142,7 @@ func (w Workload) MarshalText() ([]byte, error) {
 	return []byte(w.String()), nil
 }
 
-// UnmarshalText is ParseWorkload.
+// UnmarshalText parses a text like ParseWorkload.
 func (w *Workload) UnmarshalText(b []byte) (err error) {
 	*w, err = ParseWorkload(string(b))
 	return err

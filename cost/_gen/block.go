@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A block is what one round of the carry-save adders takes: sixteen vectors. package cost hands
-// over chunks of blocks, and has one function after the other pass over a chunk.
+// A block is the input of one round of the carry-save adders: sixteen vectors. Package cost passes chunks of blocks,
+// and calls one function after the other on a chunk.
 const (
 	vectorBytes  = 64
 	blockVectors = 16
@@ -15,8 +15,8 @@ const (
 	chunkBlocks  = 8
 )
 
-// An array of masks, each the same bits in every element, is a parameter of all functions. Its
-// order is that of lanes.masks512 in package cost.
+// masks is a parameter of all functions: an array of masks, each with the same bits in every element. The order is
+// that of lanes.masks512 in package cost.
 const (
 	sign = iota
 	exp
@@ -29,7 +29,7 @@ const (
 	maxNumber
 )
 
-// function declares a function, and ends it after body.
+// function declares a function. It calls body, and then ends the function.
 func function(name, signature, doc string, body func()) {
 	TEXT(name, NOSPLIT, signature)
 	Doc(name+" "+doc, "masks are as lanes.masks512 gives them, blocks is at least one.")
@@ -39,7 +39,7 @@ func function(name, signature, doc string, body func()) {
 	RET()
 }
 
-// param is a parameter that fits a register.
+// param returns a parameter that fits a register.
 func param(name string) reg.Register { return Load(Param(name), GP64()) }
 
 // broadcast fills vectors with masks.
@@ -53,13 +53,13 @@ func broadcast(masks ...int) []reg.VecVirtual {
 	return v
 }
 
-// at is vector i of the memory that p points to.
+// at returns vector i of the memory at p.
 func at(p reg.Register, i int) operand.Mem {
 	return operand.Mem{Base: p, Disp: i * vectorBytes}
 }
 
-// forBlocks repeats body for each block, as many as the parameter of that name says, to which the
-// pointers move.
+// forBlocks repeats body for each block and moves the pointers to the next block. The parameter blocks is the number
+// of blocks.
 func forBlocks(body func(), pointers ...reg.Register) {
 	left := param("blocks")
 	Label("block")

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An immediate of VPTERNLOGQ is the truth table of a function of three bits. a is the last operand,
-// which takes the result; b and c are the two before it, in any order for all of these.
+// An immediate of VPTERNLOGQ is the truth table of a function of three bits. a is the last operand and receives the
+// result. b and c are the two operands before it; for these functions their order does not matter.
 const (
 	all3   = 0x80 // a ∧ b ∧ c
 	any3   = 0xFE // a ∨ b ∨ c
@@ -18,8 +18,8 @@ const (
 
 const levels = 4 // ones, twos, fours, eights
 
-// positional is a Harley–Seal counter in registers. The parameter p points to where it lives
-// between calls: a sum for each level, then the counts.
+// positional is a Harley–Seal counter in registers. Between calls it is in memory at the parameter p: a sum for each
+// level, then the counts.
 type positional struct {
 	sums   []reg.VecVirtual
 	counts []reg.VecVirtual // sixteens: bits of the sign, of the exponent, of all fields
@@ -41,7 +41,7 @@ func (p *positional) use(body func()) {
 	}
 }
 
-// addBlock counts a block, whose next two vectors pair gives.
+// addBlock counts a block. Each call of pair returns the block's next two vectors.
 func (p *positional) addBlock(pair func() (x, y reg.VecVirtual)) {
 	sixteens := p.carry(levels-1, pair)
 	for i, mask := range p.fields {
@@ -54,7 +54,7 @@ func (p *positional) addBlock(pair func() (x, y reg.VecVirtual)) {
 	VPADDQ(sixteens, p.counts[2], p.counts[2])
 }
 
-// carry adds two vectors, at higher levels two carries of the level below, to a level's sum.
+// carry adds two vectors (at higher levels, two carries of the level below) to a level's sum.
 func (p *positional) carry(level int, pair func() (x, y reg.VecVirtual)) reg.VecVirtual {
 	var x, y reg.VecVirtual
 	if level == 0 {
@@ -82,7 +82,7 @@ func addXor() {
 					v := ZMM()
 					VMOVDQU64(at(a, i), v)
 					VPXORQ(at(b, i), v, v)
-					// The next chunk comes from memory while this one is counted.
+					// Prefetch the next chunk from memory while this one is counted.
 					PREFETCHT0(at(a, chunkBlocks*blockVectors+i))
 					i++
 					return v

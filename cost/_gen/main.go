@@ -1,6 +1,5 @@
-// Command gen writes package cost's AVX-512 kernel and its Go declarations. Twins in plain Go, with
-// the same algorithms in words of 64 bits, stand in cost's files of the same names. Run go generate
-// in cost after a change here.
+// Command gen writes package cost's AVX-512 kernel and its Go declarations. The files of the same names in package
+// cost have the same algorithms in plain Go, in words of 64 bits. Run go generate in cost after a change here.
 package main
 
 import . "github.com/mmcloughlin/avo/build"

@@ -8,11 +8,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// lane is an element's width, with the instructions for it.
+// lane is an element's width with the instructions for this width.
 type lane struct {
 	bits    int
 	testNot func(...operand.Op) // marks the lanes in which no bit of a mask is set
-	compare func(...operand.Op) // marks the lanes that compare as an immediate says, unsigned
+	compare func(...operand.Op) // marks the lanes for which the immediate's comparison holds, unsigned
 	max     func(...operand.Op) // lane by lane, unsigned
 	move    func(k, r operand.Op)
 }
@@ -23,7 +23,7 @@ var lanes = []lane{
 	{32, VPTESTNMD, VPCMPUD, VPMAXUD, KMOVW},
 }
 
-// What is counted, in the order of the parameter sums.
+// Indices of the counts in the parameter sums.
 const (
 	zeros = iota
 	zerosBefore
@@ -61,7 +61,7 @@ func (l lane) addSpecials() {
 	})
 }
 
-// addSmall counts a block's zeros and subnormal numbers, and returns the largest magnitudes.
+// addSmall counts a block's zeros and subnormal numbers. It returns the largest magnitudes.
 func (l lane) addSmall(sums []reg.GPVirtual, cur, before, above reg.Register, masks []reg.VecVirtual) reg.VecVirtual {
 	value, normal, magnitude := masks[0], masks[1], masks[2]
 	largest := ZMM()
@@ -85,7 +85,7 @@ func (l lane) addSmall(sums []reg.GPVirtual, cur, before, above reg.Register, ma
 	return largest
 }
 
-// addBig counts a block's infinities and NaN, of which there are hardly ever any.
+// addBig counts a block's infinities and NaN. They are very rare.
 func (l lane) addBig(sums []reg.GPVirtual, cur reg.Register, masks []reg.VecVirtual) {
 	magnitude, limits := masks[2], masks[3:]
 	for i := range blockVectors {
@@ -99,7 +99,7 @@ func (l lane) addBig(sums []reg.GPVirtual, cur reg.Register, masks []reg.VecVirt
 	}
 }
 
-// above marks the lanes of v that are larger than limit's.
+// above marks the lanes of v that are larger than the lanes of limit.
 func (l lane) above(v, limit reg.VecVirtual, marks reg.Register) {
 	const notLessOrEqual = 6
 	l.compare(operand.U8(notLessOrEqual), limit, v, marks)

@@ -1,5 +1,5 @@
-// Package arith names the arithmetics of matrix products: which formats the operands and the result have, and
-// which units of a GPU multiply them.
+// Package arith names the arithmetics of matrix products: the formats of operands and result, and the units of a GPU
+// that multiply them.
 package arith
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Type is the arithmetic of a product: the operands' format, the accumulator and the units that multiply.
-// In JSON and as text it is its name. The zero value is no type.
+// Type is the arithmetic of a product: the operands' format, the accumulator and the multiplying units. In JSON and
+// text it is its name. The zero value is not a type.
 type Type uint8
 
-// The types. All accumulate in float32 but FP16CUDA (float16 or float32, as the kernel says) and
-// INT8 (int32).
+// The types. They accumulate in float32, except FP16CUDA (float16 or float32, depending on the kernel) and INT8
+// (int32).
 const (
 	_        Type = iota
 	FP32          // float32 on CUDA cores
-	TF32          // float32 operands, of which tensor cores read 10 bits of mantissa
+	TF32          // float32 operands; tensor cores read 10 bits of the mantissa
 	FP16          // float16 on tensor cores
 	BF16          // bfloat16 on tensor cores
 	FP16CUDA      // float16 without tensor cores
@@ -44,7 +44,7 @@ var types = [...]struct {
 // Types lists every type.
 func Types() []Type { return []Type{FP32, TF32, FP16, BF16, FP16CUDA, FP8, INT8} }
 
-// ParseType reads a name: fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8.
+// ParseType parses a name: fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8.
 func ParseType(name string) (Type, error) {
 	for _, t := range Types() {
 		if types[t].name == name {
@@ -54,7 +54,7 @@ func ParseType(name string) (Type, error) {
 	return 0, fmt.Errorf("unknown arithmetic %q: use one of %s", name, Names(Types()))
 }
 
-// Names lists types for messages: "bf16, fp8".
+// Names lists types for messages, as in "bf16, fp8".
 func Names(list []Type) string {
 	names := make([]string, len(list))
 	for i, t := range list {
@@ -63,8 +63,8 @@ func Names(list []Type) string {
 	return strings.Join(names, ", ")
 }
 
-// TypeOf is the type that multiplies tensors of type d as they are: tensor cores wherever they
-// read d, CUDA cores for float32. It reports false where none does.
+// TypeOf returns the type that multiplies stored tensors of dtype d: on tensor cores if they support d, and on CUDA
+// cores for float32. It returns false if neither supports d.
 func TypeOf(d weights.DType) (Type, bool) {
 	for _, t := range Types() {
 		if types[t].operand == d {
@@ -74,10 +74,10 @@ func TypeOf(d weights.DType) (Type, bool) {
 	return 0, false
 }
 
-// Valid says whether t is one of the types, and so not the zero value.
+// Valid reports whether t is one of the types. The zero value is not.
 func (t Type) Valid() bool { return t > 0 && int(t) < len(types) }
 
-// String returns the name that ParseType reads.
+// String returns the type's name, in the syntax of ParseType.
 func (t Type) String() string {
 	if !t.Valid() {
 		return fmt.Sprintf("Type(%d)", uint8(t))
@@ -85,7 +85,7 @@ func (t Type) String() string {
 	return types[t].name
 }
 
-// MarshalText returns the name that ParseType reads; it fails on a value that is no type.
+// MarshalText returns the type's name, in the syntax of ParseType. An invalid type is an error.
 func (t Type) MarshalText() ([]byte, error) {
 	if !t.Valid() {
 		return nil, fmt.Errorf("no such arithmetic: %v", t)
@@ -93,19 +93,19 @@ func (t Type) MarshalText() ([]byte, error) {
 	return []byte(t.String()), nil
 }
 
-// UnmarshalText is ParseType.
+// UnmarshalText parses a name like ParseType.
 func (t *Type) UnmarshalText(b []byte) (err error) {
 	*t, err = ParseType(string(b))
 	return err
 }
 
-// Operand is the element type of x and w.
+// Operand returns the element type of x and w.
 func (t Type) Operand() weights.DType { return types[t].operand }
 
-// Output is the element type of y as a GPU stores it.
+// Output returns the element type of y as a GPU stores it.
 func (t Type) Output() weights.DType { return types[t].output }
 
-// Decode writes len(dst) output elements, stored little-endian in data, to dst; every one is exact.
+// Decode writes len(dst) output elements, stored little-endian in data, to dst. All values are exact.
 func (t Type) Decode(dst []float64, data []byte) {
 	switch t.Output() {
 	case weights.I32:

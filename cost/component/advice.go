@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Setting is the time, power and energy of kernels, one after the other, at a clock.
+// Setting is the time, power and energy of a sequence of kernels at a clock.
 type Setting struct {
 	Clock   float64 `json:"clock_mhz"`
 	Seconds float64 `json:"seconds"`
@@ -14,10 +14,10 @@ type Setting struct {
 	Joules  float64 `json:"joules"`
 }
 
-// EDP is the energy-delay product.
+// EDP returns the energy-delay product in joule seconds.
 func (s Setting) EDP() float64 { return s.Joules * s.Seconds }
 
-// Choice is a clock to limit the card to, relative to the clock that it chooses by itself.
+// Choice is a clock limit, compared with the clock that the card chooses by itself.
 type Choice struct {
 	Setting
 	Energy float64 `json:"relative_energy"`
@@ -25,38 +25,39 @@ type Choice struct {
 	EDP    float64 `json:"relative_edp"`
 	// EnergyError is the standard error of Energy, and of EDP.
 	EnergyError float64 `json:"relative_energy_standard_error"`
-	// Extrapolated reports a clock below all measured clocks of similar kernels, which have the same arithmetic and
-	// the same bottleneck.
+	// Extrapolated is true for a clock below all measured clocks of similar kernels. Similar kernels have the same
+	// arithmetic and the same bottleneck.
 	Extrapolated bool `json:"extrapolated,omitempty"`
 }
 
 // Advice holds the predicted effect of lower clocks on the kernels of a phase.
 type Advice struct {
 	Phase string `json:"phase"`
-	// Default is the clock that the card chooses.
+	// Default is the setting at the clock that the card chooses.
 	Default Setting `json:"default"`
-	// Within1 and Within5 are the clocks of least energy that take at most 1 % and 5 % longer. LeastEDP is the
-	// clock of the least energy-delay product. Without a gain they are the default.
+	// Within1 and Within5 are the clocks of least energy that take at most 1 % and 5 % longer. LeastEDP is the clock
+	// of the least energy-delay product. If no clock saves energy, they are the default clock.
 	Within1  Choice `json:"within_1_percent"`
 	Within5  Choice `json:"within_5_percent"`
 	LeastEDP Choice `json:"least_edp"`
-	// Settings are all clocks that were considered, from high to low.
+	// Settings are all considered clocks, from high to low.
 	Settings []Setting `json:"curve"`
 }
 
 const (
 	losesFirst = 0.01
 	losesMore  = 0.05
-	// reach limits advice to clocks of at least this share of the lowest measured clock of similar kernels. Below,
-	// it is unknown how slow a clock still keeps memory busy, and how low the voltage goes.
+	// reach limits advice to clocks of at least this share of the lowest measured clock of similar kernels. At lower
+	// clocks, memory may no longer be busy, and the voltage is unknown.
 	reach = 0.8
-	// same is the largest difference of two savings that are reported as equal. Both share the model's error.
+	// same is the largest difference between two savings that are reported as equal. Both have the same model error.
 	same = 0.003
 )
 
-// Advise looks for clocks of least energy below the one that the card chooses, in the card's steps, down to 20 %
-// below the lowest measured clock of similar kernels. Settings continue to the card's LowestAdvised. The error is an
-// [ErrUnfit] with the reason where unseen kernels, in general or like these, are predicted badly or are missing.
+// Advise finds the clocks of least energy below the card's own clock. It tries the card's steps down to 20 % below
+// the lowest measured clock of similar kernels. Settings continue to the card's LowestAdvised. The error is an
+// [ErrUnfit] with the reason if predictions of unseen kernels, or of unseen kernels like these, are inaccurate or
+// missing.
 func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
 	if err := m.check(kernels...); err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (m *Model) setting(kernels []Kernel, clock float64) Setting {
 	return s
 }
 
-// choose the setting with the least figure among those that take at most a factor of the default's time.
+// choose returns the setting with the least value of of, among the settings that take at most time times the
+// default's time.
 func (m *Model) choose(kernels []Kernel, a *Advice, time float64, of func(Setting) float64) Choice {
 	best := a.Default
 	lowest := m.lowestLike(kernels)
@@ -118,7 +120,7 @@ func (m *Model) LowestMeasured() float64 {
 	return lowest
 }
 
-// lowestLike returns the lowest clock among the fit's readings of similar kernels. Without such readings it is infinite.
+// lowestLike returns the lowest clock among the fit's readings of similar kernels; infinity if there are none.
 func (m *Model) lowestLike(kernels []Kernel) float64 {
 	alike, _ := m.alike(kernels)
 	lowest := math.Inf(1)
@@ -130,7 +132,7 @@ func (m *Model) lowestLike(kernels []Kernel) float64 {
 	return lowest
 }
 
-// memoryBound reports whether a kernel takes longer in memory than on the chip, by the highest measured rates.
+// memoryBound reports whether a kernel takes longer in memory than on the chip, at the highest measured rates.
 func (m *Model) memoryBound(k Kernel) bool {
 	memory := 0.0
 	if rate := m.Rates["memory"]; rate > 0 {
@@ -170,8 +172,8 @@ func (c Choice) reservation() string {
 	return ""
 }
 
-// Contrast returns sentences that compare the advice before and after a conversion; none if either is nil. before and after are
-// of the same layers.
+// Contrast returns sentences that compare the advice before and after a conversion. before and after are for the same
+// layers. If either is nil, there are no sentences.
 func Contrast(before, after *Advice) []string {
 	if before == nil || after == nil {
 		return nil
@@ -194,7 +196,7 @@ func Contrast(before, after *Advice) []string {
 	return append(text, fmt.Sprintf("%s: both together change energy by %s and time by %s", before.Phase, change(both), change(d.Seconds/was.Seconds)))
 }
 
-// change writes a ratio as a change.
+// change formats a ratio as a change in per cent.
 func change(ratio float64) string {
 	v := 100 * (ratio - 1)
 	if math.Abs(v) < 0.05 {

@@ -4,14 +4,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// At returns the kernel at another clock, in MHz. The multiprocessors' time is proportional to 1/clock, the memory's
-// time and rests stay the same. The time of a kernel without one follows from the highest measured rates.
+// At returns the kernel at another clock, in MHz. The time on the multiprocessors is proportional to 1/clock; the
+// times in memory and of rests do not change. If the kernel has no time, At derives it from the highest measured
+// rates.
 func (m *Model) At(k Kernel, clock float64) Kernel {
 	memory, share, corner := 0.0, m.Facts.Clock.MemoryTime, m.Facts.Clock.Overlap
 	if rate := m.Rates["memory"]; rate > 0 {
 		memory = share * k.Memory / rate
 	}
-	var chip float64 // at k.Clock
+	var chip float64 // time on the multiprocessors at k.Clock
 	if k.Seconds > 0 {
 		busy := k.Seconds - k.Idle
 		memory = min(memory, share*busy)
@@ -26,7 +27,7 @@ func (m *Model) At(k Kernel, clock float64) Kernel {
 	return k
 }
 
-// onChip is the least time of a kernel's operations and bytes on the chip, at the highest clock.
+// onChip returns the least time of a kernel's operations and bytes on the chip, in seconds, at the highest clock.
 func (m *Model) onChip(k *Kernel) (seconds float64) {
 	for _, part := range []struct {
 		rate   string
@@ -47,8 +48,8 @@ func (m *Model) all(kernels []Kernel, clock float64) []Kernel {
 	return list
 }
 
-// Clock returns the clock that the card chooses for kernels that follow one another faster than it can change its
-// clock. It is the highest clock at which power is within Drawn, and operations are within Limits.
+// Clock returns the clock in MHz that the card chooses for kernels that alternate faster than it can change its
+// clock. This is the highest clock at which power is within Drawn and operations are within Limits.
 func (m *Model) Clock(kernels []Kernel) float64 {
 	drawn := m.Drawn
 	if drawn == 0 { // no kernel reached the cap

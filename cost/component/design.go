@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// ridge keeps correlated terms from extreme shares.
+	// ridge avoids extreme coefficients of correlated terms.
 	ridge     = 1e-5
 	resamples = 200
 )
 
-// design is the least-squares problem: a row for every reading, and one for every reading of the memory.
+// design is the least-squares problem: a row for every reading of the card's power, and one for every reading of the
+// memory's power.
 type design struct {
 	exponent float64
-	x        *mat.Dense // columns have a root mean square of 1
+	x        *mat.Dense // each column has a root mean square of 1
 	scale    []float64  // divisor of each column
 	y        []float64
-	names    []string // the rows' kernels
-	sensor   []bool   // rows of the memory
+	names    []string // kernels of the rows
+	sensor   []bool   // rows of the memory's power
 }
 
 func (m *Model) design(exponent float64) *design {
@@ -38,7 +39,7 @@ func (m *Model) design(exponent float64) *design {
 		for j := range m.terms {
 			rows = append(rows, m.terms[j].at(&r.Kernel, clock, exponent)/r.Watts)
 		}
-		rows = append(rows, 0) // the sensor's offset is not in the card's power
+		rows = append(rows, 0) // the sensor's offset is not part of the card's power
 		d.y, d.names, d.sensor = append(d.y, 1), append(d.names, r.Name), append(d.sensor, false)
 		if !m.Sensed || r.MemoryWatts == nil {
 			continue
@@ -73,7 +74,7 @@ func (d *design) unit() {
 	}
 }
 
-// solve fits y with all rows except for those of kernels to leave out.
+// solve fits y with all rows except those of the kernels for which without is true.
 func (d *design) solve(y []float64, without func(kernel string) bool) variant {
 	_, columns := d.x.Dims()
 	var rows, wanted []float64
@@ -89,8 +90,8 @@ func (d *design) solve(y []float64, without func(kernel string) bool) variant {
 	return v
 }
 
-// resampled returns fits of a bootstrap of residuals: to the model's predictions plus residuals that are drawn from
-// rows of the same kind, because the power's errors and the sensor's differ in size.
+// resampled returns the fits of a bootstrap of residuals. Each fit is to the model's predictions plus residuals drawn
+// from rows of the same kind, because errors of the card's power and of the memory's power differ in size.
 func (d *design) resampled(v variant) (list []variant) {
 	n, columns := d.x.Dims()
 	scaled := make([]float64, columns)
@@ -121,8 +122,8 @@ func (d *design) resampled(v variant) (list []variant) {
 	return list
 }
 
-// unbounded returns the standard errors that coefficients would have if they could be negative, from v's residuals. A
-// coefficient of 0 has no other error, because resampling leaves it at 0.
+// unbounded returns the standard errors that coefficients would have if they could be negative, from v's residuals.
+// For a coefficient of 0 this is the only error, because resampling leaves it at 0.
 func (d *design) unbounded(v variant) []float64 {
 	n, columns := d.x.Dims()
 	errs := make([]float64, columns)
@@ -144,7 +145,7 @@ func (d *design) unbounded(v variant) []float64 {
 		rows[sensor]++
 	}
 	freedom := max(1, float64(n)-used) / float64(n)
-	var moved mat.VecDense // by a row that is off by 1
+	var moved mat.VecDense // changes of the coefficients if one row is off by 1
 	for i, sensor := range d.sensor {
 		moved.MulVec(inverse, mat.NewVecDense(columns, d.x.RawRowView(i)))
 		for j := range errs {
@@ -157,7 +158,7 @@ func (d *design) unbounded(v variant) []float64 {
 	return errs
 }
 
-// inverse of the normal matrix, with its ridge.
+// inverse returns the inverse of the normal matrix with the ridge.
 func (d *design) inverse() *mat.SymDense {
 	n, columns := d.x.Dims()
 	var gram mat.SymDense
@@ -168,7 +169,7 @@ func (d *design) inverse() *mat.SymDense {
 	var inverse mat.SymDense
 	var c mat.Cholesky
 	if !c.Factorize(&gram) || c.InverseTo(&inverse) != nil {
-		return nil // impossible: a ridge makes it positive definite
+		return nil // impossible, because the ridge makes the matrix positive definite
 	}
 	return &inverse
 }

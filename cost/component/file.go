@@ -17,9 +17,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
-// version is the version of new files. Files of earlier versions hold coefficients of other terms, so their readings are
-// fitted again. Files of version withoutFacts also lack the card's facts, because the program then applied the H200's
-// to every card. They are read with the facts of factsBefore's file.
+// version is the version of new files. Files of earlier versions have coefficients of other terms, so their readings
+// are fitted again. Files of version withoutFacts also lack the card's facts, because the program then applied the
+// H200's facts to every card. They are read with the facts of factsBefore's file.
 const (
 	version      = 3
 	withoutFacts = 1
@@ -32,8 +32,8 @@ var embedded embed.FS
 // ErrUnknown means that a card's components were never measured.
 var ErrUnknown = errors.New("the components of this card were not measured")
 
-// Find returns the built-in model of a card, by the card's name or the file's, in any case. A card without one is an
-// [ErrUnknown] that names the command to measure it.
+// Find returns the built-in model of a card, by the card's name or the file's name, in any case. If there is none,
+// the error is an [ErrUnknown] that names the command to measure the card.
 func Find(card string) (*Model, error) {
 	m, err := builtIn(card)
 	if err != nil {
@@ -45,8 +45,8 @@ func Find(card string) (*Model, error) {
 	return m, m.ready()
 }
 
-// FactsFor returns the facts for a measurement of a card's components: those of the card's built-in file or, without
-// one, of the H200's.
+// FactsFor returns the facts for a measurement of a card's components: those of the card's built-in file. If there is
+// no such file, it returns the H200's facts.
 func FactsFor(card string) (Facts, error) {
 	m, err := builtIn(card)
 	if err == nil && m == nil {
@@ -58,7 +58,7 @@ func FactsFor(card string) (Facts, error) {
 	return m.Facts, nil
 }
 
-// builtIn reads the built-in file of a card, without fitting it; nil if there is none.
+// builtIn reads the built-in file of a card without fitting; nil if there is none.
 func builtIn(card string) (*Model, error) {
 	entries, err := fs.ReadDir(embedded, "calibrations")
 	if err != nil {
@@ -84,14 +84,14 @@ func builtIn(card string) (*Model, error) {
 	return nil, nil
 }
 
-// Refit reads a file and fits its readings again, whatever coefficients the file has.
+// Refit reads a file and fits its readings again, and ignores the coefficients in the file.
 func Refit(name string) (*Model, error) { return read(name, (*Model).Fit) }
 
-// Read reads a file that [Model.Write] has written. If its measurement was interrupted, the model has readings and
-// cannot split anything yet.
+// Read reads a file written by [Model.Write]. If the measurement was interrupted, the model has readings but cannot
+// split power yet.
 func Read(name string) (*Model, error) { return read(name, (*Model).ready) }
 
-// read reads a file and makes the model complete.
+// read reads a file and calls complete on the model.
 func read(name string, complete func(*Model) error) (*Model, error) {
 	data, err := bounded.ReadFile(name, bounded.Config)
 	if err != nil {
@@ -165,7 +165,7 @@ func decode(data []byte) (*Model, error) {
 
 const instead = "restore a complete file, or measure again with lowtoggle calibrate --components --anew"
 
-// ready repeats the fit, because the file does not hold the fits to parts of the readings.
+// ready fits the readings again, because the file lacks the fits to parts of the readings.
 func (m *Model) ready() error {
 	if m.Coefficients == nil {
 		return nil
@@ -180,8 +180,8 @@ func (m *Model) ready() error {
 	return nil
 }
 
-// MayReplace returns an error if a file holds anything else than readings of the model's card at its power limit, or
-// a damaged rest of such a file. The model may also replace a file that does not exist.
+// MayReplace returns an error unless the file has readings of the model's card at its power limit, or is a damaged
+// rest of such a file, or does not exist.
 func (m *Model) MayReplace(name string) error {
 	data, err := bounded.ReadFile(name, bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +204,7 @@ func (m *Model) MayReplace(name string) error {
 	return fmt.Errorf("%s holds something else, perhaps from another card or program: delete it or choose another OUT", name)
 }
 
-// begin returns the first bytes of the card's files, by version.
+// begin returns the first bytes of the card's files, for each version.
 func (m *Model) begin() (list [][]byte) {
 	for v := withoutFacts; v <= version; v++ {
 		text, _ := json.Marshal(struct { // of an int and a string
@@ -216,7 +216,7 @@ func (m *Model) begin() (list [][]byte) {
 	return list
 }
 
-// setup names the card of the readings and its settings.
+// setup names the card of the readings, and its settings.
 func (m *Model) setup() string {
 	s := fmt.Sprintf("%s of %g MHz", m.Card, m.FullClock)
 	if m.PowerLimit > 0 {
@@ -225,7 +225,7 @@ func (m *Model) setup() string {
 	return s
 }
 
-// alike reports whether a stored coefficient is that of the fit. Processors may differ in the last digits.
+// alike reports whether a stored coefficient equals the fitted one. The last digits may differ between processors.
 func (c Coefficient) alike(found Coefficient) bool {
 	near := math.Abs(c.Value-found.Value) <= float64(0.01*found.Value)+float64(0.05*found.Error)
 	return near && c.Value >= 0 && c.Name == found.Name && c.Part == found.Part && c.Unit == found.Unit
@@ -242,7 +242,7 @@ func (m *Model) Write(name string) error {
 	return atomicfile.Write(name, append(data, '\n'))
 }
 
-// readable puts each coefficient, reading and group of facts on a line, so that differences can be read.
+// readable puts each coefficient, reading and group of facts on its own line, so that differences can be read.
 func readable(data []byte) []byte {
 	for _, before := range []string{`{"name":`, `"facts":`, `"tiles":`, `"clock":`, `"random_moved_bits":`, `"memory_sensor_scale_watts":`, `"memory_sensor":`} {
 		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))

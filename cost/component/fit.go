@@ -11,17 +11,18 @@ import (
 
 const (
 	fewReadings = 8
-	// mostLeverage of a kernel that is left out to test the model. Above it, no other kernel determines one of the
-	// coefficients.
+	// mostLeverage is the largest leverage of a kernel that is left out to test the model. Above it, no other kernel
+	// determines one of the coefficients.
 	mostLeverage = 0.8
-	// mostReadings is many times a calibration's number. Leaving each kernel out once takes time in its square.
+	// mostReadings is many times the number of a calibration. The time to leave each kernel out once grows with the
+	// square of the number.
 	mostReadings          = 2000
 	leastWatts, mostWatts = 1e-3, 1e5
 	mostMHz               = 1e5
 )
 
-// Fit finds the coefficients, their errors and the model's quality from m.Readings. It needs FullClock, PowerLimit,
-// Card and Facts.
+// Fit computes the coefficients, their errors and the model's quality from m.Readings. It requires FullClock,
+// PowerLimit, Card and Facts.
 func (m *Model) Fit() error {
 	if err := m.validateReadings(); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (m *Model) validateReadings() error {
 	return nil
 }
 
-// possible reports readings that are out of range.
+// possible returns an error for a reading that is out of range.
 func (m *Model) possible(r *Reading) error {
 	or0 := func(v *float64) float64 {
 		if v == nil {
@@ -109,8 +110,8 @@ func (m *Model) possible(r *Reading) error {
 		{"watts", r.Watts, leastWatts, mostWatts},
 		{"watts of its memory", or0(r.MemoryWatts), 0, mostWatts},
 		{"capped share", or0(r.Capped), 0, 1},
-		{"seconds", r.Seconds, 1e-12, 3600},                     // simulated ones are short
-		{"MHz", r.Clock, m.FullClock / 100, 1.01 * m.FullClock}, // a mean may round up
+		{"seconds", r.Seconds, 1e-12, 3600},                     // simulated kernels are short
+		{"MHz", r.Clock, m.FullClock / 100, 1.01 * m.FullClock}, // a mean may be rounded up
 		{"operations or bytes a second,", perSecond(&r.Kernel, work), 0, 1e20},
 		{"toggling of bits,", max(r.Bits, r.Moved), 0, 100},
 		{"share of multiprocessors awake,", r.Awake, 0, 1},
@@ -135,7 +136,7 @@ func (m *Model) varied(typ arith.Type) bool {
 	return high-low >= enough
 }
 
-// fitted kernels, each once.
+// fitted returns the names of the fit's kernels, without repetition.
 func (m *Model) fitted() (names []string) {
 	for _, r := range m.Readings {
 		if !r.HeldOut && !slices.Contains(names, r.Name) {
@@ -145,8 +146,8 @@ func (m *Model) fitted() (names []string) {
 	return names
 }
 
-// told reports which terms the fit's readings determine: the memory's power if kernels with and without traffic were read,
-// leakage if the temperature varies, the power of one multiprocessor if some kernels run on a few.
+// told reports which terms the fit's readings determine. The memory's power needs kernels with and without traffic,
+// leakage needs varying temperatures, and the power of one multiprocessor needs kernels that run on a few.
 func (m *Model) told() (v varies) {
 	const enough = 5 // °C
 	quiet, traffic := false, false
@@ -166,7 +167,7 @@ func (m *Model) told() (v varies) {
 	return v
 }
 
-// launch returns the shortest time of an empty execution, or 0.
+// launch returns the shortest time of an empty execution in seconds, or 0.
 func (m *Model) launch() (shortest float64) {
 	for _, r := range m.Readings {
 		if idle := r.Awake == 0 && r.Ops+r.Asked+r.Memory == 0; idle && !r.HeldOut && (shortest == 0 || r.Seconds < shortest) {
@@ -176,7 +177,7 @@ func (m *Model) launch() (shortest float64) {
 	return shortest
 }
 
-// quality compares predictions with kernels that a fit has not seen.
+// quality compares predictions with kernels that a fit did not use.
 func (m *Model) quality(d *design) *Quality {
 	m.naive = m.fitNaive("")
 	m.unseen = m.predictUnseen(d)
@@ -209,7 +210,7 @@ func (m *Model) quality(d *design) *Quality {
 	return q
 }
 
-// drift is the widest relative change of a kernel that was read several times.
+// drift returns the largest relative change of the power of a kernel that was read several times.
 func (m *Model) drift() (widest float64) {
 	type span struct{ low, high float64 }
 	seen := map[string]span{}
@@ -225,9 +226,9 @@ func (m *Model) drift() (widest float64) {
 	return widest
 }
 
-// limits finds Drawn, Limits and Rates. A type has a limit if the card lowered its clock for it though power was far
-// below the cap. The limit is the type's highest measured rate, or 0 if all such kernels were so short that their
-// launch counts.
+// limits computes Drawn, Limits and Rates. A type has a limit if the card lowered its clock for this type although
+// power was far below the cap. The limit is the type's highest measured rate, or 0 if all such kernels were so short
+// that the launch affects their rate.
 func (m *Model) limits() {
 	const (
 		long  = 20   // launches
@@ -244,7 +245,7 @@ func (m *Model) limits() {
 		slices.Sort(watts)
 		m.Drawn = watts[len(watts)/2]
 	}
-	held := map[arith.Type]float64{} // the longest, in seconds
+	held := map[arith.Type]float64{} // longest time of each type, in seconds
 	most := map[arith.Type]float64{}
 	fastest := func(name string, rate float64) { m.Rates[name] = max(m.Rates[name], rate) }
 	for i := range m.Readings {

@@ -7,19 +7,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Kernel is the work for each component in one execution of a GPU kernel.
+// Kernel is the work of each component in one execution of a GPU kernel.
 type Kernel struct {
 	Name string     `json:"name"`
 	Type arith.Type `json:"type,omitzero"` // the zero value without arithmetic
 	Ops  float64    `json:"operations,omitempty"`
-	// Asked are the bytes that multiprocessors read from the L2 cache or write to it.
+	// Asked is the number of bytes that multiprocessors read from the L2 cache or write to it.
 	Asked float64 `json:"asked_bytes,omitempty"`
-	// Memory are the bytes that always pass between the cache and memory.
+	// Memory is the number of bytes that always pass between the cache and memory.
 	Memory float64 `json:"memory_bytes,omitempty"`
-	// Again are bytes that are read again when the cache may have evicted them.
+	// Again is the number of bytes that are read again and may have been evicted from the cache.
 	Again float64 `json:"again_bytes,omitempty"`
-	// Bits is the toggling of the operands in the multipliers, Moved that of all bytes on their way: 0 for
-	// constants, 1 for random operands and for uniformly random bytes; see [cost.Calibration.Toggling].
+	// Bits is the relative toggling of the operands in the multipliers, and Moved that of all bytes in transfers: 0
+	// for constants, 1 for random operands and for uniformly random bytes. See [cost.Calibration.Toggling].
 	Bits  float64 `json:"bits"`
 	Moved float64 `json:"moved_bits"`
 	// Awake is the share of the multiprocessors that have work while the kernel runs: 1 for most kernels, 0 for empty
@@ -27,13 +27,14 @@ type Kernel struct {
 	Awake float64 `json:"awake"`
 	// Launches is the number of kernels in an execution. Default: 1.
 	Launches int `json:"launches,omitempty"`
-	// Idle are the seconds of an execution in which no multiprocessor has work, besides the time of launches.
+	// Idle is the time of an execution, in seconds, in which no multiprocessor has work, besides the time of
+	// launches.
 	Idle float64 `json:"idle_seconds,omitempty"`
-	// Seconds is the time of an execution at Clock, in MHz. 0: unknown; it follows from the highest measured rates,
-	// at the card's highest clock.
+	// Seconds is the time of an execution at Clock, in MHz. 0: unknown; it is then derived from the highest measured
+	// rates, at the card's highest clock.
 	Seconds float64 `json:"seconds,omitempty"`
 	Clock   float64 `json:"clock_mhz,omitempty"`
-	// Temperature is the card's temperature in °C. 0: unknown; it follows from the power.
+	// Temperature is the card's temperature in °C. 0: unknown; it is then derived from the power.
 	Temperature float64 `json:"temperature_c,omitempty"`
 }
 
@@ -59,20 +60,20 @@ func (k Kernel) Validate() error {
 type Gemm struct {
 	Type    arith.Type
 	M, N, K int
-	// Cold is whether w comes from memory every time, as in decoding.
+	// Cold is true if w is read from memory every time, as in decoding.
 	Cold bool
-	// Tile is the number of results of a tile. Default: the card's [Tiles].
+	// Tile is the number of results of a tile. Default: derived from the card's [Tiles].
 	Tile float64
-	// L2 is the size of the cache in bytes. Default: the card's [Tiles].
+	// L2 is the size of the cache in bytes. Default: that of the card's [Tiles].
 	L2 float64
-	// Around are the bytes of everything that runs between two executions, such as the other layers of a model.
-	// Default: 0.
+	// Around is the number of bytes of all work between two executions, such as the other layers of a model. Default:
+	// 0.
 	Around float64
 	// Bits and Moved are as in [Kernel].
 	Bits, Moved float64
 }
 
-// bytesOf returns the sizes of an operand's and of a result's element.
+// bytesOf returns the sizes in bytes of an operand's element and of a result's element.
 func bytesOf(t arith.Type) (operand, result float64) {
 	return float64(t.Operand().Bits()) / 8, float64(t.Output().Bits()) / 8
 }
@@ -80,7 +81,7 @@ func bytesOf(t arith.Type) (operand, result float64) {
 // Random returns Bits and Moved of random normal operands of a type.
 func (f *Facts) Random(t arith.Type) (bits, moved float64) { return 1, f.RandomMoved[t] }
 
-// Bytes returns the size of operands and results.
+// Bytes returns the size of operands and results in bytes.
 func (g Gemm) Bytes() float64 {
 	operand, result := bytesOf(g.Type)
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
@@ -117,7 +118,7 @@ func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	return kernel, nil
 }
 
-// And returns two kernels as one: first k, then o. Their types must be equal, and both times known or unknown.
+// And returns one kernel for two: first k, then o. Their types must be equal, and both times known or both unknown.
 func (k Kernel) And(o Kernel) (Kernel, error) {
 	if k.Type != 0 && o.Type != 0 && k.Type != o.Type {
 		return Kernel{}, fmt.Errorf("kernels %s and %s have different types, %s and %s: use them separately", k.Name, o.Name, k.Type, o.Type)

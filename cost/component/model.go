@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// Model is a card's power by component, and the readings that it was fitted to.
+// Model is a card's power by component, with the readings that it was fitted to.
 type Model struct {
 	Version   int    `json:"components_version"`
 	Card      string `json:"card"`
@@ -26,19 +26,19 @@ type Model struct {
 	// L2 is the size of the cache in bytes; 0: unknown.
 	L2    float64 `json:"l2_bytes,omitempty"`
 	Facts Facts   `json:"facts"`
-	// Sensed reports whether the memory's own power was read. Otherwise HBM includes the way to it.
+	// Sensed reports whether the memory's own power was read. Otherwise HBM includes the path to memory on the chip.
 	Sensed       bool          `json:"memory_sensor"`
 	Coefficients []Coefficient `json:"coefficients,omitempty"`
 	// Drawn is the card's power at its power limit, in watts; 0: no kernel reached the limit.
 	Drawn float64 `json:"drawn_at_limit_watts,omitempty"`
-	// Limits are the operations per second of a type at which the card lowers its clock though power is far below the
-	// limit: the highest measured rate, or 0 if kernels were too short to find it. A type without such a limit is
-	// absent.
+	// Limits are rates of operations per second at which the card lowers its clock although power is far below the
+	// limit, by type. A limit is the highest measured rate, or 0 if kernels were too short to find it. A type without
+	// a limit is absent.
 	Limits map[arith.Type]float64 `json:"operations_limits,omitempty"`
-	// Launch is the time of an empty execution, in seconds; 0: none was measured.
+	// Launch is the time of an empty execution, in seconds; 0: not measured.
 	Launch float64 `json:"launch_seconds,omitempty"`
 	// Rates are the highest measured rates per second: operations of a type and bytes from the cache ("cache") at
-	// FullClock, and bytes of memory ("memory").
+	// FullClock, and bytes from memory ("memory").
 	Rates    map[string]float64 `json:"highest_rates,omitempty"`
 	Quality  *Quality           `json:"quality,omitempty"`
 	Readings []Reading          `json:"readings"`
@@ -50,7 +50,7 @@ type Model struct {
 	unseen   []Prediction
 }
 
-// Coefficient is a term of the model at the highest clock.
+// Coefficient is the coefficient of a term at the highest clock.
 type Coefficient struct {
 	Name  string  `json:"name"`
 	Part  Part    `json:"part,omitempty"`
@@ -62,31 +62,32 @@ type Coefficient struct {
 // Reading is a measured kernel.
 type Reading struct {
 	Kernel
-	// HeldOut kernels are not part of the fit. They test it.
+	// HeldOut kernels are not part of the fit and test it.
 	HeldOut     bool     `json:"held_out,omitempty"`
 	Watts       float64  `json:"watts"`
-	MemoryWatts *float64 `json:"memory_watts,omitempty"` // the memory's own, running mean
+	MemoryWatts *float64 `json:"memory_watts,omitempty"` // running mean of the memory's own power
 	Capped      *float64 `json:"capped_share,omitempty"`
-	Waves       float64  `json:"waves,omitempty"` // of tiles, by the library; 0: unknown
+	Waves       float64  `json:"waves,omitempty"` // waves of tiles, by the library; 0: unknown
 }
 
-// Quality holds the errors of predicted power for kernels that a fit had not seen, relative to the measured power.
+// Quality holds the errors of predicted power for kernels that a fit did not use, relative to the measured power.
 type Quality struct {
-	// Mean and Worst of the fit's kernels, each left out in turn, except for those that alone determine a coefficient.
+	// Mean and Worst are the errors of the fit's kernels, each left out in turn. Kernels that alone determine a
+	// coefficient are excluded.
 	Kernels     int     `json:"kernels"`
 	LeftOut     int     `json:"judged"`
 	Mean        float64 `json:"mean_error"`
 	Worst       float64 `json:"worst_error"`
 	WorstKernel string  `json:"worst_kernel"`
-	// HeldOut is the number of kernels that no fit has seen.
+	// HeldOut is the number of held-out kernels.
 	HeldOut      int     `json:"held_out"`
 	HeldOutMean  float64 `json:"held_out_mean_error,omitempty"`
 	HeldOutWorst float64 `json:"held_out_worst_error,omitempty"`
-	// Span compares the model with naive ones on unseen kernels below the power cap; nil without such kernels. AtCap
-	// compares the clocks of held-out kernels at the cap.
+	// Span compares the model with naive models on unseen kernels below the power cap; nil without such kernels.
+	// AtCap compares the clocks of held-out kernels at the cap.
 	Span  *Span     `json:"below_cap,omitempty"`
 	AtCap *CapClock `json:"at_cap,omitempty"`
-	// Drift is the largest change of the power of a kernel that was measured several times.
+	// Drift is the largest relative change of the power of a kernel that was measured several times.
 	Drift float64 `json:"drift,omitempty"`
 }
 
@@ -108,7 +109,7 @@ type Share struct {
 	Part  Part    `json:"part"`
 	Watts float64 `json:"watts"`
 	Error float64 `json:"standard_error"`
-	Bits  float64 `json:"bits_watts,omitempty"` // the part of Watts that depends on the operands' bits
+	Bits  float64 `json:"bits_watts,omitempty"` // part of Watts that depends on the operands' bits
 }
 
 // Of returns a component's share.
@@ -121,8 +122,8 @@ func (s Split) Of(p Part) Share {
 	return Share{Part: p}
 }
 
-// Split predicts a kernel's power at its own clock or, without a time, at the clock that the card would choose. A
-// type that was not measured is an error that lists those that were.
+// Split predicts a kernel's power at its own clock. For a kernel without a time, it uses the clock that the card
+// would choose. The error for a type that was not measured lists the measured types.
 func (m *Model) Split(k Kernel) (Split, error) {
 	if err := m.check(k); err != nil {
 		return Split{}, err
@@ -133,8 +134,8 @@ func (m *Model) Split(k Kernel) (Split, error) {
 	return m.split([]Kernel{k}), nil
 }
 
-// SplitSequence predicts the power of kernels one after the other: at their own clocks if all times are known, else
-// at the clock that the card would choose.
+// SplitSequence predicts the power of kernels that run one after the other. If all times are known, it uses the
+// kernels' own clocks, and otherwise the clock that the card would choose.
 func (m *Model) SplitSequence(kernels []Kernel) (Split, error) {
 	if err := m.check(kernels...); err != nil {
 		return Split{}, err
@@ -145,7 +146,8 @@ func (m *Model) SplitSequence(kernels []Kernel) (Split, error) {
 	return m.split(kernels), nil
 }
 
-// Timed distributes a measured total time among kernels, in proportion to their predicted times. clock is in MHz.
+// Timed distributes a measured total time in seconds over kernels, in proportion to their predicted times. clock is
+// in MHz.
 func (m *Model) Timed(kernels []Kernel, seconds, clock float64) []Kernel {
 	list, sum := m.all(kernels, clock), 0.0
 	for _, k := range list {
@@ -185,7 +187,7 @@ func (m *Model) Types() (types []arith.Type) {
 	return types
 }
 
-// partsOf is the split of kernels whose times are known, by a variant and without errors.
+// partsOf returns the split of kernels with known times, by a variant and without errors.
 func (m *Model) partsOf(kernels []Kernel, v variant) (s Split) {
 	for _, p := range Parts() {
 		watts := m.watts(kernels, v, func(t *term) bool { return t.part == p })
@@ -196,7 +198,7 @@ func (m *Model) partsOf(kernels []Kernel, v variant) (s Split) {
 	return s
 }
 
-// split of kernels whose times are known.
+// split returns the split of kernels with known times.
 func (m *Model) split(kernels []Kernel) Split {
 	s := m.partsOf(kernels, m.own())
 	total := func(in func(*term) bool) func(variant) float64 {
@@ -206,8 +208,8 @@ func (m *Model) split(kernels []Kernel) Split {
 		p := &s.Parts[i]
 		p.Error = m.deviation(total(func(t *term) bool { return t.part == p.Part }))
 	}
-	// The error of the model's form adds to that of the coefficients. It is unknown which part it belongs to, so each
-	// part gets a share of the variance in proportion to its power.
+	// The error of the model's form is added to the error of the coefficients. Its part is unknown, so each part gets
+	// a share of the variance in proportion to the part's power.
 	missed, _ := m.Quality.UnseenErrors()
 	const normal = 1.25 // standard deviation over mean absolute error
 	form := normal * missed * s.Watts
@@ -219,15 +221,15 @@ func (m *Model) split(kernels []Kernel) Split {
 	return s
 }
 
-// own is the fit to all kernels with the usual exponent.
+// own returns the fit to all kernels with the usual exponent.
 func (m *Model) own() variant { return m.variants[0] }
 
-// watts of some terms, as the mean over kernels that run one after the other.
+// watts returns the power of some terms, as the mean over kernels that run one after the other.
 func (m *Model) watts(kernels []Kernel, v variant, in func(*term) bool) float64 {
 	return m.joulesPerSecond(m.warmed(kernels, v), v, in)
 }
 
-// joulesPerSecond is watts of kernels whose temperature is known.
+// joulesPerSecond is watts for kernels with known temperatures.
 func (m *Model) joulesPerSecond(kernels []Kernel, v variant, in func(*term) bool) float64 {
 	var joules, seconds float64
 	for i := range kernels {
@@ -242,7 +244,8 @@ func (m *Model) joulesPerSecond(kernels []Kernel, v variant, in func(*term) bool
 	return joules / seconds
 }
 
-// deviation is the standard error of a figure: from the bootstrap, and half of the change by the other exponents.
+// deviation returns the standard error of a figure: the bootstrap's, combined with half of the change between the
+// other exponents.
 func (m *Model) deviation(of func(variant) float64) float64 {
 	own := of(m.own())
 	spread, mean, squares, n := 0.0, 0.0, 0.0, 0.0

@@ -27,9 +27,9 @@ var naive = []struct {
 	}},
 }
 
-// NaiveNames are the names of the models with which components are compared. The first two are naive: components must halve
-// their error. The inputs of power by utilisation are the share of multiprocessors in use and the rates of operations and
-// memory relative to the highest ones, as a monitor's counters report them.
+// NaiveNames returns the names of the models for comparison. Components must have at most half the error of the first
+// two, which are naive. The inputs of power by utilisation are the share of multiprocessors in use, and the rates of
+// operations and memory relative to the highest ones, as a monitor's counters report them.
 func NaiveNames() (names []string) {
 	for _, n := range naive {
 		names = append(names, n.name)
@@ -37,11 +37,11 @@ func NaiveNames() (names []string) {
 	return names
 }
 
-// mustBeat is the number of naive models whose error the model must halve.
+// mustBeat is the number of naive models with at least twice the model's error.
 const mustBeat = 2
 
-// fitNaive fits each naive model to the fit's readings between the span's watts, without a kernel. It is nil if there are
-// too few.
+// fitNaive fits each naive model to the fit's readings in the span, without one kernel. It returns nil if there are
+// too few readings.
 func (m *Model) fitNaive(without string) (coefficients [][]float64) {
 	for _, n := range naive {
 		columns := len(n.features(m, &Kernel{}))
@@ -61,7 +61,7 @@ func (m *Model) fitNaive(without string) (coefficients [][]float64) {
 		}
 		d := &design{x: mat.NewDense(len(wanted), columns, rows)}
 		d.unit()
-		const little = 1e-9 // ridge, for columns that no reading varies
+		const little = 1e-9 // ridge for columns that do not vary
 		c := nnls.SolveActive(d.x, wanted, little, make([]float64, columns))
 		for j := range c {
 			c[j] /= d.scale[j]
@@ -83,8 +83,8 @@ func (m *Model) naively(k *Kernel, coefficients [][]float64) (watts []float64) {
 	return watts
 }
 
-// span is the power in watts between which the model is compared with naive ones, by the card's power limit: 150 to 690 W of 700 W.
-// At the limit all kernels draw the same power, so a constant is right by definition.
+// span returns the range of power in watts in which the model is compared with naive ones: 150 to 690 W for a power
+// limit of 700 W. At the limit all kernels draw the same power, so every constant would be right.
 func (m *Model) span() (lowest, highest float64) {
 	return m.PowerLimit * 3 / 14, m.PowerLimit * 69 / 70
 }
@@ -103,7 +103,7 @@ func (m *Model) slowed(r *Reading) bool {
 	return r.Capped != nil && *r.Capped >= powercap.Often && powercap.Slow(r.Clock, m.FullClock)
 }
 
-// Span compares the model with naive ones on unseen kernels below the power cap.
+// Span compares the model with naive models on unseen kernels below the power cap.
 type Span struct {
 	Low     float64 `json:"low_watts"`
 	High    float64 `json:"high_watts"`
@@ -113,11 +113,11 @@ type Span struct {
 	Most  float64 `json:"most_watts"`
 	Mean  float64 `json:"mean_error"`
 	Worst float64 `json:"worst_error"`
-	// Naive are the mean errors of the models of [NaiveNames], in their order.
+	// Naive are the mean errors of the models in [NaiveNames], in their order.
 	Naive []float64 `json:"naive_mean_errors"`
 }
 
-// BestNaive is the least error of the naive models.
+// BestNaive returns the least error of the naive models.
 func (s *Span) BestNaive() float64 {
 	best := math.Inf(1)
 	for _, e := range s.Naive[:min(mustBeat, len(s.Naive))] {

@@ -6,13 +6,13 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// usualTemperature is the temperature in °C at which the static term is all of the static power.
+// usualTemperature is the temperature in °C at which the leakage term is 0.
 const usualTemperature = 50
 
-// warmth is the card's temperature under steady work, in °C: cold + perWatt·watts.
+// warmth is the card's temperature in °C under steady work: cold + perWatt·watts.
 type warmth struct{ cold, perWatt float64 }
 
-// warming fits the temperature of the fit's readings to their power. Without temperatures it is the usual one.
+// warming fits the temperature of the fit's readings to their power. Without temperatures it returns the usual one.
 func (m *Model) warming() warmth {
 	var watts, celsius []float64
 	for _, r := range m.Readings {
@@ -27,8 +27,8 @@ func (m *Model) warming() warmth {
 	return warmth{cold, max(0, perWatt)}
 }
 
-// warmed returns the kernels, which follow one another, at the temperature that their power causes. Kernels whose
-// temperature is known stay as they are.
+// warmed returns kernels that run one after the other, with the temperature that their power causes. Known
+// temperatures do not change.
 func (m *Model) warmed(kernels []Kernel, v variant) []Kernel {
 	leak := slices.IndexFunc(m.terms, func(t term) bool { return t.name == leakTerm })
 	if leak < 0 || kernels[0].Temperature > 0 {

@@ -17,19 +17,19 @@ const (
 	HBM         Part = "hbm"
 )
 
-// Parts lists them.
+// Parts returns the components in the order of tables.
 func Parts() []Part { return []Part{Static, Awake, Multipliers, OnChip, HBM} }
 
-// term is a summand of the power: its watts are a coefficient times a rate times a power of the relative clock.
+// term is a summand of the power in watts: a coefficient times a rate times a power of the relative clock.
 type term struct {
 	name string
 	part Part
-	typ  arith.Type // of operations
+	typ  arith.Type // arithmetic of the operations
 	unit string
-	bits bool // depends on the operands
-	// extra terms have one more power of the clock than energies. no terms do not follow the clock.
+	bits bool // depends on the operands' bits
+	// extra terms have a clock exponent larger by 1 than energies. no terms do not depend on the clock.
 	extra, no bool
-	rate      func(k *Kernel) float64 // a second
+	rate      func(k *Kernel) float64 // per second
 }
 
 // Names of terms.
@@ -51,7 +51,7 @@ func perSecond(k *Kernel, amount float64) float64 {
 	return amount / k.Seconds
 }
 
-// busyShare is the share of an execution in which multiprocessors may have work.
+// busyShare returns the share of an execution in which multiprocessors may have work.
 func busyShare(k *Kernel, launch float64) float64 {
 	if k.Seconds <= 0 {
 		return 1
@@ -59,15 +59,15 @@ func busyShare(k *Kernel, launch float64) float64 {
 	return max(0, 1-(float64(launch*float64(max(1, k.Launches)))+k.Idle)/k.Seconds)
 }
 
-// varies says which terms the readings determine.
+// varies reports which terms the readings determine.
 type varies struct {
-	sensor      bool // the memory's own power
+	sensor      bool // the memory's own power was read
 	temperature bool
 	awake       bool // some kernels run on a part of the multiprocessors
 }
 
-// terms of a model with these types. Without the memory's own power, the way to HBM is part of HBM. In every execution
-// multiprocessors are idle for the time of an empty launch of each kernel.
+// terms returns the terms of a model with these types. Without the memory's own power, the path to HBM is part of
+// HBM. In every execution, multiprocessors are idle for the time of an empty launch of each kernel.
 func terms(types []arith.Type, told varies, launch float64) []term {
 	busy := func(k *Kernel) float64 { return busyShare(k, launch) }
 	leak := func(k *Kernel) float64 {

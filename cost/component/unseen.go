@@ -2,30 +2,31 @@ package component
 
 import "math"
 
-// Prediction is an unseen kernel: one that is held out, or one of the fit, predicted by a fit without it.
+// Prediction is the prediction of an unseen kernel: a held-out kernel, or a kernel of the fit, predicted by a fit
+// without it.
 type Prediction struct {
 	Reading
 	Predicted Split     // at the clock and temperature of the reading
-	Naive     []float64 // watts by the models of NaiveNames
-	// Spans reports whether the kernel is among those of Quality.Span, AtCap whether the card was at its power cap.
+	Naive     []float64 // watts, by the models of NaiveNames
+	// Spans reports whether the kernel is in Quality.Span. AtCap reports whether the card was at its power cap.
 	Spans, AtCap bool
 }
 
-// Off is the absolute relative error of the predicted power.
+// Off returns the absolute relative error of the predicted power.
 func (p *Prediction) Off() float64 { return math.Abs(p.Predicted.Watts/p.Reading.Watts - 1) }
 
-// Unseen returns the kernels that test the model, in the order of the readings. A kernel that was read several times is
-// there once. Kernels of the fit that alone determine a coefficient are absent.
+// Unseen returns the kernels that test the model, in the order of the readings. A kernel that was read several times
+// occurs once. Kernels of the fit that alone determine a coefficient are excluded.
 func (m *Model) Unseen() []Prediction { return m.unseen }
 
-// Compare predicts a reading that the fit has not seen, such as one of another card.
+// Compare predicts a reading that the fit did not use, such as one of another card.
 func (m *Model) Compare(r Reading) Prediction { return m.predicted(r, m.own(), m.naive) }
 
 func (m *Model) predicted(r Reading, v variant, naive [][]float64) Prediction {
 	return Prediction{Reading: r, Predicted: m.partsOf([]Kernel{r.Kernel}, v), Naive: m.naively(&r.Kernel, naive), Spans: m.spans(&r), AtCap: m.atCap(&r)}
 }
 
-// Sensor is the reading of the memory's power sensor that a split predicts; 0 if the fit had no such readings.
+// Sensor returns the predicted reading of the memory's power sensor, in watts; 0 if the fit had no such readings.
 func (m *Model) Sensor(s Split) float64 {
 	if !m.Sensed {
 		return 0
@@ -33,7 +34,7 @@ func (m *Model) Sensor(s Split) float64 {
 	return s.Of(HBM).Watts + m.own().coefficients[len(m.terms)]
 }
 
-// predictUnseen finds the predictions of Unseen. d is the fit's design.
+// predictUnseen computes the predictions of Unseen. d is the fit's design.
 func (m *Model) predictUnseen(d *design) (list []Prediction) {
 	leverage := d.leverage()
 	seen := map[string]bool{}
@@ -58,11 +59,11 @@ type CapClock struct {
 	Kernels int     `json:"kernels"`
 	Mean    float64 `json:"mean_error"`
 	Worst   float64 `json:"worst_error"`
-	// Naive is the mean error of a constant, the mean clock of the fit's kernels at the cap.
+	// Naive is the mean error of a constant prediction: the mean clock of the fit's kernels at the cap.
 	Naive float64 `json:"constant_mean_error"`
 }
 
-// capClock compares predicted clocks at the cap with measured ones; nil without such kernels.
+// capClock compares predicted clocks at the cap with measured ones; nil if there are no such kernels.
 func (m *Model) capClock() *CapClock {
 	var sum, n float64
 	for i := range m.Readings {

@@ -7,10 +7,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Limits of errors on unseen kernels. mostOff is the largest mean error of kernels like those that a model advises on,
-// mostOffSplit that of a model that splits power, and halved the largest mean error relative to that of the best naive
-// model. fewUnseen and fewAlike are the least numbers of unseen kernels between the span's watts: of all kinds, and of
-// one kind.
+// Limits of errors on unseen kernels. mostOff is the largest mean error of kernels like those that a model advises
+// on. mostOffSplit is the largest mean error of a model that splits power. halved is the largest mean error relative
+// to the best naive model's. fewUnseen and fewAlike are the least numbers of unseen kernels in the span: of all
+// kinds, and of one kind.
 const (
 	mostOff      = 0.05
 	mostOffSplit = 0.15
@@ -19,14 +19,15 @@ const (
 	fewAlike     = 2
 )
 
-// ErrUnfit marks a model whose errors on unseen kernels are too large for advice, in general or on some kernels.
+// ErrUnfit marks a model whose errors on unseen kernels, or on some kernels, are too large for advice.
 var ErrUnfit = errors.New("its errors are too large for advice")
 
-// UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels: on held-out kernels
-// or, without these, on the fit's own, each left out in turn. Both are 1 if there are neither.
+// UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels. These are the
+// held-out kernels. If there are none, they are the fit's own kernels, each left out in turn. Without both, the
+// errors are 1.
 func (q *Quality) UnseenErrors() (mean, worst float64) {
 	switch {
-	case q == nil: // no fit yet
+	case q == nil: // not fitted yet
 		return 1, 1
 	case q.HeldOut > 0:
 		return q.HeldOutMean, q.HeldOutWorst
@@ -57,7 +58,7 @@ func (m *Model) Verdict() error {
 	return nil
 }
 
-// trust returns an [ErrUnfit] unless unseen kernels of these kernels' kind are predicted well.
+// trust returns an [ErrUnfit] unless unseen kernels of the same kind are predicted well.
 func (m *Model) trust(kernels []Kernel) error {
 	alike, kind := m.alike(kernels)
 	lowest, highest := m.span()
@@ -85,8 +86,8 @@ func (m *Model) trust(kernels []Kernel) error {
 	return nil
 }
 
-// alike returns the kind of some kernels: a function that reports whether a kernel of known time is of this kind, and the
-// kind's name. A kind is one of their types and the bottleneck of most of their time.
+// alike returns the kind of some kernels: a function that reports whether a kernel with a known time is of this kind,
+// and the kind's name. A kind is one of the kernels' types together with the bottleneck of most of their time.
 func (m *Model) alike(kernels []Kernel) (func(*Kernel) bool, string) {
 	types := map[arith.Type]bool{}
 	var bound, all float64
@@ -109,7 +110,8 @@ func (m *Model) alike(kernels []Kernel) (func(*Kernel) bool, string) {
 	return func(k *Kernel) bool { return types[k.Type] && m.memoryBound(*k) == memory }, kind
 }
 
-// Splits returns an error if the mean error on unseen kernels exceeds 15 %. A split of power would then be meaningless.
+// Splits returns an error if the mean error on unseen kernels exceeds 15 %. A split of power would then be
+// meaningless.
 func (m *Model) Splits() error {
 	mean, _ := m.Quality.UnseenErrors()
 	if mean <= mostOffSplit {

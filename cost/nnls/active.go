@@ -6,9 +6,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// SolveActive is [Solve] by the active-set method of Lawson and Hanson on the normal equations, which a ridge above 0 makes
-// positive definite. For nearly collinear columns it is exact and fast; Solve is neither there. Built-in calibrations hold the
-// coefficients of Solve, to the last digit.
+// SolveActive is [Solve] by the active-set method of Lawson and Hanson on the normal equations. A ridge above 0 makes
+// these positive definite. For nearly collinear columns, SolveActive is exact and fast, and Solve is neither.
+// Built-in calibrations have Solve's coefficients, to the last digit.
 func SolveActive(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
 	if x == nil || x.IsEmpty() {
 		return nil
@@ -48,7 +48,7 @@ type problem struct {
 	right []float64
 }
 
-// gradient is half of the negative derivative of the squared error by each coefficient.
+// gradient returns half of the negative derivative of the squared error by coefficient j.
 func (p *problem) gradient(c []float64, j int) float64 {
 	g := p.right[j]
 	for i, v := range c {
@@ -57,8 +57,8 @@ func (p *problem) gradient(c []float64, j int) float64 {
 	return g
 }
 
-// descend moves c to the least error of the free coefficients. A coefficient that would fall below 0 on the way stays
-// at 0 and is no longer free.
+// descend moves c to the least error over the free coefficients. A coefficient that would fall below 0 on the way
+// becomes 0 and is no longer free.
 func (p *problem) descend(c []float64, free []bool) {
 	for {
 		goal := p.least(free)
@@ -85,7 +85,7 @@ func (p *problem) descend(c []float64, free []bool) {
 	}
 }
 
-// least solves the normal equations of the free coefficients; the others are 0. It is nil if none is free.
+// least solves the normal equations for the free coefficients; all others are 0. If none is free, it returns nil.
 func (p *problem) least(free []bool) []float64 {
 	var places []int
 	for j, is := range free {

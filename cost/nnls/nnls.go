@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Solve returns coefficients c ≥ 0 with the least ‖X·c − y‖² + ridge·n·‖c − prior‖², for n rows of X. It is coordinate
-// descent on a convex problem, which ends when no coefficient of the order of 1 moves by more than 1e-8, so scale columns
-// accordingly. Where columns are nearly collinear, coefficients may still be off by 1e-5. X and y are only read. An empty X has
-// no coefficients.
+// Solve returns coefficients c ≥ 0 with the least ‖X·c − y‖² + ridge·n·‖c − prior‖², for n rows of X. It is
+// coordinate descent on a convex problem. It ends when no coefficient moves by more than 1e-8, so scale columns for
+// coefficients of about 1. If columns are nearly collinear, coefficients may still be off by 1e-5. X and y are only
+// read. For an empty X there are no coefficients.
 func Solve(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
 	if x == nil || x.IsEmpty() {
 		return nil
@@ -29,7 +29,7 @@ func Solve(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 
 				d.largest[i] = max(d.largest[i], math.Abs(v))
 			}
 		}
-		d.bound[i] = math.Inf(1) // not known yet
+		d.bound[i] = math.Inf(1) // not computed yet
 	}
 	const sweeps, still = 50000, 1e-8
 	for range sweeps {
@@ -44,17 +44,17 @@ func Solve(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 
 type descent struct {
 	gram  *mat.Dense
 	right []float64
-	ridge float64 // times the rows
+	ridge float64 // times the number of rows
 	prior []float64
 	c     []float64
-	// A coefficient at 0 stays there while its gradient is below 0. The gradient changes by at most largest, the row's largest
-	// absolute product, times the sum of all moves. bound is the gradient when it was computed last, and reach the sum of moves
-	// then.
+	// A coefficient at 0 stays there while its gradient is below 0. The gradient changes by at most largest, the
+	// row's largest absolute product, times the sum of all moves. bound is the last computed gradient, and reach the
+	// sum of moves at that time.
 	bound, reach, largest []float64
 	moves                 float64
 }
 
-// sweep moves every coefficient once, and returns the largest move.
+// sweep moves every coefficient once. It returns the largest move.
 func (d *descent) sweep() (moved float64) {
 	for i, old := range d.c {
 		if old == 0 && d.stays(i) {
@@ -77,7 +77,7 @@ func (d *descent) sweep() (moved float64) {
 	return moved
 }
 
-// stays reports whether the gradient of a coefficient at 0 is certainly below 0, so that the coefficient stays there.
+// stays reports whether the gradient of a coefficient at 0 is certainly below 0. The coefficient then stays at 0.
 func (d *descent) stays(i int) bool {
 	most := d.bound[i] + float64(d.largest[i]*(d.moves-d.reach[i]))
 	rounding := float64(1e-9 * (math.Abs(d.right[i]) + float64(d.largest[i]*d.moves) + math.Abs(d.ridge*d.prior[i])))

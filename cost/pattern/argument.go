@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// arguments reads an operation's arguments, if there are any, into args, which has a place for every parameter, and
-// fills in the defaults.
+// arguments parses an operation's arguments, if there are any, into args, and fills in the defaults. args has a place
+// for every parameter.
 func (p *parser) arguments(op *Operation, args []any) error {
-	at := make([]int, len(args)) // positions of the values
+	at := make([]int, len(args)) // positions of the values in the text
 	if p.take("(") && !p.take(")") {
 		for {
 			i, err := p.parameter(op, args)
@@ -29,7 +29,7 @@ func (p *parser) arguments(op *Operation, args []any) error {
 			}
 		}
 	}
-	end := p.pos // position of a missing argument
+	end := p.pos // position to report for a missing argument
 	if strings.HasSuffix(p.text[:end], ")") {
 		end--
 	}
@@ -67,7 +67,7 @@ func needs(op *Operation, i int) string {
 	return list(all) + " with " + q.Values()
 }
 
-// parameter finds the next argument's parameter: the one that it names, or the first without a value.
+// parameter returns the next argument's parameter: the one that the argument names, or the first without a value.
 func (p *parser) parameter(op *Operation, args []any) (int, error) {
 	name, at := p.word()
 	if !p.take("=") {
@@ -90,7 +90,8 @@ func (p *parser) parameter(op *Operation, args []any) (int, error) {
 	return i, nil
 }
 
-// positional returns the parameter of an argument without a name: the first that has no value and needs no name.
+// positional returns the parameter of an argument without a name: the first parameter that has no value and needs no
+// name.
 func (p *parser) positional(op *Operation, args []any, word string) (int, error) {
 	first, fits := -1, false
 	var hints []string // other meanings of the word
@@ -116,7 +117,7 @@ func (p *parser) positional(op *Operation, args []any, word string) (int, error)
 	return 0, p.fail(p.pos, "expected ) behind the arguments of %s, found %s", op.Name, p.found())
 }
 
-// value reads a parameter's value.
+// value parses a parameter's value.
 func (p *parser) value(q *Parameter) (any, error) {
 	switch q.Kind {
 	case Nested:

@@ -14,7 +14,7 @@ func tabled[T any](s *stage, of func(b uint32) T) func(b uint32) T {
 	return func(b uint32) T { return table[b] }
 }
 
-// mapped is a field whose elements are functions of inner's elements.
+// mapped returns a field whose elements are functions of inner's elements.
 func (s *stage) mapped(inner *field, of func(b uint32) uint32) *field {
 	f := s.format
 	of = tabled(s, of)
@@ -25,8 +25,8 @@ func (s *stage) mapped(inner *field, of func(b uint32) uint32) *field {
 	})
 }
 
-// arithmetic makes steps from functions of values, which are computed in float64 and rounded to the type. Values
-// that are not finite stay.
+// arithmetic makes steps from functions of values. They are computed in float64 and rounded to the type. Values that
+// are not finite do not change.
 func arithmetic(with func(args []any) func(v float64) float64) func(*stage, []any, *field) (*field, error) {
 	return func(s *stage, args []any, inner *field) (*field, error) {
 		f, of := s.format, with(args)
@@ -58,5 +58,5 @@ func clipValue(args []any) func(float64) float64 {
 
 func quantizeValue(args []any) func(float64) float64 {
 	step := args[0].(float64)
-	return func(v float64) float64 { return float64(math.RoundToEven(v/step)*step) + 0 } // one zero, not two
+	return func(v float64) float64 { return float64(math.RoundToEven(v/step)*step) + 0 } // zero is always positive
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lowHigh returns the mask of low=k and high=k.
+// lowHigh returns the mask for the arguments low=k and high=k.
 func lowHigh(f weights.Format, args []any) (mask uint32, err error) {
 	low, high := args[0].(int), args[1].(int)
 	if low > f.Bits || high > f.Bits {
@@ -16,8 +16,8 @@ func lowHigh(f weights.Format, args []any) (mask uint32, err error) {
 	return uint32(uint64(1)<<low - 1 | all&^(all>>high)), nil
 }
 
-// finite clears the lowest exponent bit of NaN and infinity. In a format without infinities, where only one mantissa
-// is NaN, it clears the lowest mantissa bit.
+// finite clears the lowest exponent bit of NaN and infinity. In a format without infinities, in which only one
+// mantissa is NaN, it clears the lowest mantissa bit.
 func finite(f weights.Format, b uint32) uint32 {
 	if f.Finite(b) {
 		return b
@@ -47,7 +47,7 @@ func makeFlip(s *stage, args []any, inner *field) (*field, error) {
 	}), nil
 }
 
-// changed is a field whose elements are functions of inner's and of random words.
+// changed returns a field whose elements are functions of inner's elements and of random words.
 func (s *stage) changed(inner *field, of func(b uint32, word uint64) uint32) *field {
 	f := s.format
 	return s.alter(inner, func(data []byte, row, col int) {
@@ -59,7 +59,7 @@ func (s *stage) changed(inner *field, of func(b uint32, word uint64) uint32) *fi
 }
 
 // bits returns n random bits, each set with the given chance. Each bit compares a random binary fraction with the
-// chance, digit by digit until they differ: two digits on average.
+// chance, digit by digit until they differ. This takes two digits on average.
 func (c chance) bits(n int, word uint64) (set uint32) {
 	undecided := uint32(uint64(1)<<n - 1)
 	if c == 1<<53 {

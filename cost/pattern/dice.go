@@ -18,10 +18,10 @@ func (d dice) row(r int) dice { return dice(mix(uint64(d) + uint64(r)*0xD1342543
 // at returns the random word of a column.
 func (d dice) at(col int) uint64 { return mix(uint64(d) + uint64(col)*golden) }
 
-// again returns another word for the place of word.
+// again returns another random word for the same place.
 func again(word uint64) uint64 { return mix(word + golden) }
 
-// mix spreads every bit over the whole word (the finalizer of SplitMix64).
+// mix spreads every bit over the whole word (the finaliser of SplitMix64).
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB
@@ -36,7 +36,7 @@ func newChance(p float64) chance { return chance(math.RoundToEven(math.Ldexp(p, 
 // hits reports whether a random word falls within the chance.
 func (c chance) hits(word uint64) bool { return word>>11 < uint64(c) }
 
-// units writes the random numbers of the columns from col on. They lie between 0 and 1, both excluded, symmetrically
+// units writes the random numbers of the columns from col on. They lie between 0 and 1, exclusive, and symmetrically
 // about the middle.
 func (d dice) units(u []float64, col int) {
 	for i := range u {

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError reports where a text is not a pattern.
+// SyntaxError describes an error in the text of a pattern, with its place.
 type SyntaxError struct {
 	Text string // the whole text
 	Pos  int    // byte offset of the error
-	Msg  string // what was found and what was expected
+	Msg  string // text that was found, and text that was expected
 }
 
-// Error is the message and below it the text, with a caret under the place.
+// Error returns the message, and below it the text with a caret at the error.
 func (e *SyntaxError) Error() string {
 	visible := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -28,7 +28,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s\n  %s\n  %s^", e.Msg, visible(e.Text), indent)
 }
 
-// suggest ends a message about an unknown word: with the closest known word if one is close, else with all of them.
+// suggest returns the end of a message about an unknown word: the closest known word if one is similar, else all
+// known words.
 func suggest(word string, words []string) string {
 	best, least := "", 3
 	for _, w := range words {
@@ -42,7 +43,7 @@ func suggest(word string, words []string) string {
 	return ": expected " + list(words)
 }
 
-// list joins words as in a sentence.
+// list joins words like in a sentence.
 func list(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -56,7 +57,7 @@ func edits(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
 	}
-	// Three rows of the table: row i holds the distances of a[:i] to every start of b.
+	// Three rows of the table: row i has the distances of a[:i] to every beginning of b.
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

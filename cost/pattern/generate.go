@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// mostRows is the largest number of rows or columns, and mostElements of elements.
+// mostRows is the largest number of rows or columns, and mostElements the largest number of elements.
 const (
 	mostRows     = 1 << 40
 	mostElements = 1 << 42
@@ -20,8 +20,8 @@ func (p Pattern) Generate(ctx context.Context, s Spec, workers int) ([]byte, err
 	return p.generate(ctx, s, Range{0, s.Rows}, Range{0, s.Cols}, workers)
 }
 
-// Block makes a block of the matrix that Generate makes, row-major. A local pattern computes only the block. Any other
-// pattern computes the parts of the matrix that it needs, perhaps all, on all processors.
+// Block makes a block of Generate's matrix, row-major. A local pattern computes only the block. Any other pattern
+// computes the required parts of the matrix, which may be the whole matrix, on all processors.
 func (p Pattern) Block(ctx context.Context, s Spec, rows, cols Range) ([]byte, error) {
 	return p.generate(ctx, s, rows, cols, runtime.GOMAXPROCS(0))
 }

@@ -2,10 +2,10 @@ package pattern
 
 import "math"
 
-// normals replaces each u, 0 < u < 1, by the quantile of the standard normal distribution at u, to about 15 digits. It
-// is Wichura's algorithm AS 241 (PPND16): rational in the middle, and in the square root of the logarithm at the
-// tails. The tails come last, so that the many values in the middle do not wait for them. Products are converted
-// before an addition, so that no machine fuses both.
+// normals replaces each u, 0 < u < 1, by the quantile of the standard normal distribution at u, to about 15 digits.
+// It is Wichura's algorithm AS 241 (PPND16): a rational function in the middle, and in the square root of the
+// logarithm at the tails. The tails are computed last, so the many values in the middle do not wait for them.
+// Products are converted before an addition, so no machine fuses the two.
 func normals(u []float64) {
 	var tails [run]uint8
 	n := 0
@@ -24,7 +24,7 @@ func normals(u []float64) {
 	}
 }
 
-// tail is the quantile outside the middle.
+// tail returns a quantile outside the middle.
 func tail(u float64) float64 {
 	r := math.Sqrt(-ln(min(u, 1-u)))
 	z := 0.0
@@ -47,8 +47,8 @@ func horner(x float64, c *[8]float64) float64 {
 	return float64(s*x) + c[0]
 }
 
-// ln is the natural logarithm of a normal number above 0. Its argument is 2^e·m with m within √½ and
-// √2; with s = (m-1)/(m+1) the logarithm of m is 2·artanh(s), whose series ends here at s^19.
+// ln returns the natural logarithm of a positive normal number x = 2^e·m with m between √½ and √2. With s =
+// (m-1)/(m+1), the logarithm of m is 2·artanh(s). The series ends at s^19.
 func ln(x float64) float64 {
 	m, e := math.Frexp(x)
 	if m < math.Sqrt2/2 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// parseNumber reads a finite number: as Go writes it, as a power of two (2^10, 2^-3), or in per cent.
+// parseNumber parses a finite number: in Go's syntax, as a power of two (2^10, 2^-3), or in per cent.
 func parseNumber(text string) (float64, bool) {
 	if base, exp, power := strings.Cut(text, "^"); power {
 		e, err := strconv.Atoi(exp)

@@ -3,24 +3,25 @@ package pattern
 // Operation is a source or a step of the language.
 type Operation struct {
 	Name       string
-	Source     bool // the first operation; else a step
+	Source     bool // true for the first operation, false for a step
 	Parameters []Parameter
 	Doc        string
-	Example    string // a whole pattern with it
+	Example    string // a whole pattern with the operation
 
-	// anyOf reports that at least one of the parameters must be given.
+	// anyOf is true if at least one of the parameters must be given.
 	anyOf bool
 	// check compares arguments that are within their ranges. It returns the wrong parameter and its valid values.
-	// nil: nothing can be wrong.
+	// nil: all combinations are valid.
 	check func(args []any) (parameter int, msg string)
-	// wide reports arguments with which an element needs more than a few elements of the step's input. nil: never.
+	// wide reports arguments for which an element needs more than a few elements of the step's input. nil: none.
 	wide func(args []any) bool
-	// turns reports that the result is transposed.
+	// turns is true if the result is transposed.
 	turns bool
-	// draw writes the values of a run of elements of one row, in sources that draw every element independently. Only
+	// draw writes the values of a run of elements of one row, for sources with independent random elements. Only
 	// these may be the source of a set.
 	draw func(values []float64, args []any, row dice, col int)
-	// make builds the operation's field on that of the operation before it. Sources with draw have none.
+	// make returns the operation's field, built on the field of the previous operation. Sources with draw have no
+	// make.
 	make func(s *stage, args []any, inner *field) (*field, error)
 }
 
@@ -30,11 +31,11 @@ type Parameter struct {
 	Kind Kind
 	// Default is the value of an optional parameter, "" for a required one.
 	Default string
-	// Min and Max bound a Number or an Integer, both included.
+	// Min and Max are the inclusive limits of a Number or an Integer.
 	Min, Max float64
 	// Words are the values of a Word.
 	Words []string
-	// Named reports that the value must follow its name, as in low=4.
+	// Named is true if the value must follow its name, as in low=4.
 	Named bool
 	Doc   string
 }
@@ -47,11 +48,11 @@ const (
 	Integer Kind = "whole number"
 	Word    Kind = "word"
 	Shape   Kind = "shape"     // 16x16: rows and columns
-	Nested  Kind = "source"    // one that draws every element independently
+	Nested  Kind = "source"    // a source with independent random elements
 	Place   Kind = "path:name" // a file or folder and a tensor in it
 )
 
-// Arguments in a call are float64, int, string, or one of these.
+// Types of arguments in a call, besides float64, int and string.
 type (
 	shape      struct{ rows, cols int }
 	tensorName struct{ path, name string }
@@ -86,7 +87,7 @@ func (p *Parameter) Values() string {
 	return text
 }
 
-// names returns the names of the operations with a property.
+// names returns the names of the operations for which is is true.
 func names(is func(*Operation) bool) (list []string) {
 	for _, o := range every() {
 		if is(o) {
@@ -99,7 +100,7 @@ func names(is func(*Operation) bool) (list []string) {
 func isSource(o *Operation) bool { return o.Source }
 func isStep(o *Operation) bool   { return !o.Source }
 
-// operation finds an operation by name.
+// operation returns the operation of a name.
 func operation(name string) (*Operation, bool) {
 	for _, o := range every() {
 		if o.Name == name {
@@ -109,7 +110,7 @@ func operation(name string) (*Operation, bool) {
 	return nil, false
 }
 
-// local reports operations with which a block needs only a block of the input.
+// local reports whether all operations need only a block of the input for a block of the result.
 func local(calls []call) bool {
 	for _, c := range calls {
 		if c.op.wide != nil && c.op.wide(c.args) {

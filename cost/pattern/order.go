@@ -7,11 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ordering turns elements into keys that are ordered as unsigned numbers: by value, −0 before 0, NaN beyond the
+// ordering maps elements to keys that are ordered as unsigned numbers: by value, −0 before 0, and NaN beyond the
 // infinity of its sign. No branch depends on an element, because signs are random.
 type ordering struct {
 	sign uint32
-	rest uint32 // bits that are inverted if the sign is set; none in two's complement
+	rest uint32 // bits to invert if the sign is set; 0 in two's complement
 	top  int    // position of the sign
 }
 
@@ -26,7 +26,7 @@ func (o ordering) key(b uint32) uint32     { return b ^ (o.sign | o.rest&-(b>>o.
 func (o ordering) element(k uint32) uint32 { return k ^ (o.sign | o.rest&(k>>o.top-1)) }
 
 // sortLowest moves the n lowest elements of data to its front, in ascending order. The others follow in their order.
-// Of equal elements the first ones are moved, if not all are among the lowest.
+// If only some of several equal elements belong to the lowest, the first ones are moved.
 func sortLowest(ctx context.Context, f weights.Format, data []byte, n int) error {
 	if n == 0 {
 		return nil
@@ -45,8 +45,8 @@ func sortLowest(ctx context.Context, f weights.Format, data []byte, n int) error
 	return front(data)
 }
 
-// byCounting counts how often each key occurs. last is the highest of the n lowest keys, ties the number of elements
-// with that key that are not among the lowest. front writes the lowest.
+// byCounting counts the elements of each key. last is the highest of the n lowest keys. ties is the number of
+// elements with that key that are not among the lowest. front writes the lowest.
 func byCounting(ctx context.Context, f weights.Format, data []byte, n int) (last uint32, ties int, front func([]byte) error, err error) {
 	o, counts := newOrdering(f), make([]int, 1<<f.Bits)
 	err = inPieces(ctx, len(data)/(f.Bits/8), func(from, to int) {
@@ -77,7 +77,7 @@ func writeCounted(ctx context.Context, f weights.Format, data []byte, counts []i
 	})
 }
 
-// byKeys is byCounting for more possible keys than elements: it sorts a copy of all keys.
+// byKeys is byCounting for formats with more keys than elements. It sorts a copy of all keys.
 func byKeys(ctx context.Context, f weights.Format, data []byte, n int) (last uint32, ties int, front func([]byte) error, err error) {
 	o, keys := newOrdering(f), make([]uint32, len(data)/(f.Bits/8))
 	err = inPieces(ctx, len(keys), func(from, to int) {
@@ -107,11 +107,11 @@ func byKeys(ctx context.Context, f weights.Format, data []byte, n int) (last uin
 	}, nil
 }
 
-// moveRest moves the elements above last, and the last ties elements equal to it, to the end of data in their order.
-// It goes backwards and writes every element, so it overwrites only elements that it has read.
+// moveRest moves the elements above last, and the last ties elements equal to last, to the end of data in their
+// order. It goes backwards and writes every element, so it overwrites only elements that it has read.
 func moveRest(ctx context.Context, f weights.Format, data []byte, last uint32, ties int) error {
 	o, n := newOrdering(f), len(data)/(f.Bits/8)
-	end := n // of the remaining room
+	end := n // end of the remaining room
 	return inPieces(ctx, n, func(from, to int) {
 		for i := n - 1 - from; i >= n-to; i-- {
 			b := f.Elem(data, i)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// parser reads a text from left to right.
+// parser parses a text from left to right.
 type parser struct {
 	text string
 	pos  int
@@ -32,7 +32,7 @@ func parse(text string) ([]call, error) {
 
 func parseSteps(text string) ([]call, error) { return (&parser{text: text}).steps() }
 
-// steps reads one or more steps, to the end.
+// steps parses one or more steps, to the end of the text.
 func (p *parser) steps() (list []call, err error) {
 	for {
 		step, err := p.call(isStep, "a step")
@@ -49,7 +49,7 @@ func (p *parser) steps() (list []call, err error) {
 	}
 }
 
-// call reads a matching operation with its arguments.
+// call parses an operation for which fits is true, with its arguments.
 func (p *parser) call(fits func(*Operation) bool, what string) (c call, err error) {
 	name, at := p.word()
 	op, known := operation(name)
@@ -70,7 +70,7 @@ func (p *parser) call(fits func(*Operation) bool, what string) (c call, err erro
 	return c, p.arguments(op, c.args)
 }
 
-// word reads up to the next mark or blank.
+// word parses up to the next mark or blank.
 func (p *parser) word() (word string, at int) {
 	p.next()
 	at = p.pos
@@ -82,14 +82,14 @@ func (p *parser) word() (word string, at int) {
 	return p.text[at:p.pos], at
 }
 
-// next skips blanks and returns the rest.
+// next skips blanks and returns the rest of the text.
 func (p *parser) next() string {
 	rest := strings.TrimLeft(p.text[p.pos:], blank)
 	p.pos = len(p.text) - len(rest)
 	return rest
 }
 
-// take reads a mark if it is next.
+// take consumes a mark if it is next.
 func (p *parser) take(mark string) bool {
 	if !strings.HasPrefix(p.next(), mark) {
 		return false

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// place reads PATH:NAME up to the closing parenthesis, or between quotes, which allow any characters. The last colon
+// place parses PATH:NAME up to the closing parenthesis, or in quotes, which allow any characters. The last colon
 // separates path and name.
 func (p *parser) place() (any, error) {
 	at := p.pos
@@ -54,7 +54,7 @@ func closing(text string) int {
 	return -1
 }
 
-// spellPlace writes PATH:NAME for place to read, between quotes if necessary.
+// spellPlace writes PATH:NAME in the syntax of place, in quotes if necessary.
 func spellPlace(t tensorName) string {
 	text := t.path + ":" + t.name
 	if quoted := strconv.Quote(text); quoted != `"`+text+`"` || strings.Trim(text, blank) != text || closing(text+")") != len(text) {

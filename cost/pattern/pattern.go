@@ -6,14 +6,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Pattern is a source and steps. It is immutable. Patterns with the same canonical text are equal (==). The zero value
+// Pattern is a source and steps. It is immutable. Patterns with equal canonical texts are equal (==). The zero value
 // is not a pattern.
 type Pattern struct {
 	text string // canonical
 }
 
-// Spec describes a matrix to make: its type, which must have a weights.Format, its shape, and the seed of all random
-// decisions.
+// Spec describes a matrix to generate: its type, which must have a weights.Format, its shape, and the seed of all
+// random decisions.
 type Spec struct {
 	DType      weights.DType
 	Rows, Cols int
@@ -22,7 +22,7 @@ type Spec struct {
 
 var errNoPattern = errors.New("the zero Pattern is not a pattern: make one with Parse")
 
-// Parse reads a pattern. Errors are *SyntaxError.
+// Parse parses a pattern. Errors are *SyntaxError.
 func Parse(text string) (Pattern, error) {
 	calls, err := parse(text)
 	if err != nil {
@@ -31,7 +31,7 @@ func Parse(text string) (Pattern, error) {
 	return Pattern{spell(calls)}, nil
 }
 
-// MustParse is Parse for valid texts. It panics on others.
+// MustParse is Parse for valid texts. It panics on invalid texts.
 func MustParse(text string) Pattern {
 	p, err := Parse(text)
 	if err != nil {
@@ -40,11 +40,11 @@ func MustParse(text string) Pattern {
 	return p
 }
 
-// String returns the canonical text: the shortest spelling of every step, without defaults. It parses to an equal
+// String returns the canonical text: the shortest spelling of every step, without defaults. Parsing it gives an equal
 // pattern.
 func (p Pattern) String() string { return p.text }
 
-// With appends a step, or several with | between them. Errors are *SyntaxError about step.
+// With appends a step, or several steps with | between them. Errors are *SyntaxError about step.
 func (p Pattern) With(step string) (Pattern, error) {
 	if p.text == "" {
 		return p, errNoPattern
@@ -64,18 +64,18 @@ func (p Pattern) MarshalText() ([]byte, error) {
 	return []byte(p.text), nil
 }
 
-// UnmarshalText is Parse.
+// UnmarshalText parses a text like Parse.
 func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	*p, err = Parse(string(text))
 	return err
 }
 
-// Local reports whether an element of the result needs only a few elements of each step's input, so that
-// [Pattern.Block] computes only the block.
+// Local reports whether an element of the result needs only a few elements of each step's input. [Pattern.Block] then
+// computes only the block.
 func (p Pattern) Local() bool { return local(p.calls()) }
 
-// Tensor returns the file or folder and the name of the tensor that is the pattern's source. ok is false for other
-// sources.
+// Tensor returns the file or folder and the tensor's name if the pattern's source is a tensor. For other sources, ok
+// is false.
 func (p Pattern) Tensor() (path, name string, ok bool) {
 	calls := p.calls()
 	if len(calls) == 0 || len(calls[0].args) == 0 {
@@ -85,14 +85,15 @@ func (p Pattern) Tensor() (path, name string, ok bool) {
 	return t.path, t.name, ok
 }
 
-// calls parses the canonical text again, in microseconds. A pattern is only its text, so that == compares patterns.
+// calls parses the canonical text again, which takes microseconds. A Pattern holds only its text, so that == compares
+// patterns.
 func (p Pattern) calls() []call {
 	if p.text == "" {
 		return nil
 	}
 	calls, err := parse(p.text)
 	if err != nil {
-		panic(err) // it was parsed before
+		panic(err) // the text was parsed before
 	}
 	return calls
 }

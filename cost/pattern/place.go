@@ -2,8 +2,8 @@ package pattern
 
 import "github.com/lowtoggle/lowtoggle/weights"
 
-// makeTranspose is local if inner is. Otherwise inner is made as a whole first, because every block would need all of
-// its rows.
+// makeTranspose returns a local field if inner is local. Otherwise it makes inner as a whole first, because every
+// block would need all of inner's rows.
 func makeTranspose(s *stage, _ []any, inner *field) (*field, error) {
 	if !inner.local {
 		var err error
@@ -29,8 +29,8 @@ func (s *stage) transposed(inner *field) *field {
 	return turned
 }
 
-// turn writes the transpose of src, rows × cols elements, into dst. It works tile by tile, so that cache lines of both
-// stay in the cache.
+// turn writes the transpose of src, rows × cols elements, to dst. It works tile by tile, so that the cache lines of
+// both stay in the cache.
 func turn(f weights.Format, dst, src []byte, rows, cols int) {
 	const tile = 32
 	for r0 := 0; r0 < rows; r0 += tile {
@@ -44,7 +44,7 @@ func turn(f weights.Format, dst, src []byte, rows, cols int) {
 	}
 }
 
-// makeRepeat repeats the first row and column of every run in the whole run.
+// makeRepeat copies the first row and column of every run to the whole run.
 func makeRepeat(s *stage, args []any, inner *field) (*field, error) {
 	perRow, perCol, size := args[0].(int), args[1].(int), s.format.Bits/8
 	return s.matrix(inner.local, func(dst []byte, rows, cols Range) error {
@@ -111,7 +111,7 @@ func makeCycle(s *stage, args []any, inner *field) (*field, error) {
 // across is the transposed stage.
 func (s *stage) across() *stage { return &stage{s.builder, s.cols, s.rows, s.dice} }
 
-// onColumns is whole on the transpose, so do gets columns as rows.
+// onColumns is whole on the transpose, so that do gets columns as rows.
 func (s *stage) onColumns(inner *field, do func(data []byte) error) (*field, error) {
 	across := s.across()
 	turned, err := makeTranspose(across, nil, inner)

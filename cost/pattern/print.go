@@ -8,8 +8,8 @@ import (
 // separator separates the operations of a canonical text.
 const separator = " | "
 
-// spell returns the canonical text of operations: arguments in the table's order, without defaults, and without names
-// as long as no argument before them is omitted.
+// spell returns the canonical text of operations: arguments in the table's order, without defaults. Names are left
+// out until an argument is omitted.
 func spell(calls []call) string {
 	var list []string
 	for _, c := range calls {
@@ -32,7 +32,7 @@ func (c call) String() string {
 			args = append(args, text)
 		}
 	}
-	if args == nil && c.op.anyOf { // all are defaults, and one must be given
+	if args == nil && c.op.anyOf { // all arguments are defaults, and one must be given
 		args = []string{c.op.Parameters[0].Name + "=" + c.op.Parameters[0].Default}
 	}
 	if args == nil {

@@ -11,25 +11,26 @@ import (
 
 // Step is an operation that a program adds to the language: a function of an element's value.
 type Step struct {
-	// Name is a word of small letters and digits, which begins with a letter. No operation may have it already.
+	// Name is a word of lower-case letters and digits that begins with a letter. No other operation may have the
+	// name.
 	Name string
-	// Parameters are the names of the arguments, which are numbers and must all be given. Default: none.
+	// Parameters are the names of the arguments. Arguments are numbers, and all must be given. Default: none.
 	Parameters []string
 	Doc        string
-	// Of returns the step's function for given arguments, one for each parameter. An error names the arguments that are not
-	// valid. The function is called from several goroutines, and must return equal results for equal values. Its results are rounded
-	// to the matrix's type. Results beyond the type's range become the largest finite value. NaN is an error of Generate. Values
-	// that are not finite do not reach the function.
+	// Of returns the step's function for given arguments, one for each parameter. The error names invalid arguments.
+	// The function is called from several goroutines, and must return equal results for equal values. It gets finite
+	// values only. Results are rounded to the matrix's type, and results beyond the type's range become the largest
+	// finite value. If the function returns NaN, Generate returns an error.
 	Of func(args []float64) (func(v float64) float64, error)
 }
 
 var (
-	registered  atomic.Pointer[[]*Operation] // besides operations, in the order in which they came
+	registered  atomic.Pointer[[]*Operation] // in the order of registration
 	registering sync.Mutex
 	stepName    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 
-// every returns the operations of the language and those that were registered.
+// every returns the language's own operations and the registered ones.
 func every() []*Operation {
 	if more := registered.Load(); more != nil {
 		return slices.Concat(operations, *more)
@@ -37,9 +38,9 @@ func every() []*Operation {
 	return operations
 }
 
-// Register adds a step to the language of this program. Patterns that use the step can be parsed from then on; other programs do not
-// know them. It is an error if the name is taken or not a name, if a parameter is not a name or occurs twice, or if Doc or Of is missing.
-// Register is safe for concurrent use.
+// Register adds a step to the language of this program. Patterns with the step can then be parsed; other programs do
+// not know the step. It returns an error in these cases: the name is taken or invalid; a parameter's name is invalid
+// or occurs twice; Doc or Of is missing. Register is safe for concurrent use.
 func Register(s Step) error {
 	registering.Lock()
 	defer registering.Unlock()
@@ -78,7 +79,7 @@ func Register(s Step) error {
 	op.make = func(stage *stage, args []any, inner *field) (*field, error) {
 		of, err := s.Of(numbers(args))
 		if err == nil && of == nil {
-			err = errors.New("no function") // when the pattern was parsed there was one
+			err = errors.New("no function") // the parser got a function for these arguments
 		}
 		if err != nil {
 			return nil, fmt.Errorf("step %s: %w", s.Name, err)
@@ -90,7 +91,7 @@ func Register(s Step) error {
 	return nil
 }
 
-// computed is a field whose elements a registered step computes from inner's.
+// computed returns a field whose elements a registered step computes from inner's elements.
 func (s *stage) computed(inner *field, step string, of func(v float64) float64) *field {
 	f, size := s.format, s.format.Bits/8
 	type result struct {

@@ -16,8 +16,8 @@ func makeReorder(s *stage, args []any, inner *field) (*field, error) {
 	return s.onColumns(inner, func(data []byte) error { return reorder(s.ctx, s.format, data, s.cols) })
 }
 
-// reorder permutes rows in place by nearest neighbours. The first row stays. Each row is followed by the remaining row
-// that differs from it in the fewest bits of a sample of columns; ties go to the first.
+// reorder permutes rows in place by nearest neighbours. The first row stays. After each row comes the remaining row
+// that differs from it in the fewest bits, in a sample of columns. Ties go to the earlier row.
 func reorder(ctx context.Context, f weights.Format, data []byte, rows int) error {
 	sketch := newSketch(f, data, rows)
 	order, left := make([]int, 0, rows), make([]int, rows)
@@ -46,7 +46,7 @@ func reorder(ctx context.Context, f weights.Format, data []byte, rows int) error
 	return nil
 }
 
-// sketch holds evenly spread columns of a matrix: sketchWords words of bits from each row.
+// sketch holds evenly spread columns of a matrix: sketchWords words of bits for each row.
 type sketch []uint64
 
 const sketchWords = 16
@@ -68,7 +68,7 @@ func newSketch(f weights.Format, data []byte, rows int) sketch {
 	return s
 }
 
-// distance returns the number of bits in which two rows' sketches differ.
+// distance returns the number of bits that differ between two rows' sketches.
 func (s sketch) distance(a, b int) (n int) {
 	x, y := s[a*sketchWords:][:sketchWords], s[b*sketchWords:][:sketchWords]
 	for i, w := range x {

@@ -13,11 +13,12 @@ func makeRound(s *stage, args []any, inner *field) (*field, error) {
 	return s.mapped(inner, func(b uint32) uint32 { return f.Round(b, bits, truncate) }), nil
 }
 
-// makeGrid takes each row's step from the row: the root mean square of its finite elements, over s.
+// makeGrid rounds each row to a grid. The grid's step is the root mean square of the row's finite elements, divided
+// by s.
 func makeGrid(s *stage, args []any, inner *field) (*field, error) {
 	f, fineness := s.format, args[0].(float64)
 	value := tabled(s, f.Value)
-	var grids sync.Map // by their exponents
+	var grids sync.Map // by the exponents of the grids
 	return s.byRow(inner, func(row []byte) {
 		sum, n := 0.0, 0
 		for i := range len(row) / (f.Bits / 8) {

@@ -10,7 +10,7 @@ func negate(f weights.Format, b uint32) uint32 {
 	return f.FromValue(-f.Value(b))
 }
 
-// sign is 1, 0 or −1; 0 for NaN.
+// sign returns 1, 0 or −1; 0 for NaN.
 func sign(v float32) int {
 	switch {
 	case v > 0:

@@ -2,8 +2,8 @@ package pattern
 
 import "math"
 
-// makeSort sorts the lowest share of the matrix to its front: by rows in row-major order, by columns on its transpose,
-// or within every row.
+// makeSort sorts the lowest share of the matrix to its front: in row-major order, in column-major order, or within
+// every row.
 func makeSort(s *stage, args []any, inner *field) (*field, error) {
 	f, share := s.format, args[0].(float64)
 	lowest := func(data []byte) int {

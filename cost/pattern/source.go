@@ -7,17 +7,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// run is the number of values that are drawn at a time into a buffer.
+// run is the number of values that are drawn into a buffer at a time.
 const run = 256
 
 var buffers = sync.Pool{New: func() any { return new([run]float64) }}
 
-// drawn is a field whose elements are drawn independently.
+// drawn returns a field whose elements are drawn independently.
 func (s *stage) drawn(c call) *field {
 	return s.alter(nil, func(data []byte, row, col int) { c.encode(s.format, data, s.dice.row(row), col) })
 }
 
-// encode draws the elements of one row from col on and rounds them into data.
+// encode draws the elements of one row from col on, and rounds them into data.
 func (c call) encode(f weights.Format, data []byte, row dice, col int) {
 	values := buffers.Get().(*[run]float64)
 	defer buffers.Put(values)
@@ -58,7 +58,8 @@ func drawConst(values []float64, args []any, _ dice, _ int) {
 
 func drawZeros(values []float64, _ []any, _ dice, _ int) { clear(values) }
 
-// makeSet draws the set from row −1, which has no elements, and then a member for every element.
+// makeSet draws the set with the dice of row −1, which has no elements. Then it draws a member of the set for every
+// element.
 func makeSet(s *stage, args []any, _ *field) (*field, error) {
 	f, n := s.format, args[0].(int)
 	set := make([]byte, n*f.Bits/8)

@@ -1,6 +1,6 @@
 package pattern
 
-// makeSparse zeroes blocks, each by the dice of its row and column.
+// makeSparse zeroes blocks. The dice of a block's row and column decide.
 func makeSparse(s *stage, args []any, inner *field) (*field, error) {
 	f, c, block := s.format, newChance(args[0].(float64)), args[1].(shape)
 	return s.alter(inner, func(data []byte, row, col int) {

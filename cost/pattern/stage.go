@@ -29,11 +29,11 @@ func (b *builder) close() error {
 // stage is the context in which an operation makes its field.
 type stage struct {
 	*builder
-	rows, cols int // of the result
+	rows, cols int // shape of the result
 	dice       dice
 }
 
-// field builds the result of the last call on the result of the calls before it.
+// field returns the field of the last call, built on the fields of the previous calls.
 func (b *builder) field(calls []call, rows, cols int) (*field, error) {
 	last := len(calls) - 1
 	c := calls[last]
@@ -55,13 +55,13 @@ func (b *builder) field(calls []call, rows, cols int) (*field, error) {
 	return c.op.make(s, c.args, inner)
 }
 
-// matrix is a field of the stage's shape.
+// matrix returns a field of the stage's shape.
 func (s *stage) matrix(local bool, fill func(dst []byte, rows, cols Range) error) *field {
 	return &field{rows: s.rows, cols: s.cols, size: s.format.Bits / 8, fill: fill, local: local}
 }
 
-// alter is a field that fills blocks from inner, if there is one, and then calls run for each row of them with the
-// place of its first element.
+// alter returns a field that fills blocks from inner, if there is one. It then calls run for each row of the block,
+// with the place of the row's first element.
 func (s *stage) alter(inner *field, run func(data []byte, row, col int)) *field {
 	size := s.format.Bits / 8
 	f := s.matrix(inner == nil || inner.local, func(dst []byte, rows, cols Range) error {
@@ -81,7 +81,7 @@ func (s *stage) alter(inner *field, run func(data []byte, row, col int)) *field 
 	return f
 }
 
-// byRow is a field whose rows do makes in place from whole rows of inner.
+// byRow returns a field whose rows do makes in place from whole rows of inner.
 func (s *stage) byRow(inner *field, do func(row []byte)) *field {
 	size := s.format.Bits / 8
 	f := s.matrix(false, func(dst []byte, rows, cols Range) error {
@@ -110,7 +110,7 @@ func (s *stage) byRow(inner *field, do func(row []byte)) *field {
 	return f
 }
 
-// whole is a field in memory: inner's matrix after do has changed it in place.
+// whole returns a field in memory: inner's matrix after do changed it in place.
 func (s *stage) whole(inner *field, do func(data []byte) error) (*field, error) {
 	data, err := inner.block(s.ctx, Range{0, inner.rows}, Range{0, inner.cols}, s.workers)
 	if err == nil && do != nil && len(data) > 0 {
@@ -132,7 +132,7 @@ func (s *stage) inMemory(data []byte) *field {
 	return f
 }
 
-// copyBlock copies a block out of a matrix whose rows are stride bytes apart.
+// copyBlock copies a block of a matrix whose rows are stride bytes apart.
 func copyBlock(dst, data []byte, stride, size int, rows, cols Range) {
 	width := cols.len() * size
 	for r := rows.From; r < rows.To; r++ {

@@ -1,11 +1,11 @@
 package pattern
 
 const (
-	anyNumber = 3.4028234663852886e38 // float32's largest
+	anyNumber = 3.4028234663852886e38 // the largest float32
 	smallest  = 0x1p-149
 )
 
-// Parameters that several operations have.
+// Parameters shared by several operations.
 var (
 	byRows = Parameter{Name: "rows", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "rows in a run"}
 	byCols = Parameter{Name: "columns", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "columns in a run"}
@@ -19,7 +19,7 @@ func number(name string, least, most float64, doc string) Parameter {
 
 func always([]any) bool { return true }
 
-// operations is the language.
+// operations are all operations of the language.
 var operations = []*Operation{
 	{
 		Name: "normal", Source: true,

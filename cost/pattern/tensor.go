@@ -7,7 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// makeTensor is a field that reads blocks from a mapped file, and rounds them if the file has another type.
+// makeTensor returns a field that reads blocks from a mapped file. If the file has another type, it rounds the
+// values.
 func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 	at := args[0].(tensorName)
 	if weights.IsURL(at.path) {
