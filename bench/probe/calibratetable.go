@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -333,37 +334,68 @@ func featuresOfTable(ctx context.Context, c *cost.Calibration, s *cost.Series, s
 	return c.Observe(ctx, d, s.Product, swapped, xs, ws)
 }
 
-// keptVersion is the version of files of kept features.
-const keptVersion = 1
+// keptVersion is the version of files of kept features. Version 1 rounded the features.
+const keptVersion = 2
 
+// keptFile holds features exactly, so that a fit that continues gives the bytes of an undisturbed one. A nil rate is NaN.
 type keptFile struct {
-	Version  int                       `json:"features_version"`
-	Features map[string]*cost.Features `json:"features"`
+	Version  int                   `json:"features_version"`
+	Features map[string][]*float64 `json:"features"`
 }
 
+// readKept returns the features in a file; none for a file that is absent, of version 1, or of another number of rates.
 func readKept(name string) (map[string]*cost.Features, error) {
+	all := map[string]*cost.Features{}
 	if name == "" {
-		return map[string]*cost.Features{}, nil
+		return all, nil
 	}
 	data, err := bounded.ReadFile(name, bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
-		return map[string]*cost.Features{}, nil
+		return all, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	var head struct {
+		Version int `json:"features_version"`
+	}
 	var k keptFile
-	if err := json.Unmarshal(data, &k); err != nil || k.Version != keptVersion || k.Features == nil {
+	switch err := json.Unmarshal(data, &head); {
+	case err == nil && head.Version == 1:
+		return all, nil
+	case err != nil || head.Version != keptVersion || json.Unmarshal(data, &k) != nil || k.Features == nil:
 		return nil, fmt.Errorf("%s: not a file of an interrupted calibration: remove it", name)
 	}
-	return k.Features, nil
+	for key, rates := range k.Features {
+		var f cost.Features
+		if len(rates) != len(f) {
+			continue
+		}
+		for i, v := range rates {
+			if f[i] = math.NaN(); v != nil {
+				f[i] = *v
+			}
+		}
+		all[key] = &f
+	}
+	return all, nil
 }
 
 func writeKept(name string, kept map[string]*cost.Features) error {
 	if name == "" {
 		return nil
 	}
-	data, err := json.Marshal(keptFile{keptVersion, kept})
+	k := keptFile{keptVersion, map[string][]*float64{}}
+	for key, f := range kept {
+		rates := make([]*float64, len(f))
+		for i := range f {
+			if !math.IsNaN(f[i]) {
+				rates[i] = &f[i]
+			}
+		}
+		k.Features[key] = rates
+	}
+	data, err := json.Marshal(k)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableGoesOn interrupts a fit and continues with the features that were kept.
+// written is the file of a calibration.
+func written(t *testing.T, c *cost.Calibration) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "calibration.json")
+	if err := c.Write(name); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestTableGoesOn interrupts a fit and continues with the features that were kept. The result has the bytes of an undisturbed fit.
 func TestTableGoesOn(t *testing.T) {
 	text, _ := table(t)
 	rows, err := probe.ReadTable("power.csv", strings.NewReader(text))
@@ -99,8 +113,16 @@ func TestTableGoesOn(t *testing.T) {
 		t.Fatalf("kept: %s, %v", data, err)
 	}
 	of.Progress = nil
-	if _, err := of.Calibrate(t.Context()); err != nil {
+	continued, err := of.Calibrate(t.Context())
+	if err != nil {
 		t.Fatal(err)
+	}
+	whole, err := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23"}.Calibrate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have, want := written(t, continued), written(t, whole); have != want {
+		t.Errorf("a fit that continued differs from an undisturbed one:\n%s\nwant\n%s", have, want)
 	}
 	if _, err := os.Stat(kept); !os.IsNotExist(err) {
 		t.Errorf("the features are still there: %v", err)
