@@ -238,3 +238,26 @@ func TestTableInputs(t *testing.T) {
 		}
 	}
 }
+
+// TestTableStatic: the static power that a fit assumes changes by less than half a point a prediction at the clock of the measurements.
+func TestTableStatic(t *testing.T) {
+	text, h200 := table(t)
+	rows, err := probe.ReadTable("power.csv", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []float64
+	for _, watts := range []float64{60, 150} {
+		prior := *h200
+		prior.Facts.Power.Static = cost.Likely{Usual: watts, Low: watts, High: watts}
+		c, err := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23", Prior: &prior}.Calibrate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, predicted(t, c, "normal(0,0.02) | round(5)").Relative)
+	}
+	if math.Abs(found[0]-found[1]) > 0.005 {
+		t.Errorf("relative energy %.4f with a static power of 60 W, and %.4f with 150 W", found[0], found[1])
+	}
+	t.Log(found)
+}

@@ -41,6 +41,7 @@ interrupt the same command continues.
    lowtoggle calibrate                          less than ten minutes
    lowtoggle calibrate --full h200              every type and pattern, for most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
+   lowtoggle calibrate --list > power.csv       prints what to measure on another card; needs no GPU
    lowtoggle calibrate a100 --from power.csv    fits to a table that another program has measured
    lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 
@@ -53,18 +54,22 @@ in the current folder. The command continues a file of the same card; --anew rep
 damaged one. A file of another card is never changed.
 
 Where a type has few points its coefficients stay near those of the built-in H200. The table
-shows the prediction error for families of patterns that the fit did not use.
+shows the prediction error for families of patterns that the fit did not use; its column points
+counts these predictions.
 
 A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
 and may have watts, clock_mhz and cold, in any order. Inputs are random: normal(0,32) in int8,
 normal(0,1) in other types. Each type, shape and role needs a row of random weights such as
-normal(0,0.02), and each type 12 other patterns. Rows of one pattern are averaged. The card is
-named after OUT. After an interrupt the same command continues. docs/own-card.md has an example.
+normal(0,0.02), and each type 12 other patterns. --list prints such a table with empty joules and
+seconds: the products that calibrate measures, or with --full all. Rows of one pattern are
+averaged. The card is named after OUT. After an interrupt the same command continues.
+docs/own-card.md has an example.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
 not be measured, or the model by component is inaccurate; 4: no GPU.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "list", Usage: "print the products to measure, as a table for --from", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
@@ -73,6 +78,9 @@ not be measured, or the model by component is inaccurate; 4: no GPU.`,
 		deviceFlag, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) error {
+		if c.Bool("list") {
+			return calibrateList(c)
+		}
 		out := calibrateOut
 		if c.NArg() > 0 {
 			args, err := flag.Arguments(c, "OUT")
@@ -141,6 +149,19 @@ not be measured, or the model by component is inaccurate; 4: no GPU.`,
 		r.print(c.App.Writer)
 		return nil
 	},
+}
+
+// calibrateList prints the products that calibrate measures.
+func calibrateList(c *cli.Context) error {
+	for _, name := range []string{"components", "anew", "output", "from", "time", "device", "json"} {
+		if c.IsSet(name) {
+			return exit.Usagef("--list prints a table in CSV and measures nothing: leave out --%s", name)
+		}
+	}
+	if c.NArg() > 0 {
+		return exit.Usagef("--list writes no files: leave out %s, and redirect the output, as in lowtoggle calibrate --list > power.csv", c.Args().First())
+	}
+	return probe.WriteList(c.App.Writer, c.Bool("full"))
 }
 
 // checkCalibrationFile returns an error if the file cannot be written, or exists and is not a calibration. replaced

@@ -38,7 +38,7 @@ func (r *calibrateJSON) print(w io.Writer) {
 		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
 	}
 	tab.Print(w)
-	fmt.Fprintf(w, "\nerrors are in points of relative energy\n")
+	fmt.Fprintf(w, "\npoints: predictions of families that the fit left out; errors are in per cent of the energy with random weights\n")
 	if r.Copies+r.Repeated > 0 {
 		term.Remark(w, "rows", fmt.Sprintf("%d, of which %s left out as copies of the random weights, and %s averaged with an earlier row of the same pattern",
 			r.Rows, were(r.Copies), were(r.Repeated)))
