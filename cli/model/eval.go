@@ -35,17 +35,22 @@ FILE is a safetensors file of integer tensors [sequences, length] named calibrat
 conversion may use, and evaluation, which only tests the result. A single tensor is cut in
 halves. The default is MODEL/tokens.safetensors.
 
+The time grows with the model's weights times the tokens. --sequences N takes the first N
+sequences alone; their interval is wider. An estimate appears after the first block.
+
 With --device an NVIDIA GPU runs the whole model, with float32 activations like the CPU. Its
 kernels are compiled with NVRTC, which is part of the CUDA toolkit. Without NVRTC the GPU
 computes the linear layers only, and the CPU does the rest.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
+   lowtoggle eval MODEL OUT --sequences 16            faster, for a first look
    lowtoggle eval MODEL OUT --device 0
    lowtoggle eval MODEL OUT -o report.html            also a report
    lowtoggle eval MODEL OUT --csv > loss.csv`,
 	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tokens,
 		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
+		&cli.IntFlag{Name: "sequences", Usage: "take the first `N` sequences of the part", DefaultText: "all"},
 		&cli.StringFlag{Name: "device", Usage: "run on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
 		flag.Arch, flag.CSV}, flag.Common),
 	Action: func(c *cli.Context) (err error) {
@@ -89,6 +94,7 @@ type evaluation struct {
 	paths   []string
 	purpose string // part of the tokens: evaluation or calibration
 	file    string // token file; empty: the first model's own
+	most    int    // sequences; 0: all
 	family  *arch.Family
 	workers int
 	device  *int // number of the GPU; nil: the models run on the CPU
@@ -107,6 +113,9 @@ func readEval(c *cli.Context) (q *evaluation, err error) {
 	}
 	if q.purpose != tokens.Evaluation && q.purpose != tokens.Calibration {
 		return nil, exit.Usagef("--part %s: give %s or %s", q.purpose, tokens.Evaluation, tokens.Calibration)
+	}
+	if q.most = c.Int("sequences"); c.IsSet("sequences") && q.most < 1 {
+		return nil, exit.Usagef("--sequences %d: give a number of at least 1", q.most)
 	}
 	for i, path := range q.paths {
 		q.paths[i] = flag.Path(path)
@@ -157,6 +166,13 @@ func (q *evaluation) open(ctx context.Context) error {
 	if q.tokens, err = file.Set(q.purpose); err != nil {
 		return err
 	}
+	if q.most > q.tokens.N {
+		return exit.Usagef("--sequences %d: the part %s of %s has %d: give at most that many", q.most, q.purpose, q.tokens.File, q.tokens.N)
+	}
+	if q.most > 0 {
+		q.tokens.Part = q.tokens.First(q.most)
+		q.tokens.Split += fmt.Sprintf("; --sequences: the first %d", q.most)
+	}
 	for _, m := range q.models {
 		s, err := evaluate.New(m, q.family, q.tokens, q.workers)
 		if err != nil {
@@ -201,7 +217,7 @@ func (q *evaluation) Close() (err error) {
 // stopped adds to the error of an interrupt how to continue.
 func stopped(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w; run the same command again, or give --tokens a file with fewer sequences", err)
+		return fmt.Errorf("%w; run the same command again, or choose fewer sequences with --sequences", err)
 	}
 	return err
 }
@@ -210,7 +226,6 @@ func stopped(err error) error {
 func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	event, end := term.Progress(c)
 	defer end()
-	event(transform.Event{Stage: "prepare"})
 	countSteps(event, q.scorers...)
 	r = &evalReport{tokens: q.tokens}
 	if q.gpu != nil {
@@ -281,4 +296,5 @@ func countSteps(event func(transform.Event), scorers ...*evaluate.Scorer) {
 			event(e)
 		}
 	}
+	event(e) // the first step may take a minute
 }

@@ -59,3 +59,12 @@ func TestHoldBack(t *testing.T) {
 		}
 	}
 }
+
+func TestFirst(t *testing.T) {
+	p := tokens.Part{Name: "evaluation", N: 3, T: 2, Sequences: [][]int32{{1, 2}, {3, 4}, {5, 6}}}
+	for n, want := range map[int]int{-1: 0, 0: 0, 2: 2, 3: 3, 9: 3} {
+		if f := p.First(n); f.N != want || len(f.Sequences) != want || f.T != 2 {
+			t.Errorf("first %d: %d sequences, want %d", n, f.N, want)
+		}
+	}
+}

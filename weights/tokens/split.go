@@ -84,6 +84,9 @@ func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error)
 	return calibration, evaluation, how, nil
 }
 
+// First returns the first n sequences: none if n is negative, all if there are fewer.
+func (p Part) First(n int) Part { return p.sequences(0, max(0, min(n, len(p.Sequences)))) }
+
 // sequences returns the part with the sequences [from, to).
 func (p Part) sequences(from, to int) Part {
 	return Part{p.Name, to - from, p.T, p.Sequences[from:to:to]}
