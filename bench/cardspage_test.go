@@ -96,6 +96,14 @@ func shareBetween(plans []cardProduct, saving func(cardReading) float64) (share 
 	return stats.Between(groups...), len(seen)
 }
 
+// twoCards times a standard deviation between cards is two standard deviations of the difference of two cards.
+const twoCards = 2 * math.Sqrt2
+
+// plansIn are the products of a phase that save, without all-zero weights.
+func plansIn(all []cardProduct, phase string) []cardProduct {
+	return slices.DeleteFunc(slices.Clone(all), func(p cardProduct) bool { return p.phase != phase || p.plan == "zeros" })
+}
+
 // row returns a plan's row of a table. With two cards it has no intervals: Student's t with one degree of freedom is too
 // wide to use. With one card it has the standard error of the run.
 func (p cardProduct) row() string {
@@ -126,20 +134,15 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	var b bytes.Buffer
 	cards, unknown := measuredCards(t)
 	isZeros := func(p cardProduct) bool { return p.plan == "zeros" }
-	plans := slices.DeleteFunc(slices.Clone(older), isZeros)
-	of := func(phase string) []cardProduct {
-		return slices.DeleteFunc(slices.Clone(plans), func(p cardProduct) bool { return p.phase != phase })
-	}
-	prefill, onPrefill := shareBetween(of("prefill"), savedShare)
-	decode, onDecode := shareBetween(of("decode"), savedShare)
-	joules, _ := shareBetween(of("decode"), savedJoules)
-	prefillJoules, _ := shareBetween(of("prefill"), savedJoules)
+	prefill, onPrefill := shareBetween(plansIn(older, "prefill"), savedShare)
+	decode, onDecode := shareBetween(plansIn(older, "decode"), savedShare)
+	joules, _ := shareBetween(plansIn(older, "decode"), savedJoules)
+	prefillJoules, _ := shareBetween(plansIn(older, "prefill"), savedJoules)
 	if joules > 0.7*decode || prefillJoules < 0.9*prefill {
 		t.Errorf("between cards, savings in joules differ by %.3f in decode and %.3f in prefill, shares by %.3f and %.3f: the text says something else", joules, prefillJoules, decode, prefill)
 	}
 	zeros, onZeros := shareBetween(slices.DeleteFunc(slices.Clone(older), func(p cardProduct) bool { return !isZeros(p) }), savedShare)
-	two := 2 * math.Sqrt2
-	fmt.Fprintf(&b, cardsIntroduction, len(cards), 100*prefill, onPrefill, 100*decode, onDecode, 100*zeros, onZeros, 100*two*prefill, 100*two*decode, 100*joules, 100*prefillJoules)
+	fmt.Fprintf(&b, cardsIntroduction, len(cards), 100*prefill, onPrefill, 100*decode, onDecode, 100*zeros, onZeros, 100*twoCards*prefill, 100*twoCards*decode, 100*joules, 100*prefillJoules)
 	b.WriteString("\n## Six plans on one layer\n\n")
 	measured, days := 0, map[string]bool{}
 	for _, r := range cardRecords(t, recorded+"cards") {

@@ -25,6 +25,7 @@ func readmeClaims(e *evidence) []claim {
 		says("saves nothing: {} becomes {}. At the cap", percent(e.wholeChange("decode", "scale=uncached,grid=4"), 1),
 			percent(serverShare*e.wholeChange("decode", "scale=uncached,grid=4"), 1)),
 		says("too: {} becomes {} (", percent(e.wholeChange("prefill", "grid=4"), 1), percent(e.serverAtCap("prefill", "grid=4"), 1)),
+		says("differ by ± {} of a saving in prefill, ± {} in decode", e.cardsDiffer("prefill"), e.cardsDiffer("decode")),
 		says("in prefill, and about {} in decode", saved(e.of("level-decode", "exact"), 1)),
 		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
 		shows("$ lowtoggle demo --keep d            # keeps the model in d/model\n", e.command("demo")),
@@ -50,4 +51,11 @@ func (e *evidence) goVersion() string {
 		e.Fatal(err)
 	}
 	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))[1]
+}
+
+// cardsDiffer is by what part of a saving two cards may differ.
+func (e *evidence) cardsDiffer(phase string) string {
+	e.Helper()
+	share, _ := shareBetween(plansIn(olderCardProducts(e.T), phase), savedShare)
+	return printed(0, 100*twoCards*share) + " %"
 }

@@ -113,7 +113,7 @@ func TestWholePage(t *testing.T) {
 		earlier: readWhole[wholeRecord](t, "earlier"), pytorch: readWhole[wholePyTorch](t, "pytorch-energy"),
 		predicted: readWhole[wholePredictions](t, "predicted").Predictions,
 	}
-	goldenfile.Same(t, "../docs/whole-model.md", p.page())
+	goldenfile.Same(t, "../docs/whole-model.md", p.page(t))
 	goldenfile.Same(t, "../docs/whole-model.svg", p.plot())
 }
 
@@ -149,7 +149,7 @@ func copyLine(b *bytes.Buffer, s measure.WholeStep) {
 		signed(change(s.Run.Null.RelativeEnergy), 2), span(s.Run.Null.Interval, 2), signed(change(s.Run.Null.RelativeTime), 1))
 }
 
-func (p wholePages) page() []byte {
+func (p wholePages) page(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# How much energy per token does a whole model use, before and after?
 
@@ -184,8 +184,7 @@ its linear layers alone. *Capped* means that the card was at its power limit wit
   power in every channel.
 
 At the card's power limit (prefill, and here decode from 64 sequences on) a conversion raises speed: the card computes
-more tokens per second at the same power. Below the limit it lowers power at the same speed. A larger batch has a smaller
-saving: attention reads the KV cache of every sequence, so the linear layers' share of a decode step falls.
+more tokens per second at the same power. Below the limit it lowers power at the same speed.
 
 ## Other batch sizes
 
@@ -197,6 +196,7 @@ for 18 s, at fixed addresses; there copies differed from the source by %s of ene
 	for _, row := range p.byBatch() {
 		row.line(&b)
 	}
+	p.batchesExplained(&b)
 	b.WriteString(`
 ![joules per token against the batch, before and after](whole-model.svg)
 `)
@@ -217,6 +217,7 @@ In the earlier run, PyTorch %s ran these steps as eager operations in a CUDA gra
 	}
 	p.limit(&b)
 	p.serverSection(&b)
+	p.billSection(&b, t)
 	b.WriteString(`
 ## How to repeat it
 
