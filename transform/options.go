@@ -53,7 +53,7 @@ type Options struct {
 	Cost     pass.Cost        // required, such as a *cost.Calibration
 	Hessians program.Hessians // calibration statistics; nil: those of Tokens
 	Family   *arch.Family     // nil: the family of Tokens, or of config.json in the catalogue
-	Workers  int              // goroutines; default: all processors
+	Workers  int              // goroutines; below 1: all processors
 	Version  string           // of the program, for the record
 	Progress func(Event)      // nil: none; called from several goroutines
 

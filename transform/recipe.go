@@ -156,6 +156,27 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 	return r
 }
 
+// Options returns the options of a conversion by the recipe, without tokens: those that `lowtoggle convert --recipe` has for this model
+// and workload. The caller sets Cost, and may change the rest. A nil family means the family in the catalogue, and the zero workload prefill. The error is that of a
+// model that is nil or closed, of an invalid workload, or of passes that cannot be parsed.
+func (r Recipe) Options(m *weights.Model, family *arch.Family, l cost.Workload) (Options, error) {
+	if l == (cost.Workload{}) {
+		l = cost.DefaultWorkload
+	}
+	if err := errors.Join(m.Usable(), l.Validate()); err != nil {
+		return Options{}, err
+	}
+	suited := r.For(m, family, l)
+	passes, err := ParsePasses(suited.Passes)
+	if err != nil {
+		return Options{}, err
+	}
+	return Options{
+		Passes: passes, Budget: pass.Budget{MinSNR: r.MinSNR, OrSource: true}, Selection: r.Selection, KeepRouters: !r.Routers,
+		TrustFamily: r.TrustFamily, Workload: l, Family: family,
+	}, nil
+}
+
 // ChangesCodes reports whether a list of passes, in the syntax of [ParsePasses], can change codes of a model's
 // quantised weights. For an invalid list or model it returns false.
 func ChangesCodes(m *weights.Model, passes string) bool {

@@ -48,6 +48,42 @@ func TestRecipesForDecode(t *testing.T) {
 	}
 }
 
+// TestRecipeOptions: options have what the recipe says for a model and a workload, and are valid with a cost model.
+func TestRecipeOptions(t *testing.T) {
+	m := tiny(t, "llama-tiny", weights.BF16)
+	calibration, err := cost.FindCalibration("h200")
+	ok(t, err)
+	for _, r := range transform.Recipes {
+		r.Selection.Ignore = []string{"lm_head"}
+		for _, l := range []cost.Workload{{}, prefill, decode} {
+			o, err := r.Options(m, nil, l)
+			ok(t, err)
+			var names []string
+			for _, c := range o.Passes {
+				names = append(names, c.String())
+			}
+			want := l
+			if l == (cost.Workload{}) {
+				want = prefill
+			}
+			if o.Workload != want || strings.Join(names, ",") != r.For(m, nil, want).Passes || o.Budget.MinSNR != r.MinSNR ||
+				!o.KeepRouters || !reflect.DeepEqual(o.Selection, r.Selection) {
+				t.Errorf("%s, %v: %+v", r.Name, l, o)
+			}
+			o.Cost = calibration
+			ok(t, o.Validate())
+		}
+	}
+	near, err := transform.FindRecipe(transform.DefaultRecipe)
+	ok(t, err)
+	if _, err := near.Options(nil, nil, prefill); err == nil {
+		t.Error("no error for a nil model")
+	}
+	if _, err := near.Options(m, nil, cost.Workload{Prefill: 2}); err == nil {
+		t.Error("no error for shares that sum to 2")
+	}
+}
+
 // Powers of two that a runtime in FP16, activations with fixed scales or an adapter could not take are left out.
 func TestRecipesScaleInBF16Alone(t *testing.T) {
 	byDefault, err := transform.FindRecipe(transform.DefaultRecipe)

@@ -241,16 +241,19 @@ func TestTableInputs(t *testing.T) {
 
 // TestTableStatic: the static power that a fit assumes changes by less than half a point a prediction at the clock of the measurements.
 func TestTableStatic(t *testing.T) {
-	text, h200 := table(t)
+	text, _ := table(t)
 	rows, err := probe.ReadTable("power.csv", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []float64
 	for _, watts := range []float64{60, 150} {
-		prior := *h200
+		prior, err := cost.ReadCalibration("../../cost/calibrations/h200.json")
+		if err != nil {
+			t.Fatal(err)
+		}
 		prior.Facts.Power.Static = cost.Likely{Usual: watts, Low: watts, High: watts}
-		c, err := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23", Prior: &prior}.Calibrate(t.Context())
+		c, err := probe.Table{Rows: rows, Card: "A card", Date: "2026-11-23", Prior: prior}.Calibrate(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

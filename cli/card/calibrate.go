@@ -41,7 +41,7 @@ interrupt the same command continues.
    lowtoggle calibrate                          less than ten minutes
    lowtoggle calibrate --full h200              every type and pattern, for most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
-   lowtoggle calibrate --list > power.csv       prints what to measure on another card; needs no GPU
+   lowtoggle calibrate --list > power.csv       prints what to measure on another card
    lowtoggle calibrate a100 --from power.csv    fits to a table that another program has measured
    lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 

@@ -86,6 +86,9 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 		scale += " (for files compared with --w: the scale of --w)"
 	}
 	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
+	if f.compared {
+		term.Remark(w, "over --w", "the change from --w with a 95 % interval of its own, as convert and verify print; the column 95 % holds the error relative to random operands instead")
+	}
 	term.Remark(w, "calibration", all[0].Calibration)
 	if text := belowCap(all); text != "" {
 		term.Remark(w, "below the power cap", text)

@@ -45,6 +45,8 @@ With --tokens, compares both models' losses on the evaluation part of FILE, as e
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
 
 The defaults of --workload and --role are those of the conversion, from OUT/lowtoggle.json.
+--calibration has none, because OUT does not contain that file: for convert's prediction, give
+the file that convert had.
 
 With --gpu, measures the energy of all linear layers before and after. Prefill has 8192 tokens.
 Decode has 16, and reads the weights from memory. --workload chooses. The table has a total and a

@@ -173,7 +173,8 @@ func (c Choice) Chosen() bool {
 
 // Budget is the largest loss of a plan: an output SNR, a loss, or neither if the passes' arguments decide.
 type Budget struct {
-	MinSNR *float64 // lowest output SNR of a layer, dB
+	// MinSNR is the lowest output SNR of a layer in dB, from 0 to 200; nil: no limit. At 0 the noise may be as strong as the output.
+	MinSNR *float64
 	// OrSource accepts the source's output SNR against the reference for a quantised layer in which no choice of
 	// codes reaches MinSNR.
 	OrSource bool
