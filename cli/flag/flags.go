@@ -19,7 +19,7 @@ var (
 	Passes   = &cli.StringFlag{Name: "passes", Usage: "exactly these `PASSES`, such as reorder,round=4; see lowtoggle passes"}
 	Recipe   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a YAML `FILE`", DefaultText: transform.DefaultRecipe}
 	MinSNR   = &cli.Float64Flag{Name: "min-snr", Usage: "lowest output SNR of a layer, in `dB`", DefaultText: "the recipe's, or none"}
-	Workload = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX` of energy: prefill, decode or prefill=0.3,decode=0.7", DefaultText: "prefill"}
+	Workload = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX` by energy: decode, or prefill=0.3,decode=0.7", DefaultText: "prefill"}
 	Role     = &cli.StringFlag{Name: "role", Value: "stationary", Usage: "unquantised weights' `ROLE`: stationary or streaming", DefaultText: "stationary"}
 	Seed     = &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that seeds all random choices"}
 )
