@@ -7,6 +7,7 @@ func scaleClaims(e *evidence) []claim {
 	const file = "scale-cpu.txt"
 	number := func(pattern string) float64 { return e.number(e.record(file, pattern)[0]) }
 	plan, part, finish := number(`(?m)^plan (\S+) s`), number(`(?m)^part (\S+) s`), number(`(?m)^finish (\S+) s`)
+	work := number(`(?m)^part \S+ s, (\S+) s of processor`)
 	copied := number(`(?m)^cp and sync of that part's file (\S+) s`)
 	small, ratio := number(`(?m)^small (\S+) s, cp`), number(`(?m)^small \S+ s, cp and sync \S+ s, ratio (\S+)`)
 	const (
@@ -23,6 +24,9 @@ func scaleClaims(e *evidence) []claim {
 		says("its memory, mapped files included | at most 2 GB | {} GB |", printed(2, number(`(?m)^plan .* (\d+) MB`)/1e3)),
 		says("the plan's file | at most 20 MB | {} MB |", printed(1, number(`(?m)^plan .* (\d+) bytes`)/1e6)),
 		says("at most 2 | {} ({} s and {} s) |", printed(1, part/copied), printed(1, part), printed(1, copied)),
+		says("The part takes {} s of processor time, so two cores need at least {} s.", printed(1, work), printed(1, work/2)),
+		says("SHA-256 of the source and the result is {} % of it.", printed(0, number(`SHA-256 (\d+) %`))),
+		says("the headers of all files, is {} %.", printed(0, number(`identity of the model (\d+) %`)+number(`other opening (\d+) %`))),
 		says("at most 10 s | {} s |", printed(1, finish)),
 		says("at most 1.1 | {} ({} s) |", printed(1, ratio), printed(1, small)),
 		says("the source and the result takes {} of its {} s of processor time", printed(1, number(`, (\S+) s of it SHA-256`)), printed(1, number(`(?m)^small (\S+) s of processor`))),
