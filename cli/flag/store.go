@@ -73,7 +73,7 @@ func ReadPlace(ctx context.Context, argument string, most int64) ([]byte, error)
 // IsAbsent reports whether an error means that a file does not exist, on a disk or in an existing bucket.
 func IsAbsent(err error) bool {
 	e, stored := errors.AsType[*bucket.Error](err)
-	return errors.Is(err, fs.ErrNotExist) && (!stored || e.Code != "NoSuchBucket")
+	return errors.Is(err, fs.ErrNotExist) && (!stored || !e.NoBucket())
 }
 
 // ReadTokens reads a token file on a disk or in a bucket. If the file does not exist, the error is fs.ErrNotExist.

@@ -17,7 +17,7 @@ type Fault int
 const (
 	Cut     Fault = iota // the connection ends in the middle of the request or of the answer
 	Delay                // the answer is late
-	Busy                 // the answer is 503 SlowDown
+	Busy                 // the answer is 503
 	Lost                 // the request is carried out, and the answer does not arrive
 	Twice                // the request is carried out twice, and the second answer arrives
 	Changed              // a byte of the body changes on the way to the store
@@ -92,7 +92,11 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch fault {
 	case Busy:
-		answer{503, "SlowDown"}.write(w)
+		if isBlob(r) {
+			answer{503, "ServerBusy"}.write(w)
+		} else {
+			answer{503, "SlowDown"}.write(w)
+		}
 		return
 	case Delay:
 		time.Sleep(20 * time.Millisecond)
@@ -102,7 +106,7 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case Twice:
 		carryOut(body)
 	case Changed:
-		if r.Method == http.MethodPut && len(body) > 0 {
+		if r.Method == http.MethodPut && len(body) > 0 && r.URL.Query().Get("comp") != "blocklist" { // which has no checksum
 			body[len(body)/2] ^= 1
 		}
 	}

@@ -1,5 +1,5 @@
-// Package fakestore is an object store in memory that speaks as much of S3's protocol as lowtoggle uses, for tests alone, and a
-// handler that makes requests to any store fail.
+// Package fakestore is an object store in memory that speaks as much of S3's and of Azure's Blob protocol as lowtoggle uses, for
+// tests alone, and a handler that makes requests to any store fail.
 //
 // The store checks what a real one checks: ranges, conditions, checksums, the key's name (not the signature), and that an upload's
 // parts are there. An opt-in test runs the same laws against a real store.
@@ -13,16 +13,15 @@ import (
 	"encoding/xml"
 	"fmt"
 	"hash/crc32"
+	"hash/crc64"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// Key and Secret are the credentials that the store accepts.
+// Key and Secret are the credentials that the store accepts. Key is the name of Azure's account, too.
 const (
 	Key    = "reader"
 	Secret = "not-checked"
@@ -31,7 +30,7 @@ const (
 // Buckets with a fault of their own.
 const (
 	ReadOnly  = "readonly"  // writing is refused
-	Elsewhere = "elsewhere" // lies in another region
+	Elsewhere = "elsewhere" // lies in another region of S3
 	Expiring  = "expiring"  // credentials expire after some requests
 )
 
@@ -42,6 +41,8 @@ type object struct {
 	data []byte
 	etag string
 	meta http.Header
+
+	blocks map[string][]byte // of a blob that was made of blocks
 }
 
 type upload struct {
@@ -55,6 +56,7 @@ type Server struct {
 	mu      sync.Mutex
 	buckets map[string]map[string]object
 	uploads map[string]*upload
+	blocks  map[string]map[string][]byte // of blobs, not committed, by container/key and id
 	begun   int
 	expires int
 	// Read and Written count the bytes of bodies.
@@ -63,7 +65,7 @@ type Server struct {
 
 // New returns a store with these buckets.
 func New(buckets ...string) *Server {
-	s := &Server{buckets: map[string]map[string]object{}, uploads: map[string]*upload{}}
+	s := &Server{buckets: map[string]map[string]object{}, uploads: map[string]*upload{}, blocks: map[string]map[string][]byte{}}
 	for _, b := range append(buckets, ReadOnly, Elsewhere, Expiring) {
 		s.buckets[b] = map[string]object{}
 	}
@@ -90,7 +92,7 @@ func (s *Server) Objects(bucket, prefix string) map[string]string {
 	return found
 }
 
-// Uploads is the number of uploads that were begun and neither completed nor aborted.
+// Uploads is the number of S3's uploads that were begun and neither completed nor aborted.
 func (s *Server) Uploads() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +101,7 @@ func (s *Server) Uploads() int {
 
 func newObject(data []byte, meta http.Header) object {
 	sum := md5.Sum(data)
-	return object{data, `"` + hex.EncodeToString(sum[:]) + `"`, meta}
+	return object{data: data, etag: `"` + hex.EncodeToString(sum[:]) + `"`, meta: meta}
 }
 
 // answer is an error of the protocol.
@@ -119,6 +121,7 @@ var (
 
 func (a answer) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/xml")
+	w.Header().Set("X-Ms-Error-Code", a.code) // Azure's answers to HEAD have nothing else
 	w.WriteHeader(a.status)
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%[1]s</Message></Error>", a.code)
 }
@@ -130,10 +133,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer{400, "IncompleteBody"}.write(w)
 		return
 	}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Written += int64(len(body))
+	if isBlob(r) {
+		s.azure(w, r, body)
+		return
+	}
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if a := s.refuses(r, bucket); a.code != "" {
 		a.write(w)
 		return
@@ -209,20 +216,11 @@ func list(w http.ResponseWriter, prefix, after, most string, objects map[string]
 		NextContinuationToken string
 		Contents              []content
 	}
-	n, err := strconv.Atoi(most)
-	if err != nil {
-		n = 1000
-	}
-	for _, key := range slices.Sorted(maps.Keys(objects)) {
-		if !strings.HasPrefix(key, prefix) || key <= after {
-			continue
-		}
-		if len(result.Contents) == n {
-			result.IsTruncated, result.NextContinuationToken = true, result.Contents[n-1].Key
-			break
-		}
+	keys, next := page(objects, prefix, after, most)
+	for _, key := range keys {
 		result.Contents = append(result.Contents, content{key, objects[key].etag, len(objects[key].data)})
 	}
+	result.IsTruncated, result.NextContinuationToken = next != "", next
 	xml.NewEncoder(w).Encode(result)
 }
 
@@ -235,6 +233,10 @@ func intact(h http.Header, body []byte) bool {
 	if want := h.Get("X-Amz-Checksum-Crc32c"); want != "" {
 		sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum)) == want
+	}
+	if want := h.Get("X-Ms-Content-Crc64"); want != "" {
+		sum := crc64.Checksum(body, crc64.MakeTable(0x9A6C9329AC4BC9B5))
+		return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, sum)) == want
 	}
 	return false // every body has one
 }
@@ -299,13 +301,17 @@ func (s *Server) multipart(w http.ResponseWriter, r *http.Request, bucket, key s
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request, objects map[string]object, key string) {
+	missing, another := noSuchKey, precondition
+	if isBlob(r) {
+		missing, another = answer{404, "BlobNotFound"}, answer{412, "ConditionNotMet"}
+	}
 	o, ok := objects[key]
 	if !ok {
-		noSuchKey.write(w)
+		missing.write(w)
 		return
 	}
 	if want := r.Header.Get("If-Match"); want != "" && strings.Trim(want, `"`) != strings.Trim(o.etag, `"`) {
-		precondition.write(w)
+		another.write(w)
 		return
 	}
 	h := w.Header()
@@ -316,7 +322,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, objects map[string]
 	h.Set("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
 	h.Set("Content-Type", "application/octet-stream")
 	data, status := o.data, http.StatusOK
-	if want := r.Header.Get("Range"); want != "" {
+	if want := r.Header.Get("Range") + r.Header.Get("X-Ms-Range"); want != "" {
 		var from, to int
 		if n, _ := fmt.Sscanf(want, "bytes=%d-%d", &from, &to); n != 2 || from >= len(data) {
 			answer{416, "InvalidRange"}.write(w)

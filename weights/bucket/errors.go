@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -72,11 +70,16 @@ func (e *Error) Is(target error) bool {
 	case fs.ErrNotExist:
 		return e.Status == http.StatusNotFound && e.Code != "NoSuchUpload"
 	case fs.ErrExist:
-		return e.Status == http.StatusPreconditionFailed || e.Code == "ConditionalRequestConflict"
+		return e.Status == http.StatusPreconditionFailed || e.Code == "ConditionalRequestConflict" || e.Code == "BlobAlreadyExists"
 	case fs.ErrPermission:
 		return e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized
 	}
 	return false
+}
+
+// NoBucket reports whether the bucket, or Azure's container, does not exist.
+func (e *Error) NoBucket() bool {
+	return e != nil && (e.Code == "NoSuchBucket" || e.Code == "ContainerNotFound")
 }
 
 // Error codes of expired credentials, and of invalid ones.
@@ -85,7 +88,7 @@ var (
 	refused = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AccessDenied", "AllAccessDisabled", "InvalidSecurity", "NotSignedUp"}
 	moved   = []string{"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException", "InvalidRegion"}
 	busy    = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests",
-		"InternalError", "ServiceUnavailable", "OperationAborted", "BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", "InvalidDigest"}
+		"InternalError", "ServiceUnavailable", "OperationAborted", "BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", "InvalidDigest", "Md5Mismatch", "Crc64Mismatch"}
 )
 
 // wrap returns the error of a request as an [Error] with a hint; nil stays nil.
@@ -97,23 +100,21 @@ func (f *Folder) wrap(k kind, name string, err error) error {
 	if name != "" {
 		e.URL = f.path(name)
 	}
-	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok {
-		e.Code, e.Status = answer.Code, answer.StatusCode
-	}
+	e.Code, e.Status = f.protocol.failure(err)
 	is := func(codes []string) bool { return slices.Contains(codes, e.Code) }
 	switch {
 	case e.Status == 0 && e.Code == "":
 		e.again = !errors.As(err, new(x509.UnknownAuthorityError)) && !errors.As(err, new(x509.HostnameError))
-	case e.Code == "NoSuchBucket":
+	case e.NoBucket():
 		e.advice = fmt.Sprintf("there is no bucket %s: make it first, or name another one", f.bucket)
 	case is(expired):
 		e.again, e.advice = true, "the credentials have expired: renew them, and run the same command again"
 	case is(moved) || e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
 		e.advice = "the bucket is in another region: set AWS_REGION to the bucket's region"
 	case (is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized) && f.worked[k].Load():
-		e.again, e.advice = true, "requests with these credentials were accepted before: check the credentials and the bucket's policy, and run the same command again"
+		e.again, e.advice = true, "requests with these credentials were accepted before: check "+f.protocol.credentials()+", and run the same command again"
 	case is(refused) || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized:
-		e.advice = "check the credentials (AWS_ACCESS_KEY_ID, or AWS_PROFILE) and the bucket's policy"
+		e.advice = "check " + f.protocol.credentials()
 	case is(busy) || e.Status == http.StatusTooManyRequests || e.Status >= 500 && e.Status != http.StatusNotImplemented:
 		e.again = true
 	}

@@ -14,7 +14,7 @@ func ExampleOpen() {
 		return
 	}
 	fmt.Println(folder.URL())
-	_, err = bucket.Open("az://models/llama")
+	_, err = bucket.Open("abfs://models/llama")
 	fmt.Println(err != nil)
 	// Output:
 	// s3://models/llama

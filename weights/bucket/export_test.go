@@ -1,9 +1,14 @@
 package bucket
 
 import (
+	"bytes"
+	"context"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 )
 
 func init() { firstPause = time.Millisecond }
@@ -21,3 +26,16 @@ func SetTransport(t *testing.T, r http.RoundTripper) {
 	transport = func() http.RoundTripper { return r }
 	t.Cleanup(func() { transport = was })
 }
+
+// MakeContainer makes the container of a folder of az://.
+func MakeContainer(ctx context.Context, f *Folder) error {
+	c, err := f.protocol.(*azure).client("", url.Values{"restype": {"container"}})
+	if err != nil {
+		return err
+	}
+	_, err = c.Upload(ctx, streaming.NopCloser(bytes.NewReader(nil)), nil)
+	return short(err)
+}
+
+// ReadBlobList is readBlobList.
+var ReadBlobList = readBlobList

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
-
-	"github.com/minio/minio-go/v7"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -18,52 +17,30 @@ const pageKeys = 1000
 // List returns all objects below the folder, sorted by path.
 func (f *Folder) List(ctx context.Context) (list []weights.Object, err error) {
 	for after := ""; ; {
-		page, err := f.page(ctx, after, pageKeys)
+		found, next, err := f.page(ctx, after, pageKeys)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range page.Contents {
-			if name, ok := strings.CutPrefix(o.Key, f.prefix); ok && name != "" && !strings.HasSuffix(name, "/") {
-				list = append(list, weights.Object{Path: name, Size: o.Size, Version: version(o.ETag)})
+		for _, o := range found {
+			if name, ok := strings.CutPrefix(o.Path, f.prefix); ok && name != "" && !strings.HasSuffix(name, "/") {
+				o.Path = name
+				list = append(list, o)
 			}
 		}
-		if after = page.NextContinuationToken; !page.IsTruncated || after == "" {
+		if after = next; after == "" {
+			slices.SortFunc(list, func(a, b weights.Object) int { return strings.Compare(a.Path, b.Path) }) // Azure's folders are in another order
 			return list, nil
 		}
 	}
 }
 
-func (f *Folder) page(ctx context.Context, after string, keys int) (page minio.ListBucketV2Result, err error) {
+func (f *Folder) page(ctx context.Context, after string, keys int) (found []weights.Object, next string, err error) {
 	err = f.retry(ctx, listing, "", func(ctx context.Context) (err error) {
-		page, err = ended(ctx, func() (minio.ListBucketV2Result, error) {
-			return f.core.ListObjectsV2(f.bucket, f.prefix, "", after, "", keys)
-		})
+		found, next, err = f.protocol.list(ctx, f.prefix, after, keys)
 		return err
 	})
-	return page, err
+	return found, next, err
 }
-
-// ended returns the result of call, or ctx's error if ctx ends first. It is needed because the library lists without a context.
-// The result of a later end of call is discarded.
-func ended[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := call()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		return *new(T), ctx.Err()
-	}
-}
-
-func version(etag string) string { return strings.Trim(etag, `"`) }
 
 // ReadAt fills p with an object's bytes from byte at on. After a cut connection it continues at the byte where the data ended. An
 // object with another version by now is an error.
@@ -72,26 +49,18 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 		return nil
 	}
 	got := 0
+	changed := &Error{URL: f.path(o.Path), err: fmt.Errorf("has changed while it was read"), advice: "run the command again"}
 	return f.retry(ctx, reading, o.Path, func(ctx context.Context) error {
-		var options minio.GetObjectOptions
-		if err := options.SetRange(at+int64(got), at+int64(len(p))-1); err != nil {
-			return err
-		}
-		if o.Version != "" {
-			if err := options.SetMatchETag(o.Version); err != nil {
-				return err
-			}
-		}
-		body, info, _, err := f.core.GetObject(ctx, f.bucket, f.key(o.Path), options)
+		body, now, err := f.protocol.get(ctx, weights.Object{Path: f.key(o.Path), Version: o.Version}, at+int64(got), int64(len(p)-got))
 		if err != nil {
-			if minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed {
-				return &Error{URL: f.path(o.Path), err: fmt.Errorf("has changed while it was read"), advice: "run the command again"}
+			if _, status := f.protocol.failure(err); status == http.StatusPreconditionFailed {
+				return changed
 			}
 			return err
 		}
 		defer body.Close()
-		if o.Version != "" && version(info.ETag) != o.Version {
-			return &Error{URL: f.path(o.Path), err: fmt.Errorf("has changed while it was read"), advice: "run the command again"}
+		if o.Version != "" && now.Version != o.Version {
+			return changed
 		}
 		n, err := io.ReadFull(body, p[got:])
 		got += n
@@ -104,9 +73,9 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 
 // Stat returns an object's path, size and version. A missing object is fs.ErrNotExist.
 func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err error) {
-	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
-		info, err := f.core.StatObject(ctx, f.bucket, f.key(name), minio.StatObjectOptions{})
-		o = weights.Object{Path: name, Size: info.Size, Version: version(info.ETag)}
+	err = f.retry(ctx, reading, name, func(ctx context.Context) (err error) {
+		o, err = f.protocol.stat(ctx, f.key(name))
+		o.Path = name
 		return err
 	})
 	return o, err
@@ -115,15 +84,15 @@ func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err e
 // Read returns the bytes of an object, of which there may be at most most. A missing object is fs.ErrNotExist.
 func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte, err error) {
 	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
-		body, info, _, err := f.core.GetObject(ctx, f.bucket, f.key(name), minio.GetObjectOptions{})
+		body, o, err := f.protocol.get(ctx, weights.Object{Path: f.key(name)}, 0, -1)
 		if err != nil {
 			return err
 		}
 		defer body.Close()
-		if info.Size > most {
-			return &Error{URL: f.path(name), err: fmt.Errorf("has %d bytes, and lowtoggle reads at most %d MiB of it", info.Size, most>>20)}
+		if o.Size > most {
+			return &Error{URL: f.path(name), err: fmt.Errorf("has %d bytes, and lowtoggle reads at most %d MiB of it", o.Size, most>>20)}
 		}
-		data = make([]byte, info.Size)
+		data = make([]byte, o.Size)
 		_, err = io.ReadFull(body, data)
 		return err
 	})

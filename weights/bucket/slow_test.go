@@ -36,6 +36,10 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	again := r.Clone(r.Context())
 	again.Body = io.NopCloser(bytes.NewReader(body))
+	again.Header = http.Header{}
+	for name, v := range r.Header {
+		again.Header[http.CanonicalHeaderKey(name)] = v // as a server reads it
+	}
 	answer := httptest.NewRecorder()
 	l.store.ServeHTTP(answer, again)
 	made := answer.Result()
@@ -61,6 +65,10 @@ func (s *slowly) Read(p []byte) (int, error) {
 // TestSlowLine: a transfer that takes many minutes succeeds at its first attempt as long as bytes move. One that stands still is given
 // up and repeated. The time is virtual.
 func TestSlowLine(t *testing.T) {
+	eachProtocol(t, testSlowLine)
+}
+
+func testSlowLine(t *testing.T, scheme string) {
 	data := []byte(strings.Repeat("0123456789", 100_000))
 	for name, c := range map[string]struct {
 		pause time.Duration
@@ -75,7 +83,7 @@ func TestSlowLine(t *testing.T) {
 				}
 				l := &line{store: store, piece: 100_000, pause: c.pause}
 				bucket.SetTransport(t, l)
-				f := open(t, "s3://models")
+				f := open(t, scheme+"://models")
 				check := func(what string, err error) {
 					t.Helper()
 					switch {

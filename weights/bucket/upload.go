@@ -1,20 +1,12 @@
 package bucket
 
 import (
-	"bytes"
 	"context"
-	"crypto/md5"
-	"crypto/rand"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/minio/minio-go/v7"
 )
 
 const (
@@ -29,25 +21,24 @@ type upload struct {
 	end   context.CancelFunc
 	f     *Folder
 	name  string
-	id    string // the upload's id; empty before the first part
-	nonce string // distinguishes this upload's object from another one of the same name
-	size  int64  // bytes of a part
-	want  int64  // bytes of the object
+	to    multipart
+	begun bool  // the store knows of the upload
+	size  int64 // bytes of a part
+	want  int64 // bytes of the object
 	wrote int64
 	part  []byte // the part that is being filled
 	free  chan []byte
 	sent  sync.WaitGroup
 
-	mu    sync.Mutex
-	parts []minio.CompletePart
-	err   error // first error of a part
+	mu  sync.Mutex
+	err error // first error of a part
 }
 
 // Create begins to write an object of n bytes. At most four parts of the object are in memory: 32 MiB, more for objects above 80
 // GB.
 func (f *Folder) Create(ctx context.Context, name string, n int64) weights.Output {
 	ctx, end := context.WithCancel(ctx)
-	u := &upload{ctx: ctx, end: end, f: f, name: name, nonce: rand.Text(), want: n, size: max(leastPart, (n/mostParts>>20+1)<<20), free: make(chan []byte, partsAtOnce+1)}
+	u := &upload{ctx: ctx, end: end, f: f, name: name, to: f.protocol.multipart(f.key(name)), want: n, size: max(leastPart, (n/mostParts>>20+1)<<20), free: make(chan []byte, partsAtOnce+1)}
 	for range partsAtOnce + 1 {
 		u.free <- nil // allocated at its first use
 	}
@@ -105,63 +96,25 @@ func (u *upload) failed() error {
 
 // send starts sending the full part.
 func (u *upload) send() error {
-	if u.id == "" {
-		if err := u.begin(); err != nil {
+	if !u.begun {
+		if err := u.f.retry(u.ctx, writing, u.name, u.to.begin); err != nil {
 			return err
 		}
+		u.begun = true
 	}
 	part, number := u.part, int((u.wrote+u.size-1)/u.size)
 	u.part = nil
 	u.sent.Go(func() {
-		done, err := u.sendPart(part, number)
+		err := u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error { return u.to.part(ctx, number, part) })
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		if err == nil {
-			u.parts = append(u.parts, done)
-		} else if u.err == nil {
+		if err != nil && u.err == nil {
 			u.err = err
 			u.end()
 		}
 		u.free <- part
 	})
 	return nil
-}
-
-// nonceKey is the metadata key of the upload that made an object.
-const nonceKey = "Lowtoggle-Upload"
-
-func (u *upload) options() minio.PutObjectOptions {
-	o := minio.PutObjectOptions{ContentType: "application/octet-stream", UserMetadata: map[string]string{nonceKey: u.nonce}}
-	return o
-}
-
-func (u *upload) begin() error {
-	o := u.options()
-	if !u.f.google {
-		o.UserMetadata["X-Amz-Checksum-Algorithm"] = "CRC32C"
-	}
-	return u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) (err error) {
-		u.id, err = u.f.core.NewMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), o)
-		return err
-	})
-}
-
-func (u *upload) sendPart(data []byte, number int) (minio.CompletePart, error) {
-	done := minio.CompletePart{PartNumber: number}
-	o := minio.PutObjectPartOptions{DisableContentSha256: true}
-	if u.f.google {
-		sum := md5.Sum(data)
-		o.Md5Base64 = base64.StdEncoding.EncodeToString(sum[:])
-	} else {
-		done.ChecksumCRC32C = crc(data)
-		o.CustomHeader = http.Header{"X-Amz-Checksum-Crc32c": {done.ChecksumCRC32C}}
-	}
-	err := u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error {
-		part, err := u.f.core.PutObjectPart(ctx, u.f.bucket, u.f.key(u.name), u.id, number, bytes.NewReader(data), int64(len(data)), o)
-		done.ETag = part.ETag
-		return err
-	})
-	return done, err
 }
 
 // Close sends the rest of the data and makes the object appear. If data is missing, Close returns an error and the object does
@@ -173,7 +126,7 @@ func (u *upload) Close() error {
 	}
 	if u.want <= u.size {
 		defer u.end()
-		return u.f.put(u.ctx, u.name, u.part, u.options())
+		return u.f.put(u.ctx, u.name, u.part, false)
 	}
 	var err error
 	if len(u.part) > 0 {
@@ -184,33 +137,13 @@ func (u *upload) Close() error {
 		err = u.failed()
 	}
 	if err == nil {
-		err = u.complete()
+		err = u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error { return u.to.complete(ctx, u.want) })
 	}
 	if err != nil {
 		u.Abort()
 	}
 	u.end()
 	return err
-}
-
-// complete joins the parts to one object. If the answer to an earlier attempt was lost, or a proxy sent the request twice, the
-// upload no longer exists and the object does.
-func (u *upload) complete() error {
-	slices.SortFunc(u.parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
-	return u.f.retry(u.ctx, writing, u.name, func(ctx context.Context) error {
-		_, err := u.f.core.CompleteMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), u.id, u.parts, minio.PutObjectOptions{})
-		if minio.ToErrorResponse(err).Code == "NoSuchUpload" {
-			var made minio.ObjectInfo
-			missing := u.f.retry(ctx, reading, u.name, func(ctx context.Context) (err error) {
-				made, err = u.f.core.StatObject(ctx, u.f.bucket, u.f.key(u.name), minio.StatObjectOptions{})
-				return err
-			})
-			if missing == nil && made.Size == u.want && made.UserMetadata[nonceKey] == u.nonce {
-				return nil
-			}
-		}
-		return err
-	})
 }
 
 // abortTime is how long Abort may take.
@@ -220,13 +153,13 @@ const abortTime = 5 * time.Second
 func (u *upload) Abort() {
 	u.end()
 	u.sent.Wait()
-	if u.id == "" {
+	if !u.begun {
 		return
 	}
 	ctx, end := context.WithTimeout(context.WithoutCancel(u.ctx), abortTime)
 	defer end()
-	err := u.f.core.AbortMultipartUpload(ctx, u.f.bucket, u.f.key(u.name), u.id)
-	if err == nil || errors.As(err, new(minio.ErrorResponse)) {
-		u.id = ""
+	err := u.to.abort(ctx)
+	if code, _ := u.f.protocol.failure(err); err == nil || code != "" {
+		u.begun = false
 	}
 }
