@@ -26,7 +26,8 @@ import (
 // stored is a model in a store, a plan for it, and the files of a single run on a disk.
 type stored struct {
 	partly
-	store *fakestore.Server
+	store  *fakestore.Server
+	scheme string // of URLs; s3 unless a test sets another one
 }
 
 // named gives conversions of copies of a model the same model card.
@@ -48,8 +49,11 @@ func inStore(t *testing.T, o synth.Options, handler func(*fakestore.Server) http
 		store.Put("models", "source/"+name, []byte(data))
 	}
 	fakestore.Start(t, handler(store))
-	return stored{partly{nil, p, files(t, out)}, store}
+	return stored{partly{nil, p, files(t, out)}, store, "s3"}
 }
+
+// url returns the URL of a folder of the bucket.
+func (x *stored) url(name string) string { return x.scheme + "://models/" + name }
 
 func place(t *testing.T, url string) *bucket.Folder {
 	t.Helper()
@@ -61,11 +65,11 @@ func place(t *testing.T, url string) *bucket.Folder {
 // source opens the model; ctx ends its reading.
 func (x *stored) source(t *testing.T, ctx context.Context) (*weights.Model, error) {
 	t.Helper()
-	return weights.OpenStore(ctx, place(t, "s3://models/source"), "")
+	return weights.OpenStore(ctx, place(t, x.url("source")), "")
 }
 
 func (x *stored) options(t *testing.T) transform.PartOptions {
-	return transform.PartOptions{ApplyOptions: transform.ApplyOptions{Version: "1", Store: place(t, "s3://models/out"), Folder: named}}
+	return transform.PartOptions{ApplyOptions: transform.ApplyOptions{Version: "1", Store: place(t, x.url("out")), Folder: named}}
 }
 
 // same checks that the store holds what the single run wrote, and nothing else.
@@ -80,22 +84,24 @@ func (x *stored) same(t *testing.T) {
 // TestStoreParts: from store to store, in any number of parts, some of them repeated, and with requests that fail, the bytes are
 // those of a single run on a disk. Before the end the output is no model.
 func TestStoreParts(t *testing.T) {
-	for _, of := range []int{1, 3, 7} {
-		t.Run(fmt.Sprint(of), func(t *testing.T) {
+	for i, of := range []int{1, 3, 7, 3} {
+		scheme := []string{"s3", "s3", "s3", "az"}[i]
+		t.Run(fmt.Sprintf("%s in %d", scheme, of), func(t *testing.T) {
 			var faulty *fakestore.Faulty
 			x := inStore(t, synth.Options{ShardBytes: 30_000}, func(s *fakestore.Server) http.Handler {
 				faulty = fakestore.NewFaulty(s, uint64(of), 0.05)
 				return faulty
 			})
+			x.scheme = scheme
 			m, err := x.source(t, t.Context())
 			ok(t, err)
 			defer m.Close()
 			before := 0
 			for _, n := range append(slices.Repeat([]int{of}, 2), slices.Collect(countdown(of))...) {
-				done, err := transform.ApplyPart(t.Context(), m, x.p, "s3://models/out", apply.Part{Number: n, Of: of}, x.options(t))
+				done, err := transform.ApplyPart(t.Context(), m, x.p, x.url("out"), apply.Part{Number: n, Of: of}, x.options(t))
 				ok(t, err)
 				before += done.Before
-				if made, err := weights.OpenStore(t.Context(), place(t, "s3://models/out"), ""); err == nil || !strings.Contains(err.Error(), "unfinished") {
+				if made, err := weights.OpenStore(t.Context(), place(t, x.url("out")), ""); err == nil || !strings.Contains(err.Error(), "unfinished") {
 					t.Errorf("after part %d the output is %v, %v", n, made, err)
 				}
 			}
@@ -103,11 +109,11 @@ func TestStoreParts(t *testing.T) {
 				t.Error("shards of a repeated part were written again")
 			}
 			for range 2 {
-				_, _, err = transform.FinishParts(t.Context(), m, x.p, "s3://models/out", x.options(t))
+				_, _, err = transform.FinishParts(t.Context(), m, x.p, x.url("out"), x.options(t))
 				ok(t, err)
 				x.same(t)
 			}
-			made, err := weights.OpenStore(t.Context(), place(t, "s3://models/out"), "")
+			made, err := weights.OpenStore(t.Context(), place(t, x.url("out")), "")
 			ok(t, err)
 			defer made.Close()
 			report, err := transform.Verify(t.Context(), m, made, transform.VerifyOptions{})
@@ -151,11 +157,18 @@ func (i *interrupter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestStoreInterrupted: a conversion that ends at any of its requests leaves no model, unless it is whole. Resumed, it writes no finished
 // shard again and ends with the bytes of a single run.
 func TestStoreInterrupted(t *testing.T) {
+	for _, scheme := range []string{"s3", "az"} {
+		t.Run(scheme, func(t *testing.T) { testInterrupted(t, scheme) })
+	}
+}
+
+func testInterrupted(t *testing.T, scheme string) {
 	var at *interrupter
 	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakestore.Server) http.Handler {
 		at = &interrupter{Handler: s}
 		return at
 	})
+	x.scheme = scheme
 	run := func(n int64, resume bool) error {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -166,7 +179,7 @@ func TestStoreInterrupted(t *testing.T) {
 			return err
 		}
 		defer m.Close()
-		_, err = transform.Apply(ctx, m, x.p, "s3://models/out", transform.ApplyOptions{Version: "1", Store: place(t, "s3://models/out"), Folder: named, Resume: resume})
+		_, err = transform.Apply(ctx, m, x.p, x.url("out"), transform.ApplyOptions{Version: "1", Store: place(t, x.url("out")), Folder: named, Resume: resume})
 		return err
 	}
 	for n := int64(1); ; n++ {
@@ -178,7 +191,7 @@ func TestStoreInterrupted(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Fatalf("request %d: %v", n, err)
 			}
-			made, err := weights.OpenStore(t.Context(), place(t, "s3://models/out"), "")
+			made, err := weights.OpenStore(t.Context(), place(t, x.url("out")), "")
 			if err == nil {
 				made.Close()
 				if got := x.store.Objects("models", "out/"); got["lowtoggle.json"] != x.want["lowtoggle.json"] {
@@ -203,7 +216,7 @@ func TestStoreInterrupted(t *testing.T) {
 			return
 		}
 		for name := range x.store.Objects("models", "out/") {
-			ok(t, place(t, "s3://models/out").Remove(t.Context(), name))
+			ok(t, place(t, x.url("out")).Remove(t.Context(), name))
 		}
 	}
 }
@@ -215,6 +228,13 @@ func TestStoreKinds(t *testing.T) {
 	ok(t, err)
 	defer m.Close()
 	_, err = transform.Apply(t.Context(), m, x.p, "s3://models/out", transform.ApplyOptions{Version: "1", Store: place(t, "s3://models/out"), Folder: named})
+	ok(t, err)
+	x.same(t)
+	// Between stores of two protocols, which here hold the same objects.
+	for name := range x.store.Objects("models", "out/") {
+		ok(t, place(t, "az://models/out").Remove(t.Context(), name))
+	}
+	_, err = transform.Apply(t.Context(), m, x.p, "az://models/out", transform.ApplyOptions{Version: "1", Store: place(t, "az://models/out"), Folder: named})
 	ok(t, err)
 	x.same(t)
 	out := filepath.Join(t.TempDir(), "out")

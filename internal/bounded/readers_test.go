@@ -89,6 +89,7 @@ var readers = map[string]string{
 	"weights/arch.CustomCode":           "weights/arch.FuzzResolve",
 	"weights/arch.UnmarshalJSON":        "weights/arch.FuzzParse",
 	"weights/arch.decode":               "weights/arch.FuzzParse",
+	"weights/bucket.list":               "weights/bucket.FuzzBlobList",
 	"weights/quant.mainConfig":          "weights/quant.FuzzDescribe",
 	"weights/quant.parseObject":         "weights/quant.FuzzDescribe",
 	"weights/quantise.objectOf":         "weights/quantise.FuzzConfig",

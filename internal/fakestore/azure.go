@@ -58,7 +58,7 @@ func (s *Server) azure(w http.ResponseWriter, r *http.Request, body []byte) {
 
 func (s *Server) refusesBlob(r *http.Request, account, container string) answer {
 	if container == Expiring {
-		s.expires++
+		s.blobExpires++
 	}
 	auth := r.Header.Get("Authorization")
 	switch {
@@ -66,7 +66,7 @@ func (s *Server) refusesBlob(r *http.Request, account, container string) answer 
 		return answer{403, "AuthenticationFailed"}
 	case container == ReadOnly && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return answer{403, "AuthorizationPermissionMismatch"}
-	case container == Expiring && s.expires > expiresAfter:
+	case container == Expiring && s.blobExpires > expiresAfter:
 		return answer{403, "AuthenticationFailed"}
 	}
 	return answer{}

@@ -58,7 +58,8 @@ type Server struct {
 	uploads map[string]*upload
 	blocks  map[string]map[string][]byte // of blobs, not committed, by container/key and id
 	begun   int
-	expires int
+	// Requests to the bucket Expiring, of S3's and of Azure's protocol.
+	expires, blobExpires int
 	// Read and Written count the bytes of bodies.
 	Read, Written int64
 }

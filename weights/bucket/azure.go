@@ -191,8 +191,11 @@ func readBlobList(data []byte) (found []weights.Object, next string, err error) 
 		name := b.Name.Text
 		if b.Name.Encoded {
 			if name, err = url.PathUnescape(name); err != nil {
-				return nil, "", err
+				return nil, "", fmt.Errorf("the store's list has a malformed name: %w", err)
 			}
+		}
+		if b.Properties.Size < 0 {
+			return nil, "", fmt.Errorf("the store's list has %q with %d bytes", name, b.Properties.Size)
 		}
 		if b.Properties.ResourceType != "directory" {
 			found = append(found, weights.Object{Path: name, Size: b.Properties.Size, Version: version(b.Properties.Etag)})
