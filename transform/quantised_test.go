@@ -37,7 +37,7 @@ func converted(t *testing.T, name string, m *weights.Model, o transform.Options)
 	result := open(t, out)
 	steps := plan.ByTensor(p.Steps)
 	recoded := func(tensor string) bool {
-		w, ok := q.Of(tensor)
+		w, ok := q.WeightOf(tensor)
 		return ok && len(steps[w.Name]) > 0
 	}
 	for _, info := range m.Infos() {
