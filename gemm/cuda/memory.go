@@ -43,8 +43,8 @@ func (d *Device) freeMemory() (int64, error) {
 	return int64(free), err
 }
 
-// stage returns page-locked host memory, which the card reads and writes several times as fast as other memory. If the
-// driver refuses it, the memory is an ordinary one.
+// stage returns page-locked host memory, which the card reads and writes several times as fast as other memory. If the driver
+// refuses page-locked memory, the memory is ordinary.
 func (d *Device) stage() []byte {
 	if d.staging == nil {
 		if d.api.cuMemAllocHost(&d.locked, stagingBytes) == success {
@@ -78,7 +78,7 @@ func (d *Device) upload(to uint64, data []byte) error {
 
 const (
 	stagingBytes = 16 << 20
-	// copyBytes is how many bytes one of several goroutines copies.
+	// copyBytes is the number of bytes that each goroutine copies.
 	copyBytes   = 2 << 20
 	copyWorkers = 8
 )
@@ -145,7 +145,7 @@ func (a *arena) alloc(bytes int) (uint64, error) {
 	return address, err
 }
 
-// operand uploads m, padded to rows × cols.
+// operand uploads m, padded to rows × cols, and returns its address.
 func (a *arena) operand(m gemm.Matrix, rows, cols int) (uint64, error) {
 	data, err := guardedPadding(m, rows, cols)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *arena) operand(m gemm.Matrix, rows, cols int) (uint64, error) {
 	return address, a.device.upload(address, data)
 }
 
-// stacked uploads m times over, its rows one copy below the other, padded to rows × cols.
+// stacked uploads the given number of copies of m, one below the other, padded to rows × cols.
 func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
 	if times == 1 {
 		return a.operand(m, rows, cols)
@@ -170,7 +170,7 @@ func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
 	return address, a.device.stack(address, m, times, rows, cols)
 }
 
-// stack puts m times over to an address, one copy below the other, padded to rows × cols.
+// stack uploads the given number of copies of m to an address, one below the other, padded to rows × cols.
 func (d *Device) stack(address uint64, m gemm.Matrix, times, rows, cols int) error {
 	data, err := guardedPadding(m, m.Rows, cols)
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *Device) stack(address uint64, m gemm.Matrix, times, rows, cols int) err
 	return d.upload(address+uint64(all), make([]byte, rows*cols*m.DType.Bits()/8-all))
 }
 
-// spread repeats the first bytes at an address until there are so many in all.
+// spread repeats the first bytes at an address until all bytes are filled.
 func (d *Device) spread(address uint64, first, all int) error {
 	for done := first; done < all; done *= 2 {
 		if err := d.duplicate(address+uint64(done), address, min(done, all-done)); err != nil {
@@ -196,7 +196,7 @@ func (d *Device) spread(address uint64, first, all int) error {
 	return nil
 }
 
-// guardedPadding is padded for what may be a mapped file.
+// guardedPadding is padded for data that may lie in a mapped file.
 func guardedPadding(m gemm.Matrix, rows, cols int) (data []byte, err error) {
 	err = weights.Guard("an operand", func() error { data = padded(m, rows, cols); return nil })
 	return data, err

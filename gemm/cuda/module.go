@@ -21,7 +21,7 @@ type Module struct {
 	handle uintptr
 }
 
-// leastCapability is the least compute capability that kernels are compiled for: they use BF16 on tensor cores.
+// leastCapability is the least compute capability that kernels are compiled for, because they use BF16 on tensor cores.
 const leastCapability = 80
 
 // Compile compiles the CUDA C++ of source for this card and loads it. name is the source's name in messages. Defines
@@ -108,8 +108,8 @@ type Function struct {
 // staticShared is the shared memory in bytes that a kernel may use without an attribute.
 const staticShared = 48 << 10
 
-// Function returns the kernel of that name. Each launch gets shared bytes of dynamic shared memory; cards since compute
-// capability 8.0 have 99 to 227 KiB for a block.
+// Function returns the kernel of that name. Each launch gets shared bytes of dynamic shared memory. Cards of compute capability
+// 8.0 and later have 99 to 227 KiB for a block.
 func (m *Module) Function(name string, shared int) (*Function, error) {
 	f := &Function{device: m.device, name: name, shared: shared}
 	err := m.device.Do(func() error {
@@ -195,7 +195,7 @@ func (d *Device) Download(data []byte, from Address) error {
 	return d.download(data, uint64(from))
 }
 
-// CopyWithin queues a copy from one place of the card to another. It must be called within [Device.Do].
+// CopyWithin queues a copy within the card's memory. It must be called within [Device.Do].
 func (d *Device) CopyWithin(to, from Address, bytes int) error {
 	return d.api.check("cuMemcpyDtoDAsync", d.api.cuMemcpyDtoDAsync(uint64(to), uint64(from), uint64(bytes), d.stream))
 }

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// ErrNoNCCL marks a machine without a usable NCCL. It is an [ErrNoGPU], too.
+// ErrNoNCCL is the error of a machine without a usable NCCL. Such errors are an [ErrNoGPU], too.
 var ErrNoNCCL = errors.New("no usable NCCL")
 
 // minNCCL is the oldest supported version, as ncclGetVersion counts: the first with BF16.
@@ -22,7 +22,7 @@ type nccl struct {
 	ncclAllGather      func(send, receive uint64, count uint64, element int32, comm, stream uintptr) int32
 }
 
-// Numbers of nccl.h.
+// Constants of nccl.h.
 const (
 	ncclSum  = 0
 	ncclBF16 = 9
@@ -64,7 +64,7 @@ func (n *nccl) check(call string, r int32) error {
 	return fmt.Errorf("%s: %s (%d)", call, n.ncclGetErrorString(r), r)
 }
 
-// ncclVersion writes 22703 as 2.27.3.
+// ncclVersion returns "2.27.3" for 22703.
 func ncclVersion(v int32) string { return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100) }
 
 // initAll makes a communicator for each card. It changes the calling thread's current context.

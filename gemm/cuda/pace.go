@@ -17,10 +17,10 @@ var paceSource string
 // than the averaging of the power sensors.
 const burstTime = time.Millisecond
 
-// pacer is what a batch needs to pause between bursts.
+// pacer has the kernel, state and graphs with which a batch pauses between bursts.
 type pacer struct {
 	wait       *Function
-	state      uint64  // of kernels/pace.cu
+	state      uint64  // address of the state of kernels/pace.cu
 	work, rest uintptr // graphs: of an execution, and of its gaps alone
 	every      time.Duration
 }
@@ -28,7 +28,7 @@ type pacer struct {
 // Bursts describes the bursts of a run, by the card's clocks.
 type Bursts struct {
 	Count int
-	Busy  time.Duration // of all bursts together
+	Busy  time.Duration // total duration of all bursts
 	// Clock is the clock of a multiprocessor during the bursts, in MHz: its cycles over the global timer. 0: unknown.
 	Clock float64
 }
@@ -56,7 +56,7 @@ func (b *Batch) Pace(ctx context.Context, every time.Duration) error {
 	return nil
 }
 
-// makePacer compiles the kernel and captures the graphs, once.
+// makePacer compiles the kernel and captures the graphs at its first call.
 func (b *Batch) makePacer(ctx context.Context) error {
 	p := &b.pace
 	if p.wait != nil {
@@ -96,7 +96,7 @@ func (b *Batch) launchPace(share float64) error {
 	return b.pace.wait.Launch(Grid{}, Grid{}, Address(b.pace.state), share)
 }
 
-// bursts queues the work of an execution in bursts, with a wait after each. Without work it queues the waits alone.
+// bursts queues the work of an execution in bursts, with a wait after each. If work is false, it queues only the waits.
 func (b *Batch) bursts(work bool) error {
 	all := 0.0
 	for _, l := range b.layers {
@@ -148,7 +148,7 @@ func (b *Batch) startPaced(exec uintptr, n int) error {
 	})
 }
 
-// paceBytes is the size of Pace of kernels/pace.cu.
+// paceBytes is the size in bytes of struct Pace in kernels/pace.cu.
 const paceBytes = 64
 
 // Bursts describes the bursts of the last Start. It fails if the batch is not paced or has not ended.
@@ -165,7 +165,7 @@ func (b *Batch) Bursts() (Bursts, error) {
 	}
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(state[8*i:]) }
 	found := Bursts{Count: int(field(4)), Busy: time.Duration(field(5))}
-	const highest = 1e4 // MHz; above it the counter did not run on between two kernels
+	const highest = 1e4 // MHz; a higher result means that the counter stopped between the two kernels
 	if counted := field(6); counted > 0 {
 		if clock := 1e3 * float64(field(7)) / float64(counted); clock < highest {
 			found.Clock = clock
@@ -174,7 +174,7 @@ func (b *Batch) Bursts() (Bursts, error) {
 	return found, nil
 }
 
-// free frees the state and the graphs. It must be called on the device's thread.
+// free frees the pacer's state and graphs. It must be called on the device's thread.
 func (p *pacer) free(d *Device) error {
 	errs := []error{d.destroyGraph(&p.work), d.destroyGraph(&p.rest)}
 	if p.state != 0 {

@@ -12,13 +12,13 @@ const (
 	unitRows  = 16
 	unitCols  = 64
 	unitBytes = unitRows * unitCols / 2
-	tileRows  = 128 // rows are padded to it
+	tileRows  = 128 // rows are padded to multiples of this number
 )
 
 // packing is the layout of packed weights.
 type packing struct {
 	strips, units        int
-	perUnit, blocks      int // groups of a unit, at least 1; sets of as many groups in a strip
+	perUnit, blocks      int // groups of a unit, at least 1; number of such sets of groups in a strip
 	scaleBytes           int // of one scale
 	scales, zeros, bytes int // offsets, and the size of all
 }
@@ -46,8 +46,8 @@ func (p packing) place(row, group int) int {
 	return (((strip*p.blocks+group/p.perUnit)*8+i%8)*p.perUnit+group%p.perUnit)*2 + i/8
 }
 
-// pack lays out codes, scales and zero points for the kernels. It repeats the rows the given number of times. Padding
-// has scales of zero.
+// pack returns codes, scales and zero points in the kernels' layout. It repeats the rows the given number of times. Padding has
+// scales of zero.
 func pack(c *gemm.Codes, times int) []byte {
 	p := packingOf(c, times)
 	out := make([]byte, p.bytes)
@@ -67,7 +67,7 @@ func pack(c *gemm.Codes, times int) []byte {
 	return out
 }
 
-// packCodes packs a strip.
+// packCodes packs the codes of a strip.
 func (p packing) packCodes(out []byte, c *gemm.Codes, times, strip int) {
 	var place [4][16]uint32 // of a code in the lower half of a word, by register
 	for i := range place {
@@ -97,8 +97,8 @@ func (p packing) packCodes(out []byte, c *gemm.Codes, times, strip int) {
 	}
 }
 
-// placeFP4 puts an E2M1 code where a shift brings its sign to bit 15 and the rest to bits 6 to 8. The code of the last register
-// has the bits that are left.
+// placeFP4 returns the bits of an E2M1 code at its place in a word. A shift then moves the sign to bit 15 and the other bits to
+// bits 6 to 8. The code of the last register gets the remaining bits of the word.
 func placeFP4(register int, code uint32) uint32 {
 	sign, rest := code>>3, code&7
 	if register < 3 {

@@ -3,7 +3,8 @@ package cuda
 import "time"
 
 const (
-	// replayTime is long against the gap of a few microseconds between two launches of a graph.
+	// replayTime is the least duration of a replay. It is much longer than the gap of a few microseconds between two launches of
+	// a graph.
 	replayTime  = 5 * time.Millisecond
 	maxLaunches = 4096
 	overL2      = 4
@@ -12,7 +13,8 @@ const (
 // most returns the largest number of passes in a replay.
 func (b *Batch) most() int { return max(1, maxLaunches/len(b.work)) }
 
-// coldCopies returns the number of copies of all weights that exceeds the L2 cache several times. bytes are [Options].ColdBytes.
+// coldCopies returns the number of copies of all weights that together exceed the L2 cache several times. bytes is
+// [Options].ColdBytes.
 func (b *Batch) coldCopies(bytes int) int {
 	weights := 0
 	for _, l := range b.layers {
@@ -40,7 +42,7 @@ func (b *Batch) record(repeat int) error {
 	}
 }
 
-// replays captures the passes.
+// replays captures a replay's passes as a graph.
 func (b *Batch) replays() error {
 	return b.capture(func() error {
 		for i := range b.passes {

@@ -15,24 +15,24 @@ import (
 // uploads its operands and downloads its result. Device memory is kept between products and grows with the largest one. Methods
 // may be called from any goroutine; they run one at a time.
 //
-// Results are float32 results but not bit-identical to the CPU's. cuBLASLt chooses the order of additions by
+// Results are computed in float32, but are not bit-identical to the CPU's. cuBLASLt chooses the order of additions by
 // the shape, so even the bits of one row depend on the number of rows.
 type Products struct {
 	device  *Device
 	matmuls map[gemm.Problem]*matmul
 	x, w, y buffer
-	host    []float32 // transposed weights, or a result whose rows go apart
+	host    []float32 // transposed weights, or a result before its rows get gaps
 }
 
-// NewProducts multiplies on d. Close frees its memory.
+// NewProducts returns a Products that multiplies on d. Close frees its memory.
 func (d *Device) NewProducts() *Products {
 	return &Products{device: d, matmuls: map[gemm.Problem]*matmul{}}
 }
 
-// Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] where transposed is set. Dimensions are
-// at least 1. y may be columns of a wider matrix; x and w have no gaps between rows, and y overlaps
-// neither. It panics where the shapes do not fit. A card that has no room for all three is an
-// [ErrOutOfMemory]. Where ctx ends it returns its error, after at most 16 MiB of an upload.
+// Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] if transposed is set. Dimensions are
+// at least 1. y may be columns of a wider matrix; x and w have no gaps between rows, and y overlaps neither. Mul panics if the
+// shapes do not fit. If the card has no room for all three, the error is an [ErrOutOfMemory]. If ctx ends, Mul returns ctx's
+// error after uploading at most 16 MiB.
 func (p *Products) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {
 	n, k := w.Rows, w.Cols
 	if transposed {
@@ -73,7 +73,7 @@ func (p *Products) multiply(ctx context.Context, problem gemm.Problem, y, x, w s
 	)
 }
 
-// prepare keeps what it prepares: a forward pass has few shapes, and comes back to them.
+// prepare returns the prepared product of a problem, and keeps it, because a forward pass repeats a few shapes.
 func (p *Products) prepare(problem gemm.Problem) (*matmul, error) {
 	if m, ok := p.matmuls[problem]; ok {
 		return m, nil
@@ -100,9 +100,9 @@ func (p *Products) upload(ctx context.Context, to uint64, m sgemm.Matrix) error 
 	return nil
 }
 
-// uploadTransposed copies w[K,N] as [N,K], the form that all products take (see the package's text).
+// uploadTransposed uploads w[K,N] as [N,K], the layout of all products (see the package's documentation).
 func (p *Products) uploadTransposed(ctx context.Context, to uint64, w sgemm.Matrix) error {
-	band := max(1, stagingBytes/4/w.Rows) // columns that are transposed at once
+	band := max(1, stagingBytes/4/w.Rows) // columns that are transposed at a time
 	for from := 0; from < w.Cols; from += band {
 		columns := w.Slice(0, w.Rows, from, min(from+band, w.Cols))
 		t := p.scratch(columns.Cols, columns.Rows)
@@ -114,7 +114,7 @@ func (p *Products) uploadTransposed(ctx context.Context, to uint64, w sgemm.Matr
 	return nil
 }
 
-// transpose writes t[N,K] from w[K,N], so many columns at once as share a line of the cache.
+// transpose writes w[K,N] to t[N,K]. It processes as many columns at a time as fill a cache line.
 func transpose(t, w sgemm.Matrix) {
 	const line = 16
 	for from := 0; from < w.Cols; from += line {
@@ -126,7 +126,7 @@ func transpose(t, w sgemm.Matrix) {
 	}
 }
 
-// download brings y back, which may have gaps between its rows.
+// download copies the result to y, which may have gaps between its rows.
 func (p *Products) download(y sgemm.Matrix) error {
 	if y.Stride == y.Cols {
 		return p.device.download(bytesOf(y.Data[:y.Rows*y.Cols]), p.y.address)
@@ -151,7 +151,7 @@ func (p *Products) scratch(rows, cols int) sgemm.Matrix {
 
 // Close frees the memory. No Mul may be running. Close is idempotent; the device stays open.
 func (p *Products) Close() error {
-	for _, m := range p.matmuls { // descriptors are the library's host memory: any thread will do
+	for _, m := range p.matmuls { // any thread may free descriptors, which are host memory
 		m.destroy()
 	}
 	clear(p.matmuls)
@@ -164,15 +164,15 @@ func (p *Products) Close() error {
 // on the device's thread.
 type buffer struct {
 	address uint64
-	bytes   int // 0: there is none
+	bytes   int // 0: no memory
 }
 
-// grow makes the buffer at least that large. Its contents are lost.
+// grow makes the buffer at least bytes large. Its contents are lost.
 func (b *buffer) grow(d *Device, bytes int) error {
 	if bytes <= b.bytes {
 		return nil
 	}
-	if err := b.free(d); err != nil { // first: old and new together might not fit
+	if err := b.free(d); err != nil { // before the allocation, because old and new might not fit together
 		return err
 	}
 	address, err := d.alloc(bytes)

@@ -9,10 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Replace overwrites product i's operands with others of the same problem. Kernel and graph stay. The batch
-// must not be running; another batch may be, and continues. Products that share an x share the new one. NaNs
-// and infinities are a [gemm.ErrNotFinite] that names the operand. If ctx ends or the card fails, the
-// contents of the operands are undefined.
+// Replace overwrites product i's operands with others of the same problem. Kernel and graph do not change. The batch must not be
+// running; another batch may run meanwhile. Products that share an x share the new one. NaNs and infinities are a
+// [gemm.ErrNotFinite] that names the operand. If ctx ends or the card fails, the contents of the operands are undefined.
 func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if i < 0 || i >= len(b.layers) {
 		return fmt.Errorf("batch %s: there is no product %d to replace: it has %d", b.name, i, len(b.layers))
@@ -32,7 +31,7 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if err == nil {
 		err = b.replaceScales(l)
 	}
-	if w.Codes != nil { // as packed bytes
+	if w.Codes != nil { // uploaded as packed bytes
 		data := pack(w.Codes, b.stack)
 		w = gemm.Matrix{Rows: wRows, Cols: s.k, Data: data}
 	}
@@ -96,7 +95,7 @@ func (p Product) SameForm(other Product) error {
 	return nil
 }
 
-// ErrOtherForm marks weights that need another kernel than a batch's.
+// ErrOtherForm is the error for weights that need another kernel than the batch's.
 var ErrOtherForm = errors.New("the new weights store codes or scales in another form, which needs another kernel: begin another batch")
 
 // replaceScales uploads the scales of the layer's new weights.
@@ -113,7 +112,8 @@ func (b *Batch) replaceScales(l *layer) error {
 	return b.device.thread.do(func() error { return b.device.upload(m.scales.at[0], data[0]) })
 }
 
-// replace uploads m to an address, stacked times high. Pieces of it alternate with replays of another batch.
+// replace uploads the given number of copies of m, one below the other, to an address. Its pieces alternate with replays of
+// another batch.
 func (b *Batch) replace(ctx context.Context, at uint64, m gemm.Matrix, times, rows, cols int) error {
 	if times > 1 || rows != m.Rows || cols != m.Cols {
 		return b.device.thread.do(func() error { return b.device.stack(at, m, times, rows, cols) })

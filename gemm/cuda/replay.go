@@ -18,7 +18,7 @@ type Graph struct {
 	begin  uintptr
 	end    uintptr
 	marks  [ahead]uintptr
-	replay time.Duration // of one replay, warm
+	replay time.Duration // duration of one warm replay
 
 	run *run
 }
@@ -62,7 +62,7 @@ func (g *Graph) capture(f func() error) (err error) {
 	return err
 }
 
-// longReplay is a time of a replay that needs no second measurement.
+// longReplay is the duration from which on a replay is not measured again.
 const longReplay = 4 * pieceTime
 
 // time measures a replay. The first one also loads the graph, so a short replay is measured twice.
@@ -96,8 +96,8 @@ func (g *Graph) destroy() error {
 	return errors.Join(errs...)
 }
 
-// Start queues n replays, which begin immediately, and returns at once. It fails while another graph or
-// sequence is running, and waits for the queued work of a cancelled one.
+// Start queues n replays, which begin immediately, and returns at once. It is an error while another graph or sequence is
+// running. Start waits for the queued work of a cancelled run.
 func (g *Graph) Start(n int) error {
 	return g.launchAll(&replays{graph: g, exec: g.exec, left: n, chunk: max(1, int(pieceTime/max(g.replay, 1)))})
 }
@@ -113,7 +113,7 @@ func (g *Graph) launchAll(all *replays) error {
 	return err
 }
 
-// replays is the rest of one Start.
+// replays is the remaining work of one Start.
 type replays struct {
 	graph       *Graph
 	exec        uintptr
@@ -137,7 +137,7 @@ func (r *replays) next() (mark uintptr, err error) {
 			return 0, err
 		}
 	}
-	mark = g.marks[r.pieces%ahead] // of a piece that has already ended
+	mark = g.marks[r.pieces%ahead] // the event of a piece that has already ended
 	if r.left == now {
 		mark = g.end
 	}
@@ -159,7 +159,7 @@ func (g *Graph) Wait(ctx context.Context) error {
 	return g.run.wait(ctx)
 }
 
-// Elapsed returns the time that the replays of the last Start took, by the card's clock. It fails if not all of them have
+// Elapsed returns the time that the replays of the last Start took, by the card's clock. It is an error if not all of them have
 // run.
 func (g *Graph) Elapsed() (took time.Duration, err error) {
 	switch {

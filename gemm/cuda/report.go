@@ -22,7 +22,7 @@ func (b *Batch) WeightBytes() int64 {
 	return sum * int64(b.copies*b.stack)
 }
 
-// Ops returns the number of operations of one replay, without padding. Traffic has none.
+// Ops returns the number of multiplications and additions of one replay, without padding. Traffic has none.
 func (b *Batch) Ops() float64 {
 	var sum float64
 	for _, l := range b.layers {
@@ -73,7 +73,7 @@ func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	}
 	s := l.product.sizes()
 	y := gemm.Matrix{DType: l.Problem.Type.Output(), Rows: s.n, Cols: s.m, Data: raw}
-	if _, ok := y.DType.Format(); ok { // no integers
+	if _, ok := y.DType.Format(); ok { // integers are always finite
 		if err := y.Finite(); err != nil {
 			return gemm.Deviation{}, fmt.Errorf("product %v: y is %w", l.problem, err)
 		}
@@ -84,7 +84,7 @@ func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	return gemm.Compare(l.Problem, l.X, l.W, lastCopy(s.result(l.problem, raw), l.Problem, b.stack))
 }
 
-// lastCopy is y[M,N] of the last copy of stacked weights.
+// lastCopy returns y[M,N] of the last copy of stacked weights.
 func lastCopy(y []float64, p gemm.Problem, stack int) []float64 {
 	if stack == 1 {
 		return y

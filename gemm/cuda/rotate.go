@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// bounceBytes is the size of the buffer of a rotation: large enough that its copies run at the memory's speed.
+// bounceBytes is the size of the buffer of a rotation. It is so large that copies run at the memory's speed.
 const bounceBytes = 64 << 20
 
-// Rotate moves the contents of each memory to the next one, and those of the last to the first, after all queued work.
+// Rotate moves the contents of each memory to the next one, and the contents of the last to the first, after all queued work.
 // All must hold allocations of the same sizes in the same order. If ctx ends or a copy fails, the contents are undefined.
 // It must be called within [Device.Do].
 func (d *Device) Rotate(ctx context.Context, memories ...*Memory) (err error) {

@@ -14,7 +14,7 @@ type scaling int32
 
 const (
 	scaleTensor scaling = 0
-	scaleRow    scaling = 3 // of the row-major operand
+	scaleRow    scaling = 3 // a row of the row-major operand
 	scaleInputs scaling = 4 // a row's block of 128 columns
 	scaleBlock  scaling = 5 // 128×128
 )
@@ -22,7 +22,7 @@ const (
 // scaleSize is the number of columns, and of rows of weights, that share a scale with scaleInputs and scaleBlock.
 const scaleSize = 128
 
-// scalingsOf returns the modes that multiply the weights' scales, and those of the activations beside them.
+// scalingsOf returns the modes for the weights' scales and for the activations.
 func scalingsOf(p gemm.Problem, s *gemm.Scales) (w, x scaling, err error) {
 	switch {
 	case s == nil || s.Rows >= p.N && s.Cols >= p.K:
@@ -35,8 +35,8 @@ func scalingsOf(p gemm.Problem, s *gemm.Scales) (w, x scaling, err error) {
 	return 0, 0, fmt.Errorf("%v: cuBLASLt has scales of a tensor, of a row and of %d×%d elements, and none of %d×%d", p, scaleSize, scaleSize, s.Rows, s.Cols)
 }
 
-// scaleValues lays out scales as the library reads them, for operands of that many rows and columns with padding. Without
-// scales they are 1.
+// scaleValues returns scales in the library's layout, for operands of the given padded rows and columns. Without scales, the
+// values are 1.
 func scaleValues(mode scaling, s *gemm.Scales, rows, cols int) []byte {
 	across, down := 1, 1
 	switch mode {
@@ -67,7 +67,7 @@ func scaleValues(mode scaling, s *gemm.Scales, rows, cols int) []byte {
 
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
-// stackScales returns the scales of copies of weights with that many rows, one below the other.
+// stackScales returns the scales of several copies of weights, one below the other; rows is the number of rows of one copy.
 func stackScales(s *gemm.Scales, rows, times int) (*gemm.Scales, error) {
 	if s == nil || times == 1 {
 		return s, nil
@@ -88,5 +88,5 @@ func stackScales(s *gemm.Scales, rows, times int) (*gemm.Scales, error) {
 // scales are an FP8 product's scales on the card.
 type scales struct {
 	w, x scaling
-	at   [2]uint64 // of w and of x; 0: one
+	at   [2]uint64 // addresses of the scales of w and of x; 0: a scale of 1
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// machine says where libraries may be; tests replace it.
+// machine has the environment in which libraries are searched; tests replace it.
 type machine struct {
 	getenv func(string) string
 	glob   func(pattern string) ([]string, error)
@@ -18,12 +18,12 @@ type machine struct {
 
 var thisMachine = machine{os.Getenv, filepath.Glob, func() (string, error) { return exec.LookPath("python3") }}
 
-// driverFolders are patterns of folders with the driver, beside the loader's own path.
+// driverFolders returns patterns of folders with the driver, in addition to the loader's own path.
 func (m machine) driverFolders() []string {
 	return []string{"/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib"}
 }
 
-// cudaFolders are patterns of folders with a toolkit's libraries, then of folders with Python packages.
+// cudaFolders returns patterns of folders with a toolkit's libraries, then of folders with Python packages.
 func (m machine) cudaFolders() []string {
 	var roots, folders []string
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
@@ -40,7 +40,7 @@ func (m machine) cudaFolders() []string {
 	return append(folders, "/usr/lib/*-linux-gnu", "/usr/lib64")
 }
 
-// sitePackages are folders of Python packages: of the active environment, of the default interpreter (both
+// sitePackages returns patterns of folders of Python packages: of the active environment, of the default interpreter (both
 // its link's folder and its target's), of the user and of the system.
 func (m machine) sitePackages() []string {
 	var prefixes, sites []string
@@ -64,12 +64,12 @@ func (m machine) sitePackages() []string {
 	return sites
 }
 
-// find lists what to open, in order: the bare file name, which the loader looks up, and every file of that
-// name in the folders.
+// find returns the names to open, in order: the bare file name, which the loader looks up, then every file of that name in the
+// folders.
 func (m machine) find(file string, folders []string) []string {
 	found := []string{file}
 	for _, folder := range folders {
-		paths, _ := m.glob(folder + "/" + file) // fails for malformed patterns only
+		paths, _ := m.glob(folder + "/" + file) // an error means a malformed pattern
 		slices.Sort(paths)
 		slices.Reverse(paths) // the newest toolkit first
 		for _, p := range paths {

@@ -33,13 +33,13 @@ type Sequence struct {
 	memory *arena
 
 	run  *run
-	last *sequenceRun // of the last Start
+	last *sequenceRun // state of the last Start
 }
 
-// productGraphs are the graphs of a product or of traffic: of one execution, and of as many as lie between two stamps.
+// productGraphs are two graphs of a product or of traffic: one execution, and the executions between two stamps.
 type productGraphs struct {
-	one, many uintptr // the same where group is 1
-	group     int     // executions of many
+	one, many uintptr // the same graph if group is 1
+	group     int     // number of executions in many
 	once      time.Duration
 }
 
@@ -123,20 +123,20 @@ func (g *productGraphs) build(d *Device, l launcher) (err error) {
 	if g.many = g.one; g.group == 1 {
 		return nil
 	}
-	many := func() error { // short kernels run faster within a graph than the host can launch them
+	many := func() error { // the host cannot launch short kernels as fast as a graph runs them
 		took, err := d.took(g.many, 1)
 		g.once = min(g.once, took/time.Duration(g.group))
 		return err
 	}
 	return first(
 		func() (err error) { g.many, err = d.capture(executions(g.group)); return err },
-		func() error { return d.replay(g.many, 1) }, // the first launch brings the graph to the card
+		func() error { return d.replay(g.many, 1) }, // the first launch loads the graph onto the card
 		many,
 	)
 }
 
-// time measures an execution: one to warm up, then some milliseconds of executions, again and again until they
-// no longer become faster. The clock of an idle card rises first. The length of queued pieces depends on it.
+// time measures the duration of an execution, on which the length of queued pieces depends. After one execution to warm up, it
+// repeats some milliseconds of executions until they no longer become faster, because the clock of an idle card rises first.
 func (g *productGraphs) time(d *Device) (err error) {
 	const long, tries, faster = 5 * time.Millisecond, 8, 0.9
 	if g.once, err = d.took(g.one, 1); err != nil {
@@ -168,7 +168,7 @@ func (t *Sequence) Start(segments []Segment) error {
 	return err
 }
 
-// checkSegments checks segments of so many products.
+// checkSegments checks the segments of a sequence with the given number of products.
 func checkSegments(segments []Segment, products int) error {
 	if len(segments) == 0 {
 		return errors.New("no segments")
@@ -191,7 +191,7 @@ func (t *Sequence) Wait(ctx context.Context) error {
 	return t.run.wait(ctx)
 }
 
-// Stamps returns those of the last Start, in time order. It fails if not all segments have run.
+// Stamps returns the stamps of the last Start, in time order. It is an error if not all segments have run.
 func (t *Sequence) Stamps() ([]Stamp, error) {
 	switch {
 	case t.run == nil || !t.run.over():

@@ -2,32 +2,32 @@ package cuda
 
 import "time"
 
-// singles is the number of executions at the start of a segment that each get a stamp.
+// singles is the number of executions at the start of a segment that each get their own stamp.
 const singles = 16
 
-// sequenceRun is one Start of a sequence on a card: the work that is left to queue, and the stamps so far.
+// sequenceRun is the state of one Start of a sequence on a card: the remaining work, and the stamps so far.
 type sequenceRun struct {
 	device   *Device
 	segments []Segment
-	// execute queues the executions of a segment up to the next stamp, where so many are left and so many are queued. It returns
-	// how many, and how long they take.
+	// execute queues executions of a product until the next stamp. queued and left are the numbers of executions that are queued
+	// and left. It returns the number of new executions and their duration.
 	execute func(product, queued, left int) (n int, takes time.Duration, err error)
 	// grant reports whether a piece may be queued; nil: every piece.
 	grant   func(piece int) bool
-	queued  int      // pieces
-	segment int      // that is being queued
-	done    int      // of its executions, queued
-	pieces  [][]note // on the card, the oldest first
+	queued  int      // number of queued pieces
+	segment int      // the segment that is being queued
+	done    int      // its queued executions
+	pieces  [][]note // the stamps of each piece on the card, the oldest piece first
 	stamps  []Stamp
 }
 
-// note is a stamp whose event may still be to come.
+// note is a stamp whose event may not have happened yet.
 type note struct {
 	segment, done int
 	event         uintptr
 }
 
-// next queues steps for as long as a piece lasts.
+// next queues executions for the duration of a piece.
 func (c *sequenceRun) next() (mark uintptr, err error) {
 	if c.segment == len(c.segments) || c.grant != nil && !c.grant(c.queued) {
 		return 0, nil
@@ -64,7 +64,7 @@ func (c *sequenceRun) next() (mark uintptr, err error) {
 }
 
 // headStart keeps the card busy for some tens of microseconds while the host queues the first executions.
-// Otherwise they would wait for the host and appear slower than they are.
+// Otherwise these executions would wait for the host and appear too slow.
 func (c *sequenceRun) headStart() error {
 	d := c.device
 	for range 4 {
@@ -83,7 +83,7 @@ func (t *Sequence) execute(product, queued, left int) (n int, takes time.Duratio
 	case queued < singles:
 	case left >= g.group:
 		exec, n = g.many, g.group
-	default: // the rest, in no graph of its own
+	default: // the rest, one by one
 		launches, n = left, left
 	}
 	if err := t.device.replay(exec, launches); err != nil {

@@ -13,13 +13,13 @@ func shapeOf(p gemm.Problem) shape {
 		to := arithmetics[p.Type].multiple
 		return (v + to - 1) / to * to
 	}
-	if p.Streaming { // w in slot B
+	if p.Streaming { // w is in slot B
 		return shape{pad(p.M), pad(p.N), pad(p.K)}
 	}
 	return shape{pad(p.N), pad(p.M), pad(p.K)}
 }
 
-// rowsOf gives the padded rows of x and of w.
+// rowsOf returns the padded numbers of rows of x and of w.
 func (s shape) rowsOf(p gemm.Problem) (x, w int) {
 	if p.Streaming {
 		return s.m, s.n
@@ -40,7 +40,7 @@ func padded(m gemm.Matrix, rows, cols int) []byte {
 	return out
 }
 
-// result decodes D into y[M,N] row-major, without the padding.
+// result returns D as y[M,N], row-major and without the padding.
 func (s shape) result(p gemm.Problem, d []byte) []float64 {
 	all := make([]float64, s.m*s.n)
 	p.Type.Decode(all, d)
@@ -60,5 +60,5 @@ func (s shape) result(p gemm.Problem, d []byte) []float64 {
 	return y
 }
 
-// outputBytes returns the size of D.
+// outputBytes returns the size of D in bytes.
 func (s shape) outputBytes(t arith.Type) int { return s.m * s.n * t.Output().Bits() / 8 }

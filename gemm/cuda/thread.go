@@ -33,7 +33,7 @@ func startThread() *thread {
 // do runs f and returns its error, or errClosed after the last function. f must not call do.
 func (t *thread) do(f func() error) error { return t.task(f, false) }
 
-// end runs f as the last function: none runs after it, not even one that waits already.
+// end runs f as the last function. Functions that wait already do not run.
 func (t *thread) end(f func() error) error { return t.task(f, true) }
 
 func (t *thread) task(f func() error, last bool) error {

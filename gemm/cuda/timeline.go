@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// timeline converts events to times of one clock: the card's, since the device was opened.
+// timeline converts events to times of the card's clock, since the device was opened.
 //
-// The driver returns the time between two events as a float32 of milliseconds. That is exact to the
-// nanosecond over 16 ms, but wrong by up to 30 ns over a second and by 30 µs over ten minutes. So every event
-// is measured from a recent base event. An event that is further than link from the base becomes the next
-// base. While a sequence runs, the stamps are such bases, and exact if executions take 8 ms or less (else
-// wrong by 3e-8 of an execution). A pause of up to a second adds an error of up to 30 ns, of either sign:
-// hundreds of pauses in ten minutes add up to some tenths of a microsecond.
+// The driver returns the time between two events as a float32 of milliseconds. This is exact to the nanosecond over 16 ms, but
+// wrong by up to 30 ns over a second and by 30 µs over ten minutes. So timeline measures every event from a recent base event. An
+// event that is later than link after the base becomes the next base. While a sequence runs, its stamps are bases. Their times
+// are exact if executions take 8 ms or less, and otherwise wrong by 3e-8 of an execution. A pause of up to a second adds an error
+// of up to 30 ns, of either sign. Hundreds of pauses in ten minutes add up to some tenths of a microsecond.
 //
 // The length of the first interval does not matter: its error is common to all later times.
 //
@@ -21,10 +20,10 @@ type timeline struct {
 	device *Device
 	base   uintptr
 	since  time.Duration // time of the base, since the device was opened
-	free   []uintptr     // events for reuse; destroyed with the device, as are those of failed work
+	free   []uintptr     // events for reuse; destroyed with the device, like the events of failed work
 }
 
-// link is half of the interval that a float32 of milliseconds holds to the nanosecond, which leaves room for
+// link is half of the interval over which a float32 of milliseconds is exact to the nanosecond. The other half leaves room for
 // the next stamp.
 const link = 8 * time.Millisecond
 

@@ -13,17 +13,17 @@ import (
 //go:embed kernels/traffic.cu
 var trafficSource string
 
-// Traffic is work without arithmetic on operands: it moves bytes within the card, or keeps parts of it awake.
+// Traffic is work without arithmetic on operands: it moves bytes within the card, or keeps parts of the card awake.
 type Traffic struct {
 	Name string
 	Kind TrafficKind
-	// Bytes is the size of the memory: read and written for Copy, written for Fill, read for Read.
+	// Bytes is the size of the memory that Copy reads and writes, Fill writes, or Read reads.
 	Bytes int64
-	// Blocks is the number of thread blocks of Read and Spin, each on its own multiprocessor. Default: that number.
+	// Blocks is the number of thread blocks of Read and Spin, each on its own multiprocessor. Default: one per multiprocessor.
 	Blocks int
 	// Rounds is the number of passes through the memory of Read, or of thousands of operations of each thread of Spin. Default: 1.
 	Rounds int
-	// Zeros is whether the memory of Copy and Read holds zeros. Default: random bits.
+	// Zeros fills the memory of Copy and Read with zeros. Default: random bits.
 	Zeros bool
 	// Time is the duration of Rest.
 	Time time.Duration
@@ -36,15 +36,15 @@ const (
 	// Copy reads Bytes and writes them elsewhere: in memory, or within the L2 cache if source and destination
 	// fit there. The bits are random, the same in every batch, and repeat after 16 MiB.
 	Copy TrafficKind = iota
-	// Fill writes Bytes: one 32-bit word again and again.
+	// Fill writes the same 32-bit word to all of Bytes.
 	Fill
-	// Launch writes 4 bytes: the card runs at full clock and does almost nothing.
+	// Launch writes 4 bytes. The card runs at full clock and does almost no work.
 	Launch
-	// Read reads memory by a kernel of this module: from the L2 cache if Bytes fit there and Rounds is above 1.
+	// Read reads memory with a kernel of this module. It reads from the L2 cache if Bytes fit there and Rounds is above 1.
 	Read
-	// Spin counts in registers.
+	// Spin counts in registers and uses no memory.
 	Spin
-	// Rest waits in one thread: the card stays at full clock and its multiprocessors have no work.
+	// Rest waits in one thread. The card stays at full clock, and its multiprocessors have no work.
 	Rest
 )
 
@@ -94,7 +94,7 @@ type transfer struct {
 	Traffic
 	device   *Device
 	function *Function // nil for calls of the driver
-	from, to uint64    // different memory; from is used by Copy and Read
+	from, to uint64    // distinct memory; only Copy and Read use from
 }
 
 func (d *Device) newTransfers(ctx context.Context, traffic []Traffic) ([]*transfer, error) {
@@ -125,7 +125,7 @@ func (d *Device) newTransfers(ctx context.Context, traffic []Traffic) ([]*transf
 	return transfers, nil
 }
 
-// transfers allocates memory for each. When ctx ends it stops between two.
+// transfers allocates memory for each transfer. When ctx ends, it stops between two transfers.
 func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	for _, t := range transfers {
 		steps := []error{ctx.Err()}
@@ -173,11 +173,10 @@ func (t *transfer) written() int64 {
 	}
 }
 
-// randomise fills memory with random bits. Zeros, which the memory may hold, would cost least energy to
-// move.
+// randomise fills memory with random bits. New memory may hold zeros, which take the least energy to move.
 func (d *Device) randomise(address uint64, bytes int) error {
 	block := make([]byte, min(bytes, stagingBytes))
-	_, _ = rand.NewChaCha8([32]byte{}).Read(block) // never fails
+	_, _ = rand.NewChaCha8([32]byte{}).Read(block) // never returns an error
 	if err := d.upload(address, block); err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func (t *transfer) launch(int) (err error) {
 	return nil
 }
 
-// fill queues a fill of so many bytes, a multiple of 4.
+// fill queues a fill of bytes bytes, a multiple of 4.
 func (d *Device) fill(address uint64, bytes int64) error {
 	return d.api.check("cuMemsetD32Async", d.api.cuMemsetD32Async(address, fillWord, uint64(bytes/4), d.stream))
 }

@@ -8,7 +8,7 @@ const (
 	slidingAttention = "sliding_attention"
 )
 
-// attention describes a layer's attention.
+// attention returns the description of a layer's attention.
 func (b *builder) attention(layer int) *Attention {
 	data := b.family.attention
 	if data.latent != nil {
@@ -35,7 +35,7 @@ func (b *builder) attention(layer int) *Attention {
 	return a
 }
 
-// span describes a norm of the heads that begin at columns: of each head by itself, or of all heads together.
+// span returns a norm of the heads that begin at columns. It applies to each head by itself, or to all heads together.
 func (b *builder) span(n Norm, columns []int, size int) SpanNorm {
 	switch n.Width {
 	case size:
@@ -47,7 +47,7 @@ func (b *builder) span(n Norm, columns []int, size int) SpanNorm {
 	return SpanNorm{n, columns}
 }
 
-// scores describes how a layer computes scores from queries and keys; the linear layers are left out.
+// scores returns a layer's attention without its linear layers: heads, scale, cap, positions and window.
 func (b *builder) scores(layer int, h Heads) *Attention {
 	data, c := b.family.attention, b.config
 	window, kind := b.window(layer)
@@ -64,7 +64,7 @@ func (b *builder) scores(layer int, h Heads) *Attention {
 	return a
 }
 
-// defaultScale returns the scale of scores for heads with so many channels.
+// defaultScale returns the scale of scores for heads with size channels.
 func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }
 
 // biased reports whether positions enter as biases of scores (ALiBi).

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// decoder describes the whole model.
+// decoder returns the description of the whole model.
 func (b *builder) decoder() *Decoder {
 	f, c := b.family, b.config
 	c.refuse(f.must)
@@ -30,7 +30,7 @@ func (b *builder) decoder() *Decoder {
 		d.Limit = c.length(r.limit.name, int(r.limit.value.(float64)))
 	}
 	if f.attention.window.size.name == "" {
-		// Sequences no longer than the window give the same result with and without it.
+		// For sequences up to the window's length, the window has no effect.
 		d.Limit = min(d.Limit, c.length("sliding_window", d.Limit))
 	}
 	for i := range b.dims["layers"] {
@@ -55,7 +55,7 @@ func (b *builder) embedding() Embedding {
 	return e
 }
 
-// block describes a block: two steps, or one where attention and FFN read the same stream.
+// block returns the description of a block: two steps, or one step if attention and FFN read the same stream.
 func (b *builder) block(layer int) Block {
 	f := b.family
 	attention := Branch{b.norm(layer, f.attention.norm...), []Part{b.finish(layer, Part{Attention: b.attention(layer)}, f.attention.post)}}
@@ -79,7 +79,7 @@ func (b *builder) finish(layer int, p Part, norm string) Part {
 	return p
 }
 
-// ffn returns the parts of an FFN: neurons, or routed experts and those that all tokens share.
+// ffn returns the parts of an FFN: neurons, or routed experts and shared experts.
 func (b *builder) ffn(layer int) []Part {
 	f := b.family.ffn
 	if e := f.experts; e != nil && b.has(layer, e.router) {
@@ -111,7 +111,7 @@ func (b *builder) newFFN(in []Linear, gated bool, out Linear) *FFN {
 	return f
 }
 
-// activations by their names in config.json.
+// activations has the activations by their names in config.json.
 var activations = map[string]Activation{
 	"gelu":              GELU,
 	"gelu_fast":         GELUTanh,
@@ -132,7 +132,7 @@ func (b *builder) activation() Activation {
 	return act
 }
 
-// fits fails unless the first layers of a part together have width outputs, and the last has inputs inputs.
+// fits records an error unless the first layers of a part together have width outputs, and the last layer has inputs inputs.
 func (b *builder) fits(first []Linear, width int, last Linear, inputs int) {
 	sum := 0
 	for _, l := range first {

@@ -10,17 +10,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// builder makes a Decoder of a family, a config and a checkpoint's tensors. Like config it keeps
-// the first error.
+// builder makes a Decoder from a family, a config and a checkpoint's tensors. Like config, it keeps the first error.
 type builder struct {
 	family family
 	config *config
 	dims   map[string]int
-	claims map[module][]*arch.Claim // experts in their order
+	claims map[module][]*arch.Claim // experts in order of their numbers
 	err    error
 }
 
-// module names tensors by arch.Claim's Kind and Layer. All experts of a layer have the same module.
+// module identifies tensors by the Kind and Layer of arch.Claim. All experts of a layer have the same module.
 type module struct {
 	kind  string
 	layer int
@@ -29,7 +28,7 @@ type module struct {
 func newBuilder(f family, c *config, l *arch.Layout) *builder {
 	b := &builder{family: f, config: c, dims: l.Dims, claims: map[module][]*arch.Claim{}}
 	for _, claim := range l.Claims {
-		if claim.Role == 0 { // an adapter's: the base is computed
+		if claim.Role == 0 { // an adapter's tensor; only the base is computed
 			continue
 		}
 		m := module{claim.Kind, claim.Layer}
@@ -41,7 +40,7 @@ func newBuilder(f family, c *config, l *arch.Layout) *builder {
 	return b
 }
 
-// lastNumber returns the last word of a name that is a number: an expert's, where there are experts.
+// lastNumber returns the last number among the words of a name, which is the number of an expert if there are experts.
 func lastNumber(name string) int {
 	for _, word := range slices.Backward(strings.Split(name, ".")) {
 		if n, err := strconv.Atoi(word); err == nil {
@@ -64,7 +63,7 @@ func (b *builder) hasAny(layer int, kinds []string) bool {
 	return slices.ContainsFunc(kinds, func(kind string) bool { return b.has(layer, kind) })
 }
 
-// claim finds a tensor, which must have the given number of dimensions.
+// claim returns the claim of a tensor, which must have the given number of dimensions.
 func (b *builder) claim(kind string, layer, dimensions int) *arch.Claim {
 	all := b.claims[module{kind, layer}]
 	switch {
@@ -105,7 +104,7 @@ func newLinear(c *arch.Claim) Linear {
 		Inputs: c.Axes[1-c.OutAxis].Len(), Outputs: c.Axes[c.OutAxis].Len()}
 }
 
-// norm describes the first norm of kinds that the checkpoint has. It must have one, unless kinds is empty.
+// norm returns the first of the norms kinds that the checkpoint has. It is an error if it has none, unless kinds is empty.
 func (b *builder) norm(layer int, kinds ...string) Norm {
 	if len(kinds) == 0 || kinds[0] == "" {
 		return Norm{}

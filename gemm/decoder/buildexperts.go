@@ -21,7 +21,7 @@ func (b *builder) experts(layer int, data *expertsData) *Experts {
 	return e
 }
 
-// expert finds a layer of expert i of n.
+// expert returns a layer of expert i of n.
 func (b *builder) expert(kind string, layer, i, n int) Linear {
 	all := b.claims[module{kind, layer}]
 	if len(all) != n {
@@ -43,7 +43,7 @@ func (b *builder) routing(data *expertsData) Routing {
 	return r
 }
 
-// grouped fails unless the groups fit the number of experts.
+// grouped records an error unless the groups fit the number of experts.
 func (b *builder) grouped(e *Experts) {
 	n, r, from := e.Router.Outputs, e.Routing, e.Router.Outputs
 	if r.Groups > 0 {

@@ -1,6 +1,6 @@
 package decoder
 
-// latent is multi-head latent attention.
+// latent returns a layer's multi-head latent attention.
 func (b *builder) latent(layer int, data *latentData) *Attention {
 	c := b.config
 	h := Heads{Queries: b.dims["heads"], KV: b.dims["heads"], ByHead: true}

@@ -2,8 +2,8 @@ package decoder
 
 import "fmt"
 
-// Check returns an error for sequences that the model cannot predict: no sequences, those with fewer than two
-// tokens or more than the model has positions, and those with tokens outside the vocabulary.
+// Check returns an error for sequences that the model cannot predict. There must be at least one sequence. Each needs at least
+// two tokens, at most as many as the model has positions, and only tokens of the vocabulary.
 func (d *Decoder) Check(tokens [][]int32) error {
 	if len(tokens) == 0 {
 		return fmt.Errorf("there are no sequences of tokens: give at least one")

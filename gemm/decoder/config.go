@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// config is a decoded config.json. Package arch reads the sizes; config reads the fields that decide the arithmetic. It
-// keeps the first error, so callers read fields without checking each.
+// config is a decoded config.json. It reads the fields that determine the arithmetic; package arch reads the sizes. It keeps the
+// first error, so callers need not check each field.
 type config struct {
 	fields map[string]any
 	err    error
@@ -33,8 +33,8 @@ func (c *config) failf(format string, args ...any) {
 	}
 }
 
-// find looks for a field, first in text_config, where multimodal models keep the fields of their language model. Dots lead
-// into nested objects. An empty name finds nothing.
+// find returns a field, first from text_config, where multimodal models keep the fields of their language model. Dots separate
+// the names of nested objects. there is false for an empty name.
 func (c *config) find(name string) (v any, there bool) {
 	if name == "" {
 		return nil, false
@@ -58,13 +58,13 @@ func find(fields map[string]any, name string) (v any, there bool) {
 	return v, true
 }
 
-// lookup finds a field; nil where it is missing or null.
+// lookup returns a field; nil if it is missing or null.
 func (c *config) lookup(name string) any {
 	v, _ := c.find(name)
 	return v
 }
 
-// get reads a field of the type of its default.
+// get reads a field, whose type is the type of its default.
 func get[T bool | string | float64](c *config, name string, missing T) T {
 	v := c.lookup(name)
 	if v == nil {
@@ -78,13 +78,13 @@ func get[T bool | string | float64](c *config, name string, missing T) T {
 	return t
 }
 
-// is reads a boolean; a field without a default is false.
+// is reads a boolean; without a default, a missing field is false.
 func (c *config) is(f field) bool {
 	missing, _ := f.value.(bool)
 	return get(c, f.name, missing)
 }
 
-// object reports whether there is an object of that name.
+// object reports whether a field is an object.
 func (c *config) object(name string) bool {
 	v := c.lookup(name)
 	_, ok := v.(map[string]any)
@@ -104,7 +104,7 @@ func (c *config) positive(name string, missing float64) float64 {
 	return v
 }
 
-// factor reads a number above 0 and raises it to its power.
+// factor reads a number above 0 and raises it to f's power.
 func (c *config) factor(f factor) float64 {
 	if f.name == "" {
 		return 1
@@ -118,10 +118,10 @@ func (c *config) length(name string, missing int) int {
 	return toLength(c.positive(name, float64(missing)))
 }
 
-// toLength rounds up to an int, at most math.MaxInt32.
+// toLength returns v rounded up to an int, at most math.MaxInt32.
 func toLength(v float64) int { return int(min(math.Ceil(v), math.MaxInt32)) }
 
-// count is length for a field whose default may be 0, for none.
+// count is length for a field whose default may be 0, which means none.
 func (c *config) count(f field) int {
 	missing, _ := f.value.(float64)
 	if c.lookup(f.name) == nil {
@@ -130,7 +130,7 @@ func (c *config) count(f field) int {
 	return c.length(f.name, 0)
 }
 
-// bound reads a number above 0; null gives 0, which means no bound, whatever the default.
+// bound reads a number above 0. Null gives 0, which means no bound, also if the default is a number.
 func (c *config) bound(f field) float64 {
 	v, there := c.find(f.name)
 	missing, _ := f.value.(float64)
@@ -143,10 +143,10 @@ func (c *config) bound(f field) float64 {
 	return c.positive(f.name, missing)
 }
 
-// sameAs is the value of another field.
+// sameAs is a default: the value of the named field.
 type sameAs string
 
-// refuse fails for fields whose value is not implemented.
+// refuse records an error for fields with values that are not implemented.
 func (c *config) refuse(must []field) {
 	for _, f := range must {
 		known := f.value

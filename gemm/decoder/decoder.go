@@ -1,6 +1,6 @@
 package decoder
 
-// Decoder describes what a model computes.
+// Decoder describes the computation of a model.
 type Decoder struct {
 	Family        string
 	Hidden, Vocab int // channels of the residual stream; tokens of the vocabulary
@@ -41,11 +41,11 @@ type Branch struct {
 	Parts []Part
 }
 
-// Part computes Scale·Norm(f(x)), where f is the one of Attention, FFN and Experts that is set.
+// Part computes Scale·Norm(f(x)), where f is Attention, FFN or Experts, whichever is set.
 type Part struct {
 	Attention *Attention
 	FFN       *FFN
 	Experts   *Experts
-	Norm      Norm // of the output; may be missing
+	Norm      Norm // norm of the output; may be missing
 	Scale     float32
 }

@@ -2,8 +2,7 @@ package decoder
 
 import "github.com/lowtoggle/lowtoggle/weights/arch"
 
-// families has an entry for every family of the catalogue that can be computed. Defaults are those of
-// the models' published code.
+// families has an entry for every family of the catalogue with a forward pass. Defaults are those of the models' published code.
 var families = map[string]family{
 	"llama": {
 		embedding: embeddingData{tokens: "embed_tokens"},
@@ -272,7 +271,7 @@ var families = map[string]family{
 	},
 }
 
-// What families share.
+// Entries that several families share.
 var (
 	rmsEpsilon   = field{"rms_norm_eps", 1e-6}
 	rootOfHidden = factor{field{"hidden_size", nil}, 0.5}
@@ -283,7 +282,7 @@ var (
 		kvDown: "self_attn.kv_a_proj_with_mqa", kvNorm: "self_attn.kv_a_layernorm", kvUp: "self_attn.kv_b_proj",
 		epsilon: 1e-6,
 	}
-	// lateWindow is in the layers from some on, where it is used.
+	// lateWindow is a window of the later layers, if config.json switches it on.
 	lateWindow = windowData{size: field{"sliding_window", 4096.0}, used: field{"use_sliding_window", false},
 		first: field{"max_window_layers", 28.0}, listed: true}
 
@@ -297,7 +296,7 @@ var (
 	untied = headData{name: "lm_head", tied: field{"tie_word_embeddings", false}}
 )
 
-// positionsUpTo are rotary positions of all channels, with a default of the longest sequence.
+// positionsUpTo returns rotary positions of all channels, with longest as the default length of a sequence.
 func positionsUpTo(longest float64) *rotaryData {
 	return &rotaryData{theta: field{"rope_theta", 1e4}, limit: field{"max_position_embeddings", longest}}
 }

@@ -8,14 +8,14 @@ type family struct {
 	embedding embeddingData
 	norm      arch.NormKind
 	epsilon   field // added to a norm's mean square
-	weighted  field // unset: norms have no weights; no name: they have
+	weighted  field // norms have weights if this is true or has no name
 	attention attentionData
 	ffn       ffnData
-	parallel  []field // one of them set: h += attention(h) + ffn(h)
-	residual  factor  // of all that is added to the residual stream
+	parallel  []field // if one of these is true: h += attention(h) + ffn(h)
+	residual  factor  // factor of everything that is added to the residual stream
 	final     string  // norm before the head
 	head      headData
-	must      []field // other values than these are not implemented
+	must      []field // fields with the only values that are implemented
 }
 
 // embeddingData describes how tokens become hidden states.
@@ -23,46 +23,46 @@ type embeddingData struct {
 	tokens    string // its rows are looked up by token
 	positions string // its rows are looked up by position, and added; empty: none
 	offset    int    // the row of the first position
-	scale     factor // of the tokens' rows
-	norm      string // of the sum; empty: none
+	scale     factor // factor of the tokens' rows
+	norm      string // norm of the sum; empty: none
 }
 
 // attentionData are attention's modules.
 type attentionData struct {
-	norm []string // of the input, the first that the checkpoint has; none listed: the residual stream itself
+	norm []string // norm of the input: the first one that the checkpoint has; nil: no norm
 	post string   // norm of the output; empty: none
-	// in are q, k and v, or one layer that has all three: one after the other, or where byHead is set
-	// KV head by KV head, each the queries of its group, the key and the value.
+	// in are q, k and v, or one layer with all three. One layer has them one after the other, or with byHead, KV head by KV head:
+	// the queries of the group, the key and the value.
 	in     []string
 	byHead bool
 	latent *latentData // instead of in
-	// Norms of queries and keys, as wide as one head or as all; empty: none.
+	// Norms of queries and keys, over one head or over all heads; empty: none.
 	qNorm, kNorm string
 	out          string
 
-	scale  factor // of scores; default 1/√(channels of a head)
-	cap    field  // scores are cap·tanh(score/cap); null or 0: not
+	scale  factor // factor of scores; default 1/√(channels of a head)
+	cap    field  // scores are cap·tanh(score/cap); null or 0: no cap
 	window windowData
 	rotary *rotaryData // nil: none
-	alibi  *alibiData  // nil: none; where it holds it takes the place of rotary
+	alibi  *alibiData  // nil: none; if used, it replaces rotary
 }
 
 // windowData describes the layers whose queries see only the last keys.
 type windowData struct {
-	size   field // how many, the query's own among them; null: all
+	size   field // number of keys, with the query's own; null: all
 	used   field // bool; unset: all
 	first  field // first layer that has a window
 	period field // every period-th layer has no window; 0: all layers have one
-	listed bool  // "layer_types" may list them instead
+	listed bool  // "layer_types" may list the layers with a window instead
 }
 
 // rotaryData are rotary positions.
 type rotaryData struct {
 	theta      field
-	share      field    // the share of each head's channels that is rotated; no name: all, and nothing else is implemented
-	size       string   // the number of them, where config.json says it itself
+	share      field    // share of each head's channels that is rotated; no name: always all
+	size       string   // field with the number of rotated channels, if config.json has one
 	neighbours field    // bool: pairs are adjacent channels, not half a head apart
-	local      field    // theta of layers with a window, which are then not scaled; no name: as the others'
+	local      field    // theta of layers with a window, which are then not scaled; no name: the same theta as other layers
 	long       []string // further names of longrope
 	limit      field    // longest sequence
 }
@@ -76,7 +76,7 @@ type alibiData struct {
 
 // latentData is multi-head latent attention (DeepSeek-V2): queries, keys and values are computed from low-rank vectors.
 type latentData struct {
-	q                    string // queries, where they are not made of a short vector
+	q                    string // layer of the queries, if they are not computed from a short vector
 	qDown, qNorm, qUp    string
 	kvDown, kvNorm, kvUp string
 	epsilon              float64
@@ -84,16 +84,16 @@ type latentData struct {
 
 // ffnData are a feed-forward network's modules.
 type ffnData struct {
-	norm []string // as attention's; parallel and none of them there: attention's own
+	norm []string // as in attentionData; in a parallel block without such a norm, attention's norm
 	post string
 	neuronsData
 	activation field
-	experts    *expertsData // in layers that have its router
+	experts    *expertsData // in layers with a router
 }
 
-// neuronsData are the layers around neurons.
+// neuronsData has the layers before and after the neurons.
 type neuronsData struct {
-	in    []string // gate and up, or one that has both one after the other, or one without a gate
+	in    []string // gate and up, or one layer with gate then up, or up alone
 	gated bool
 	out   string
 }
@@ -101,16 +101,16 @@ type neuronsData struct {
 // expertsData are routed experts.
 type expertsData struct {
 	router     string
-	correction string // added to scores while choosing; empty: none
+	correction string // added to scores to choose experts; empty: none
 	each       neuronsData
-	shared     neuronsData // for all tokens; none where it has no out
-	used       field       // how many experts a token gets
+	shared     neuronsData // experts for all tokens; none if out is empty
+	used       field       // number of experts per token
 	sigmoid    bool        // scores are sigmoids, not a softmax
 	normalize  field       // bool: a token's weights sum to 1
-	scale      factor      // of weights
-	// Experts are chosen from the best groups. A group's score is the sum of its best experts'.
-	groups, groupsUsed field // default 0: there are none
-	method             field // chooses from groups where it is that of grouped
+	scale      factor      // factor of the weights
+	// Experts are chosen from the best groups. A group's score is the sum of its best experts' scores.
+	groups, groupsUsed field // default 0: no groups
+	method             field // groups are used only if this field has the value grouped
 	grouped            string
 	best               int
 }
@@ -119,8 +119,8 @@ type expertsData struct {
 type headData struct {
 	name  string
 	tied  field  // the head is the embedding
-	scale factor // of logits
-	cap   field  // logits are cap·tanh(logit/cap); null or 0: not
+	scale factor // factor of logits
+	cap   field  // logits are cap·tanh(logit/cap); null or 0: no cap
 }
 
 // field is a field of config.json and its default. Without a name it is a constant.
@@ -129,7 +129,7 @@ type field struct {
 	value any
 }
 
-// factor is a number of config.json to a power. Without a name it is 1.
+// factor is a number of config.json raised to a power. Without a name it is 1.
 type factor struct {
 	field
 	power float64

@@ -2,7 +2,7 @@ package decoder
 
 // FFN is a feed-forward network: Out(act(y)), or Out(act(gate)·up) if y is gate and up concatenated.
 type FFN struct {
-	In         []Linear // y is their outputs, concatenated
+	In         []Linear // y has their concatenated outputs
 	Gated      bool
 	Activation Activation
 	Out        Linear
@@ -25,18 +25,18 @@ const (
 // Experts are feed-forward networks. A router chooses a few of them for each token, and weights for their sum.
 type Experts struct {
 	Router     Linear
-	Correction string // tensor [experts] added to scores while choosing; empty: none
+	Correction string // tensor [experts] that is added to scores to choose experts; empty: none
 	Routing    Routing
 	Each       []*FFN
 }
 
-// Routing says how a token's experts follow from the router's outputs.
+// Routing has the rules by which a router's outputs give a token's experts.
 type Routing struct {
-	Used      int  // experts a token gets
+	Used      int  // number of experts per token
 	Sigmoid   bool // scores are sigmoids, not a softmax
 	Normalize bool // a token's weights are divided by their sum
 	Scale     float64
-	// If Groups is above 0, experts are chosen only from the GroupsUsed groups with the highest scores. A group's
-	// score is the sum of its Best largest.
+	// If Groups is above 0, experts are chosen only from the GroupsUsed groups with the highest scores. A group's score is the
+	// sum of its Best largest scores.
 	Groups, GroupsUsed, Best int
 }

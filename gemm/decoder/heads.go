@@ -1,7 +1,7 @@
 package decoder
 
-// Heads says which columns of the outputs of attention's first layers belong to which head. A KV head serves
-// Queries/KV query heads that follow each other.
+// Heads maps the columns of the outputs of attention's first layers to heads. A KV head serves Queries/KV consecutive query
+// heads.
 type Heads struct {
 	Queries, KV     int
 	Size, ValueSize int // channels of a query or a key, and of a value

@@ -6,8 +6,8 @@ type Input struct {
 	Block  int      // the layers' block; the number of blocks for the head
 }
 
-// Inputs lists the inputs of the linear layers in the order in which they are computed. Their layers are those of
-// [Decoder.Layers], in the same order.
+// Inputs returns the inputs of the linear layers in the order of computation. Together they have the layers of [Decoder.Layers],
+// in the same order.
 func (d *Decoder) Inputs() (all []Input) {
 	for i, b := range d.Blocks {
 		for _, s := range b {
@@ -27,7 +27,7 @@ func (d *Decoder) Inputs() (all []Input) {
 	return all
 }
 
-// restByInput is rest, divided by what the layers read.
+// restByInput returns the layers of rest, grouped by their input.
 func (p Part) restByInput() (all [][]Linear) {
 	if p.Experts != nil {
 		for _, f := range p.Experts.Each {

@@ -3,16 +3,15 @@ package decoder
 // Layer is a linear layer and its place.
 type Layer struct {
 	Tensor          string // its weight's name
-	Block           int    // the block it is in; the number of blocks for the head
-	Step            int    // the step of the block: attention and FFN are two, unless they read the same
+	Block           int    // number of its block; the number of blocks for the head
+	Step            int    // step of the block: attention and FFN are two steps, unless they read the same stream
 	Inputs, Outputs int
-	// Routed is set for an expert's layer. It sees only the tokens that the router sends to the expert, which
-	// may be none.
+	// Routed is set for an expert's layer. Such a layer gets only the tokens that the router sends to the expert, and possibly
+	// none.
 	Routed bool
 }
 
-// Layers lists the linear layers in the order in which they are computed. A head that is tied to the embedding
-// is not in the list.
+// Layers returns the linear layers in the order of computation, without a head that is tied to the embedding.
 func (d *Decoder) Layers() []Layer {
 	var all []Layer
 	add := func(block, step int, layers ...Linear) {
@@ -45,8 +44,7 @@ func (b Branch) First() []Linear {
 	return all
 }
 
-// first returns the layers that read the part's input, rest the layers after them. Both are in the order in which they
-// are computed.
+// first returns the layers that read the part's input, rest the layers after them. Both are in the order of computation.
 func (p Part) first() []Linear {
 	switch {
 	case p.Experts != nil:

@@ -9,12 +9,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// ErrNoForward is wrapped in New's error for a family that is not in the table of families.
+// ErrNoForward is wrapped by New's error for a family that is not in the table of families.
 var ErrNoForward = errors.New("no forward pass")
 
-// New describes a model, from its config.json and the layout of its tensors. Quantised weights have the names and shapes
-// of unquantised ones. It fails with ErrNoForward for a family that has no entry in the table. It also fails if config.json
-// or a tensor asks for something that a Decoder cannot describe, and for a quantised weight whose values cannot be read.
+// New returns the description of a model, from its config.json and the layout of its tensors. Quantised weights have the names
+// and shapes of unquantised ones. The error is an ErrNoForward for a family without an entry in the table. It is also an error if
+// config.json or a tensor needs an operation that a Decoder cannot describe, or if the values of a quantised weight cannot be
+// read.
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	if m == nil {
 		return nil, weights.ErrNoModel
@@ -42,7 +43,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	return d, nil
 }
 
-// decoded returns an error if the values or the inputs of a quantised weight are not known.
+// decoded returns an error if the values of a quantised weight cannot be read, or its inputs are scaled.
 func decoded(layout *arch.Layout) error {
 	const lost = "its loss cannot be computed"
 	q := layout.Quantised

@@ -7,17 +7,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// rope reads rotary positions for layers of a kind.
+// rope reads the rotary positions of layers of a kind.
 type rope struct {
 	*config
 	data  *rotaryData
-	at    string  // where its fields are: "rope_scaling."; empty: nowhere
+	at    string  // prefix of the fields, such as "rope_scaling."; empty: no scaling
 	theta float64 // base of the frequencies
 	limit float64 // longest sequence
 }
 
-// rope finds out where layers of a kind have their fields. Newer files have rope_parameters, older
-// ones fields of their own and rope_scaling.
+// rope returns the reader of rotary positions for layers of a kind. Newer files have rope_parameters. Older files have separate
+// fields and rope_scaling.
 func (c *config) rope(data *rotaryData, kind string) rope {
 	r := rope{config: c, data: data, at: "rope_scaling.", limit: c.positive(data.limit.name, data.limit.value.(float64))}
 	r.theta = c.positive(data.theta.name, data.theta.value.(float64))
@@ -38,7 +38,7 @@ func (c *config) rope(data *rotaryData, kind string) rope {
 	return r
 }
 
-// kind is that of the scaling.
+// kind returns the kind of scaling.
 func (r rope) kind() string {
 	if r.at == "" {
 		return "default"
@@ -50,12 +50,12 @@ func (r rope) kind() string {
 	return kind
 }
 
-// rotary makes the rotary positions of heads of a size.
+// rotary returns the rotary positions of heads with size channels.
 func (r rope) rotary(size int) *Rotary {
 	first, n := r.turning(size)
 	f := make([]float64, n/2)
 	for i := range f {
-		// Rounded where the models' own code rounds.
+		// The rounding is that of the models' own code.
 		f[i] = float64(float32(1 / elementary.Pow(r.theta, float64(2*i)/float64(n))))
 	}
 	length := 1.0
@@ -89,7 +89,7 @@ func newFrequencies(radians []float64, length float64) Frequencies {
 	return f
 }
 
-// turning returns which of a head's channels are rotated: n, from first on.
+// turning returns the rotated channels of a head: n channels from first on.
 func (r rope) turning(size int) (first, n int) {
 	switch data := r.data; {
 	case data.size != "":
@@ -120,7 +120,7 @@ func (r rope) divide(f []float64, by float64) {
 	}
 }
 
-// llama3 is Llama 3.1's scaling: low frequencies are divided by a factor, high ones stay, and those
+// llama3 applies Llama 3.1's scaling: low frequencies are divided by a factor, high frequencies do not change, and frequencies
 // between are blended.
 func (r rope) llama3(f []float64) {
 	factor, low, high := r.positive(r.at+"factor", 0), r.positive(r.at+"low_freq_factor", 0), r.positive(r.at+"high_freq_factor", 0)
@@ -139,8 +139,8 @@ func (r rope) llama3(f []float64) {
 	}
 }
 
-// yarn divides low frequencies, with few rotations within the original length, by a factor. High frequencies stay, and a
-// ramp over the pairs connects the two (Peng et al., ICLR 2024). It returns the factor of the rotated channels.
+// yarn divides low frequencies, with few rotations within the original length, by a factor. High frequencies do not change, and a
+// ramp over the pairs connects the two ranges (Peng et al., ICLR 2024). It returns the factor of the rotated channels.
 func (r rope) yarn(f []float64) (length float64) {
 	original := r.original()
 	if _, there := r.find(r.at + "factor"); !there {
@@ -200,7 +200,7 @@ func (r rope) longRope(f []float64) (long []float64, length float64) {
 	return long, r.positive(r.at+"attention_factor", length)
 }
 
-// divideEach divides by a list of numbers.
+// divideEach divides each frequency by its number in a list of config.json.
 func (r rope) divideEach(f []float64, name string) {
 	list, _ := r.lookup(name).([]any)
 	if len(list) != len(f) {

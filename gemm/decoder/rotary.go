@@ -4,7 +4,7 @@ package decoder
 // ones, or two adjacent channels.
 type Rotary struct {
 	Frequencies
-	// Long are the frequencies of sequences longer than LongFrom; nil: the same.
+	// Long are the frequencies of sequences longer than LongFrom; nil: the same frequencies for all.
 	Long       *Frequencies
 	LongFrom   int
 	First      int // the first rotated channel of a head
@@ -13,6 +13,6 @@ type Rotary struct {
 
 // Frequencies has a frequency for each pair.
 type Frequencies struct {
-	Radians []float32 // per position
+	Radians []float32 // angle per position in radians
 	Length  float32   // factor of the rotated channels
 }

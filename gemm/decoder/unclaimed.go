@@ -8,14 +8,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// unclaimed lists the tensors whose effect on the loss is not known: those that the family does not
-// claim. It leaves out stored shifts (tensors *[weights.ShiftSuffix]), layers for multi-token
-// prediction (after those that config.json counts), and the encoders of images and audio in multimodal models.
+// unclaimed returns the tensors with an unknown effect on the loss: the tensors that the family does not claim. It leaves out
+// stored shifts (tensors *[weights.ShiftSuffix]), layers for multi-token prediction (numbers above config.json's count), and the
+// encoders of images and audio in multimodal models.
 func unclaimed(f family, c *config, l *arch.Layout) []string {
-	text, layers := "", "" // what the names begin with
+	text, layers := "", "" // prefixes of names
 	for name, claim := range l.Claims {
 		switch {
-		case claim.Role == 0: // an adapter's
+		case claim.Role == 0: // an adapter's tensor
 		case claim.Kind == f.embedding.tokens:
 			text = strings.TrimSuffix(name, claim.Kind+".weight")
 		case claim.Kind == f.attention.out && claim.Layer == 0:

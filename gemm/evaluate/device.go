@@ -193,7 +193,7 @@ func (g *onGPU) observe(ctx context.Context, tokens [][]int32, w hessian.Wanted,
 		err = failed
 	}
 	if err != nil && pass != nil {
-		_ = pass.Close() // the first error is told
+		_ = pass.Close() // the first error is returned
 		pass = nil
 	}
 	return pass, err

@@ -11,7 +11,7 @@ import (
 type linear struct {
 	decoder.Linear
 	w sgemm.Matrix
-	b []float32 // nil where it has none
+	b []float32 // nil: none
 }
 
 func loadLinear(ctx context.Context, w Weights, l decoder.Linear) (linear, error) {

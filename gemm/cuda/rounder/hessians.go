@@ -15,27 +15,27 @@ import (
 type hessians struct {
 	mu    sync.Mutex
 	known map[string]*hessian
-	room  int64 // bytes that they may have together; 0: not known yet
+	room  int64 // largest total size in bytes; 0: not known yet
 	clock int64 // counts uses
 }
 
-// share of the card's free memory that Hessians may take is 1/share. The rest is for a model that runs beside.
+// share limits the Hessians to 1/share of the card's free memory. The rest is for a model that runs at the same time.
 const share = 3
 
 // hessian is the upper triangle of a Hessian on the card.
 type hessian struct {
-	loading  sync.Mutex // while it is loaded
+	loading  sync.Mutex // held while the Hessian is loaded
 	memory   *cuda.Memory
 	at       cuda.Address // 0: not on the card
 	width    int
 	diagonal []float32
 	used     int64        // the last use
-	users    atomic.Int32 // goroutines that may use at
+	users    atomic.Int32 // goroutines that may be using at
 }
 
 func (h *hessian) bytes() int64 { return 2 * int64(h.width) * int64(h.width+1) }
 
-// hessian returns the Hessian of a handle on the card, and loads it if needed. The caller must count users down.
+// hessian returns the handle's Hessian on the card, and loads it if needed. The caller must decrement users after use.
 func (h *handle) hessian(ctx context.Context) (*hessian, error) {
 	all := &h.hessians
 	all.mu.Lock()
@@ -90,15 +90,15 @@ func (r *Rounder) put(on *hessian, data []float32) error {
 		err = r.device.Upload(at, bytesOf(data))
 	}
 	if err != nil {
-		_ = memory.Free() // the first error is told
+		_ = memory.Free() // the first error is returned
 		return fmt.Errorf("rounding on the GPU: a Hessian of %d inputs: %w", on.width, err)
 	}
 	on.memory, on.at = memory, at
 	return nil
 }
 
-// evict frees Hessians that nobody uses, the least recently used first, until there is room for another one; all of them
-// if it is nil. It must be called within Device.Do.
+// evict frees unused Hessians, the least recently used first, until there is room for next; all unused Hessians if next is nil.
+// It must be called within Device.Do.
 func (all *hessians) evict(next *hessian) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -145,7 +145,7 @@ func (all *hessians) free() error {
 	return errors.Join(errs...)
 }
 
-// bytesOf returns the memory of numbers.
+// bytesOf returns the memory of v as bytes.
 func bytesOf[T any](v []T) []byte {
 	if len(v) == 0 {
 		return nil

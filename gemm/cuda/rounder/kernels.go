@@ -11,9 +11,9 @@ import (
 //go:embed kernels/rounder.cu
 var source string
 
-// Sizes that the kernels know, too.
+// Sizes that the kernels share.
 const (
-	tile       = 128 // of a product; matrices on the card are padded to multiples
+	tile       = 128 // tile of a product; matrices on the card are padded to multiples of it
 	block      = 128 // columns that are rounded at a time
 	panel      = 64  // columns of a factor that are computed at a time
 	mostPrices = 26
@@ -21,7 +21,7 @@ const (
 	threads    = 256
 )
 
-// As in package rounding: the least pivots, as shares of the diagonal.
+// The least pivots as shares of the diagonal, as in package rounding.
 const (
 	noise      = 1e-5
 	indefinite = 1e-3

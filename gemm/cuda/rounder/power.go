@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// chunkRows is the number of rows whose powers are one sum, as in package rounding.
+// chunkRows is the number of rows whose powers are summed together, as in package rounding.
 const chunkRows = 256
 
 // Powers implements [rounding.DeviceHessian].
@@ -63,12 +63,12 @@ func (h *handle) Powers(ctx context.Context, w rounding.Values, q ...[]byte) ([]
 	return sums, nil
 }
 
-// powers are the error powers of some rows, of each of several copies.
+// powers computes the error powers of some rows, for each of several copies of the rows.
 type powers struct {
 	*handle
 	ctx          context.Context
 	copies, rows int
-	bytes        int // of a value
+	bytes        int // bytes of a value
 }
 
 // run returns the sums of chunks, copy by copy.
@@ -121,7 +121,7 @@ func (p *powers) run(on *hessian, w []byte, q [][]byte) (sums []float64, err err
 			switch {
 			case data != nil:
 				err = p.device.Upload(at, data)
-			case len(w)%4 == 0: // w less zero is w
+			case len(w)%4 == 0: // w − 0 is w
 				err = p.device.Clear(at, len(w))
 			default:
 				err = p.device.Upload(at, make([]byte, len(w)))
@@ -136,7 +136,7 @@ func (p *powers) run(on *hessian, w []byte, q [][]byte) (sums []float64, err err
 		if err := p.unpacked(h, 0, on, order, ld); err != nil {
 			return err
 		}
-		if ld > width { // the padding takes part in sums
+		if ld > width { // the sums include the padding
 			if err := p.device.Clear(et.Plus(4*width*ldAll), 4*(ld-width)*ldAll); err != nil {
 				return err
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// mostElements is the number of values that are rounded at a time. Rows do not see each other, so a layer may be rounded
-// in parts.
+// mostElements is the largest number of values that are rounded at a time. Rows are independent, so a layer may be rounded in
+// parts.
 const mostElements = 1 << 27
 
 // Round implements [rounding.DeviceHessian].
@@ -40,7 +40,7 @@ func (h *handle) Round(ctx context.Context, w rounding.Values, f rounding.Factor
 		return nil, rounding.ErrNoFeedback
 	}
 	all := make([][]byte, 0, len(choosers))
-	// Choosers are taken together as far as there is room, or else rows of one chooser.
+	// As many choosers run together as the memory allows, or else some rows of one chooser.
 	together := max(1, min(len(choosers), mostElements/max(1, w.Rows*w.Cols)))
 	step := w.Rows
 	if together == 1 {
@@ -82,14 +82,14 @@ type job struct {
 	zero     int
 	choosers []rounding.Table
 
-	// On the card.
+	// Addresses on the card.
 	u, gain, d, where       cuda.Address
 	values, errors          cuda.Address
 	prices, exponents       cuda.Address
 	width, ld, rows, ldRows int
 }
 
-// run rounds rows n to end, given as stored, into out.
+// run rounds rows [n, end) of in and writes them to out, both in the stored format.
 func (j *job) run(on *hessian, in, out []byte, n, end int) error {
 	j.work.Lock()
 	defer j.work.Unlock()
@@ -168,12 +168,12 @@ func (j *job) factor(on *hessian) (err error) {
 	return nil
 }
 
-// unpacked queues a[ld, ld] = the Hessian in an order, and its diagonal d unless it is 0.
+// unpacked queues the unpacking of the Hessian in an order to a[ld, ld], and of its diagonal to d unless d is 0.
 func (r *Rounder) unpacked(a, d cuda.Address, on *hessian, order cuda.Address, ld int) error {
 	return r.kernels.unpack.Launch(cuda.Grid{X: ld, Y: ceil(ld, 4*threads)}, cuda.Grid{X: threads}, a, d, on.at, order, on.width, ld)
 }
 
-// upload brings rows, the choosers' prices and steps to the card.
+// upload copies rows and the choosers' prices and steps to the card.
 func (j *job) upload(in []byte, rows, first int) (err error) {
 	c := j.choosers[0]
 	prices := make([]float32, mostPrices*len(j.choosers))
@@ -242,7 +242,7 @@ func (j *job) round() error {
 	return nil
 }
 
-// download fetches the chosen values as stored.
+// download copies the chosen values from the card, in the stored format.
 func (j *job) download(out []byte) error {
 	raw, err := j.space("stored values", len(out))
 	if err != nil {

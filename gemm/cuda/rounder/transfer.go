@@ -9,10 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// travels reports whether values go to the card as they are stored. The others go as F32.
+// travels reports whether values of a format are transferred to the card as stored. Other values are transferred as F32.
 func travels(f weights.Format) bool { return f.DType == weights.BF16 || f.DType == weights.F32 }
 
-// size returns the bytes of a value on its way to the card.
+// size returns the bytes of a value in the transfer to the card.
 func size(f weights.Format) int {
 	if f.DType == weights.BF16 {
 		return 2
@@ -20,7 +20,7 @@ func size(f weights.Format) int {
 	return 4
 }
 
-// rows returns rows first to end on their way to the card.
+// rows returns rows [first, end) in the form of the transfer to the card.
 func rows(v rounding.Values, first, end, workers int) (data []byte, err error) {
 	if travels(v.Format) {
 		bytes := v.Cols * size(v.Format)
@@ -31,7 +31,7 @@ func rows(v rounding.Values, first, end, workers int) (data []byte, err error) {
 	return bytesOf(m.Data), err
 }
 
-// stored turns values from the card, of rows first on of w, into bytes of w's format.
+// stored converts values from the card to bytes of w's format. They are the rows of w from first on.
 func stored(w rounding.Values, first int, data []byte, workers int) []byte {
 	f := w.Format
 	if travels(f) {

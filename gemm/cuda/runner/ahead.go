@@ -9,7 +9,7 @@ import (
 const aheadOf = 8
 
 // ahead calls use for 0 to n-1 in order, with the results of produce. produce runs on other goroutines, for at most the
-// next most numbers. ahead returns the first error in order, after all goroutines have ended.
+// next most numbers. ahead returns after all goroutines have ended, with the error of the lowest number.
 func ahead[T any](ctx context.Context, n, most int, produce func(ctx context.Context, i int) (T, error), use func(i int, v T) error) error {
 	type result struct {
 		value T

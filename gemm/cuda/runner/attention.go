@@ -11,8 +11,8 @@ import (
 // attention is attention on the card.
 type attention struct {
 	*decoder.Attention
-	heads  decoder.Heads // of y: latent attention assembles them head by head
-	in     *linear       // nil: latent makes y
+	heads  decoder.Heads // the heads in y, which latent attention assembles head by head
+	in     *linear       // nil: latent computes y
 	latent *latent
 	norms  []norm
 	rotary *rotary      // nil: none
@@ -126,8 +126,8 @@ func (a *attention) positions(p *pass, y cuda.Address) error {
 		r.short, r.long, h.Width(), h.Queries, h.KV, h.Size, h.ValueSize, r.First, len(r.Radians), number(r.Neighbours), r.LongFrom, capacity)
 }
 
-// columns says where the heads are in a row of y. Bases are first columns. Steps are distances in columns: of query
-// groups, key heads and value heads.
+// columns has the places of the heads in a row of y: base columns, and distances in columns between query groups, key heads and
+// value heads.
 type columns struct{ queryStep, keyBase, keyStep, valueBase, valueStep int }
 
 func columnsOf(h decoder.Heads) columns {

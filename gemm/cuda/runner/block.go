@@ -14,7 +14,7 @@ type block struct {
 	memory *cuda.Memory
 }
 
-// step adds the outputs of branches to the residual stream.
+// step is a list of branches whose outputs are added to the residual stream.
 type step []branch
 
 type branch struct {
@@ -22,10 +22,10 @@ type branch struct {
 	parts []part
 }
 
-// part reads the output of a branch's norm.
+// part is attention, an FFN or experts, with the norm and scale of its output. It reads the output of a branch's norm.
 type part struct {
 	mixer
-	norm  norm // of the output
+	norm  norm // norm of the output
 	scale float32
 }
 
@@ -33,7 +33,7 @@ type part struct {
 type mixer interface {
 	// run queues to = f(x), or to += f(x) if add is set, for x[rows, hidden].
 	run(p *pass, to, x cuda.Address, add bool) error
-	// multiply queues the linear layers alone. Their inputs are whatever the buffers of run hold.
+	// multiply queues the linear layers alone. Their inputs are the current contents of run's buffers.
 	multiply(p *pass, to, x cuda.Address) error
 }
 
@@ -46,7 +46,7 @@ func (m *Model) loadBlock(ctx context.Context, i int) (*block, error) {
 		for _, branch := range s {
 			one, err := l.branch(ctx, branch, m.turns)
 			if err != nil {
-				_ = b.memory.Free() // the first error is told
+				_ = b.memory.Free() // the first error is returned
 				return nil, fmt.Errorf("block %d: %w", i, err)
 			}
 			on = append(on, one)
@@ -120,8 +120,8 @@ func (s step) run(p *pass, h cuda.Address) error {
 	return nil
 }
 
-// input returns the address that the parts of branch i read: a buffer, or the residual stream h itself if nothing
-// changes it before they have read it.
+// input returns the address that the parts of branch i read: a buffer, or the residual stream h itself if it does not change
+// before they read it.
 func (p *pass) input(s step, i int, h cuda.Address) (cuda.Address, error) {
 	if s[i].norm.Missing() && len(s) == 1 && len(s[i].parts) == 1 {
 		return h, nil

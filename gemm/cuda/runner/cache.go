@@ -6,7 +6,7 @@ import (
 
 // cache is the KV cache of some sequences: keys and values for every attention of a model.
 type cache struct {
-	capacity int // tokens of a sequence
+	capacity int // largest number of tokens of a sequence
 	keys     []cuda.Address
 	values   []cuda.Address
 }

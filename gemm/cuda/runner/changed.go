@@ -17,7 +17,7 @@ import (
 // changed is a model's weights with new values for some linear layers. Values that the stored type represents exactly
 // keep that type, so their products are as fast as the original ones.
 type changed struct {
-	own    Weights           // the model's
+	own    Weights           // the model's own weights
 	values map[string]tensor // new values, by weight
 }
 
@@ -40,7 +40,7 @@ type StoredWeights interface {
 	Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error)
 }
 
-// layer asks from for a layer's new values; it returns nil if from leaves the layer out.
+// layer returns a layer's new values, or nil if from leaves the layer out.
 func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Layer) (*tensor, error) {
 	if stored, is := from.(StoredWeights); is {
 		d, data, ok, err := stored.Stored(ctx, l.Tensor)
@@ -68,7 +68,7 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 	return &t, nil
 }
 
-// dtype returns the preferred type of a tensor's new values. Values of quantised weights are not computed for it.
+// dtype returns the preferred type of a tensor's new values. It does not compute the values of quantised weights.
 func (c *changed) dtype(ctx context.Context, name string) (weights.DType, error) {
 	if own, ok := c.own.(stored); ok {
 		if computes, err := own.computes(name); computes || err != nil {
@@ -102,7 +102,7 @@ func encoded(d weights.DType, values []float32) tensor {
 	return tensor{d, data}
 }
 
-// linears lists all linear layers of a block on the card.
+// linears returns all linear layers of a block on the card.
 func (b *block) linears() (all []*linear) {
 	add := func(layers ...*linear) {
 		all = append(all, slices.DeleteFunc(layers, func(l *linear) bool { return l == nil })...)
@@ -164,7 +164,7 @@ func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 		return err
 	}
 	if !r.model.Resident() {
-		defer func() { _ = b.memory.Free() }() // a failure shows in the next allocation
+		defer func() { _ = b.memory.Free() }() // the next allocation reports a failure
 	}
 	memory := r.model.device.NewMemory()
 	restore, err := c.replaced(ctx, r.model, memory, b.linears())
@@ -188,7 +188,7 @@ func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 		_, err := c.replaced(ctx, r.model, memory, []*linear{other.head})
 		return err
 	}); err != nil {
-		_ = r.model.device.Release(memory.Free) // the first error is told
+		_ = r.model.device.Release(memory.Free) // the first error is returned
 		return err
 	}
 	for _, b := range r.batches {
@@ -205,8 +205,9 @@ func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 }
 
 // Changed runs the tokens of a pass with other values of linear layers, and compares the predictions with those of the
-// pass. It returns the divergence, as [Pass.Divergence] does, and the losses. Layers that other leaves out (nil values) keep their own.
-// Several goroutines ask other for different layers at once, each once, about in the order of decoder.Layers.
+// pass. It returns the divergence, as [Pass.Divergence] does, and the losses. Layers that other leaves out (nil values) do not
+// change. Several goroutines call other for different layers at the same time, once per layer, roughly in the order of
+// decoder.Layers.
 func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence float64, scores *forward.Scores, err error) {
 	if err := r.open(); err != nil {
 		return 0, nil, err
@@ -259,7 +260,7 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 
 // PerLayer changes the linear layers one at a time, and calls done with the divergence from the pass in the order of
 // decoder.Layers. Layers that other leaves out (nil values) are skipped. Every layer starts from the stored residual
-// stream before its block. Several goroutines ask other for different layers at once. An error of done ends PerLayer.
+// stream before its block. Several goroutines call other for different layers at the same time. An error of done ends PerLayer.
 func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(layer string, nats float64) error) (err error) {
 	if err := r.open(); err != nil {
 		return err
@@ -331,7 +332,7 @@ func (r *Pass) after(ctx context.Context, before *Pass, layer decoder.Layer, c *
 	return nats, err
 }
 
-// Version changes with the kernels.
+// Version returns a digest of the kernels' sources.
 func Version() string {
 	h := sha256.Sum256([]byte(source() + gramSource))
 	return hex.EncodeToString(h[:4])

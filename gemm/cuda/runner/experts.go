@@ -19,12 +19,12 @@ type experts struct {
 	each       []*ffn
 }
 
-// routes are the routers' choices in a captured step, layer by layer. The first run makes them, and all later runs of the
-// step, and of the steps that share its buffers, use the same ones.
+// routes are the routers' choices in a captured step, layer by layer. The first run makes them, and all later runs of the step,
+// and of the steps that share its buffers, use the same choices.
 type routes struct {
 	memory *cuda.Memory
 	layers []route
-	next   int // layer of the running step
+	next   int // the next routed layer of the running step
 }
 
 // route is one router's choice: the rows of each expert, and their lists on the card, which are each expert's rows
@@ -179,7 +179,7 @@ func (e *experts) read(p *pass, choices cuda.Address, alloc func(bytes int) (cud
 	return r, p.device.Upload(r.lists, lists)
 }
 
-// multiply queues the products of the router and of the experts, of the rows that the whole step gave to each.
+// multiply queues the products of the router and of the experts, with the rows that each expert had in the whole step.
 func (e *experts) multiply(p *pass, to, x cuda.Address) error {
 	if _, err := e.logits(p, x); err != nil {
 		return err

@@ -25,7 +25,7 @@ type fast struct {
 // decode kernel, and the dynamic shared memory of each in bytes.
 type launch struct{ tile, threads, shared, decodeThreads, decodeShared int }
 
-// launches has the configurations by head size; hopper replaces those that differ on sm_90.
+// launches has the configurations by head size; hopper has the configurations that differ on sm_90.
 var (
 	launches = map[int]launch{
 		64:  {128, 128, 49152, 128, 98304},

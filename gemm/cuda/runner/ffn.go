@@ -27,7 +27,7 @@ func (f *ffn) run(p *pass, to, x cuda.Address, add bool) error {
 	return f.rows(p, to, x, p.rows, add)
 }
 
-// rows is run for a given number of rows.
+// rows computes run for a given number of rows.
 func (f *ffn) rows(p *pass, to, x cuda.Address, rows int, add bool) error {
 	y, err := p.buffer("neurons", rows*f.in.outputs*p.act.Bytes())
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *ffn) rows(p *pass, to, x cuda.Address, rows int, add bool) error {
 
 func (f *ffn) multiply(p *pass, to, x cuda.Address) error { return f.multiplyRows(p, to, x, p.rows) }
 
-// multiplyRows is multiply for a given number of rows.
+// multiplyRows computes multiply for a given number of rows.
 func (f *ffn) multiplyRows(p *pass, to, x cuda.Address, rows int) error {
 	y, err := p.buffer("neurons", rows*f.in.outputs*p.act.Bytes())
 	if err != nil {

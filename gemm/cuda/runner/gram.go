@@ -31,7 +31,7 @@ type gramKernels struct {
 	add, pack, extremes *cuda.Function
 }
 
-// names returns the names of the weights that read an input.
+// names returns the names of the weights of the layers that read an input.
 func names(in decoder.Input) (all []string) {
 	for _, l := range in.Layers {
 		all = append(all, l.Weight)
@@ -39,7 +39,7 @@ func names(in decoder.Input) (all []string) {
 	return all
 }
 
-// gramKernels compiles the kernels once for a model.
+// gramKernels returns the kernels, which it compiles at the first call for a model.
 func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
 	if m.kernels == nil {
 		return nil, errClosed
@@ -100,7 +100,7 @@ func (m *Model) newGrams(k *gramKernels, inputs []decoder.Input) (*grams, error)
 				err = m.device.Clear(at, of.bytes)
 			}
 			if err != nil {
-				_ = g.memory.Free() // the first error is told
+				_ = g.memory.Free() // the first error is returned
 				return nil, fmt.Errorf("tensor %q: statistics of its %d inputs: %w", name, width, err)
 			}
 			*of.to = at
@@ -126,7 +126,7 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 	if err != nil {
 		return err
 	}
-	for from := 0; from < s.width; from += gramStripe { // the lower triangle is not needed
+	for from := 0; from < s.width; from += gramStripe { // only columns of the upper triangle
 		shape := cuda.LinearShape{M: min(gramStripe, s.width-from), N: s.width - from, K: rows, In: cuda.FP32, Out: cuda.FP32,
 			Transposed: true, TransposedX: true, StrideX: s.width, StrideW: s.width, StrideY: s.width}
 		part := x.Plus(4 * from)
@@ -149,7 +149,7 @@ func (g *grams) of(p *pass, in decoder.Input) (*Gram, error) {
 		return nil, nil
 	}
 	n := s.width * (s.width + 1) / 2
-	packed, err := p.buffer("gram", 4*n) // the product is not needed any more
+	packed, err := p.buffer("gram", 4*n) // this buffer of products is free now
 	if err != nil {
 		return nil, err
 	}

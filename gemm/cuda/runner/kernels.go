@@ -47,7 +47,7 @@ const (
 	tile = 32
 	// maxExperts, maxGroups and maxInGroup, the experts of a group, are limits of route.
 	maxExperts, maxGroups, maxInGroup = 4096, 64, 256
-	// maxValueSize is the limit of attend's channels of a value.
+	// maxValueSize is the largest number of channels of a value in attend.
 	maxValueSize = 512
 )
 
@@ -56,8 +56,8 @@ func attendShared(size, valueSize int) int {
 	return 4 * (2*tile*(size+1) + tile*valueSize + tile*(tile+1))
 }
 
-// compile compiles the kernels. shared is the dynamic shared memory of the attention kernels, experts the number of
-// routed experts.
+// compile compiles the kernels. shared is the dynamic shared memory of the attention kernels in bytes, and experts is the number
+// of routed experts.
 func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, experts int) (*kernels, error) {
 	module, err := d.Compile(ctx, "decoder.cu", source())
 	if err != nil {

@@ -13,7 +13,7 @@ type latent struct {
 	heads               decoder.Heads
 	down                *linear
 	queriesNorm, kvNorm norm
-	queriesUp, kvUp     *linear // queriesUp is nil where down makes the queries
+	queriesUp, kvUp     *linear // queriesUp is nil if down computes the queries
 }
 
 func (l *loader) latent(ctx context.Context, a *decoder.Attention) (*latent, error) {

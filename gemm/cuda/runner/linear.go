@@ -12,7 +12,7 @@ import (
 type linear struct {
 	groups          []weight
 	inputs, outputs int
-	bias            cuda.Address // float32, of all outputs; 0: none
+	bias            cuda.Address // float32 biases of all outputs; 0: none
 	layers          []decoder.Linear
 }
 
@@ -25,10 +25,10 @@ type weight struct {
 	outputs    int
 }
 
-// linear loads layers that share an input.
+// linear loads layers that share an input, as one linear.
 func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear, error) {
 	on := &linear{inputs: layers[0].Inputs, layers: layers}
-	all := make([]tensor, len(layers)) // each is asked for once: values of quantised weights are computed
+	all := make([]tensor, len(layers)) // each tensor is read once, because values of quantised weights must be computed
 	for i, layer := range layers {
 		var err error
 		if all[i].dtype, all[i].data, err = l.tensor(ctx, layer.Weight, layer.Inputs*layer.Outputs); err != nil {
@@ -37,7 +37,7 @@ func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear,
 	}
 	for i := 0; i < len(layers); {
 		w := weight{element: l.stored(all[i].dtype), transposed: layers[i].Transposed, from: on.outputs, outputs: layers[i].Outputs}
-		n := 1 // layers of the group
+		n := 1 // number of layers of the group
 		for ; i+n < len(layers) && !w.transposed && !layers[i+n].Transposed && l.stored(all[i+n].dtype) == w.element; n++ {
 			w.outputs += layers[i+n].Outputs
 		}
@@ -135,7 +135,7 @@ func (p *pass) splitInput(x cuda.Address, rows, width, stride int) ([]cuda.Addre
 // align rounds up to a multiple of 256, the alignment of allocations.
 func align(bytes int) int { return (bytes + 255) / 256 * 256 }
 
-// multiply queues a product. Each shape is described to cuBLASLt once. Without Options.Exact, the first call of a shape
+// multiply queues a product. It describes each shape to cuBLASLt once. Without Options.Exact, the first call of a shape
 // also times the kernels that cuBLASLt offers and keeps the fastest.
 func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) error {
 	s.Aligned = 256

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// Options say how a model is run.
+// Options are the options of [New].
 type Options struct {
 	// Exact computes with float32 activations; see the package's documentation. Default: activations have the type of
 	// the weights, as in the usual runtimes.
@@ -21,7 +21,7 @@ type Options struct {
 	Resident bool
 }
 
-// defaultLongest is Longest where no other is set.
+// defaultLongest is the default of Options.Longest.
 const defaultLongest = 4096
 
 // Model is a decoder on a card. Only one method of a model, its passes and its steps may run at a time, except Start and
@@ -33,7 +33,7 @@ type Model struct {
 	kernels *kernels
 	fast    map[int]*fast // attention by head size
 	gram    *gramKernels  // nil: not compiled yet
-	act     cuda.Element  // of activations
+	act     cuda.Element  // type of activations
 	exact   bool
 	hidden  int
 	longest int
@@ -45,7 +45,7 @@ type Model struct {
 	entry     norm
 	final     norm
 	head      *linear
-	blocks    []*block // nil where they are loaded for every pass
+	blocks    []*block // nil for a block that is loaded for every pass
 	scratch   *scratch
 	products  map[cuda.LinearShape]*cuda.Linear
 }
@@ -164,7 +164,7 @@ func (m *Model) load(ctx context.Context, resident bool) error {
 	return nil
 }
 
-// loadHead loads the head. A tied one shares the embedding's memory if its elements are those of products.
+// loadHead loads the head. A tied head shares the embedding's memory if the embedding has an element type that products accept.
 func (m *Model) loadHead(ctx context.Context, l *loader) error {
 	h := m.decoder.Head
 	if h.Tied && !h.Linear.Transposed {
@@ -183,7 +183,7 @@ func (m *Model) loadHead(ctx context.Context, l *loader) error {
 	return err
 }
 
-// table uploads an embedding in the element of activations.
+// table uploads an embedding in the element type of activations.
 func (l *loader) table(ctx context.Context, name string, n int) (cuda.Address, error) {
 	d, data, err := l.tensor(ctx, name, n)
 	if err != nil {
@@ -222,10 +222,10 @@ func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 // Resident reports whether all weights are on the card.
 func (m *Model) Resident() bool { return len(m.blocks) == len(m.decoder.Blocks) }
 
-// Rotate moves the weights of each model to the memory of the next one, and those of the last to that of the first. The
-// models must have the same shapes and types, and their weights must be on the card; their steps must not be running. A
-// captured step then computes with the weights that its model's memory holds. If ctx ends or the card fails, the weights
-// are undefined.
+// Rotate moves the weights of each model to the memory of the next one, and the weights of the last model to the memory of the
+// first. The models must have the same shapes and types, and their weights must be on the card; their steps must not be running.
+// A captured step then computes with the weights that its model's memory holds. If ctx ends or the card fails, the weights are
+// undefined.
 func Rotate(ctx context.Context, models ...*Model) error {
 	for _, m := range models {
 		switch first := models[0]; {
@@ -259,7 +259,7 @@ func Rotate(ctx context.Context, models ...*Model) error {
 	})
 }
 
-// errClosed refuses the use of what was freed.
+// errClosed is the error of methods of a closed model.
 var errClosed = errors.New("the model was closed")
 
 // Close frees the memory and the kernels. It is idempotent; the device stays open. Steps must be closed before.

@@ -11,9 +11,9 @@ import (
 // norm is a norm on the card. The zero value is none.
 type norm struct {
 	decoder.Norm
-	weight, bias cuda.Address // float32; 0 where it has none
+	weight, bias cuda.Address // float32; 0 if the norm has none
 	spans        cuda.Address // first column of each span; 0: one span from column 0
-	count        int          // of spans
+	count        int          // number of spans
 	// wide is set if eight elements can be read at once: width and spans are multiples of 8.
 	wide bool
 }
@@ -68,7 +68,7 @@ func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bo
 		n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
 }
 
-// number is 1 for true and 0 for false, the form in which kernels read a condition.
+// number returns 1 for true and 0 for false, as kernels take conditions.
 func number(b bool) int {
 	if b {
 		return 1

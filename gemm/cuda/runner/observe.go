@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// Observation says which statistics of inputs a pass collects.
+// Observation selects the statistics of inputs that a pass collects.
 type Observation struct {
 	// Wanted reports whether an input is wanted; layers are the names of the weights that read it. Default: all.
 	Wanted func(layers []string) bool
@@ -24,8 +24,8 @@ type Observation struct {
 // Observe is Pass, and also collects statistics of linear layers' inputs, block by block. It needs a model with
 // Options.Exact. If it does not run all blocks, the result is nil.
 //
-// The sums of a block's inputs take 8 bytes an element on the card. Where the card has no room for all of them, the
-// block runs again for the others.
+// The sums of a block's inputs take 8 bytes an element on the card. If the card has no room for all sums, the block runs again
+// for the remaining inputs.
 func (m *Model) Observe(ctx context.Context, tokens [][]int32, o Observation, step func(done, total int) error) (*Pass, error) {
 	if step == nil {
 		step = func(int, int) error { return nil }
@@ -53,13 +53,13 @@ func (m *Model) Observe(ctx context.Context, tokens [][]int32, o Observation, st
 		}
 	}
 	if err != nil || r.Scores == nil {
-		_ = r.Close() // the first error is told
+		_ = r.Close() // the first error is returned
 		return nil, err
 	}
 	return r, nil
 }
 
-// wanted lists the inputs of a block whose statistics are wanted. The head counts as a block.
+// wanted returns the inputs of a block whose statistics are wanted. The head counts as a block.
 func (r *Pass) wanted(i int, o Observation) (all []decoder.Input) {
 	for _, in := range r.model.decoder.Inputs() {
 		if in.Block == i && (o.Wanted == nil || o.Wanted(names(in))) {
@@ -76,7 +76,7 @@ func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observ
 		return r.do(func() error { return r.block(ctx, i) })
 	}
 	before := r.model.device.NewMemory()
-	defer func() { _ = r.model.device.Release(before.Free) }() // a failure shows in the next allocation
+	defer func() { _ = r.model.device.Release(before.Free) }() // the next allocation reports a failure
 	var kept []cuda.Address
 	for len(wanted) > 0 {
 		var set []decoder.Input
@@ -121,11 +121,11 @@ func (r *Pass) observeSet(k *gramKernels, set []decoder.Input, o Observation, f 
 		return f()
 	}); err != nil {
 		if g != nil {
-			_ = r.model.device.Release(g.memory.Free) // the first error is told
+			_ = r.model.device.Release(g.memory.Free) // the first error is returned
 		}
 		return err
 	}
-	defer func() { _ = r.model.device.Release(g.memory.Free) }() // a failure shows in the next allocation
+	defer func() { _ = r.model.device.Release(g.memory.Free) }() // the next allocation reports a failure
 	for _, in := range set {
 		var one *Gram
 		if err := r.do(func() (err error) { one, err = g.of(r.batches[0].pass, in); return err }); err != nil {
@@ -187,5 +187,5 @@ func (r *Pass) restore(from []cuda.Address) error {
 	return nil
 }
 
-// bytes of the residual stream.
+// bytes returns the size of the batch's residual stream in bytes.
 func (b batch) bytes() int { return b.rows * b.hidden * b.act.Bytes() }

@@ -17,8 +17,8 @@ type pass struct {
 	launched map[*cuda.Linear]bool
 
 	rows, sequences, longest int
-	// On the card: for each row its token, position, sequence and the sequence's length; and the first row of each
-	// sequence, followed by the number of rows.
+	// Addresses on the card: token, position, sequence and sequence length of each row; and the first row of each sequence,
+	// followed by the number of rows.
 	tokens, places, sequence, lengths, starts cuda.Address
 	// cache holds keys and values; nil: none is kept.
 	cache *cache
@@ -31,7 +31,7 @@ type pass struct {
 	names []string
 	// routes are the choices of a captured step's routers; nil: every run makes its own.
 	routes *routes
-	// grams adds up the inputs of layers; nil: it does not.
+	// grams adds up statistics of the layers' inputs; nil: none are collected.
 	grams *grams
 }
 
@@ -39,7 +39,7 @@ type pass struct {
 type scratch struct {
 	device  *cuda.Device
 	buffers map[string]*buffer
-	// fixed is set when a graph holds the buffers' addresses: from then on none may grow.
+	// fixed is set once a graph holds the buffers' addresses. From then on no buffer may grow.
 	fixed bool
 }
 

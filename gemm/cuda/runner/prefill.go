@@ -29,7 +29,7 @@ type Pass struct {
 // batch is some sequences, and their residual stream on the card.
 type batch struct {
 	*pass
-	first int // sequence
+	first int // index of the first sequence
 	h     cuda.Address
 	chunk []int32 // tokens
 }
@@ -59,7 +59,7 @@ func (m *Model) Pass(ctx context.Context, tokens [][]int32, step func(done, tota
 		err = step(total, total)
 	}
 	if err != nil {
-		_ = r.Close() // the first error is told
+		_ = r.Close() // the first error is returned
 		return nil, err
 	}
 	return r, nil
@@ -80,7 +80,7 @@ func (m *Model) begin(tokens [][]int32) (*Pass, error) {
 	}
 	r := &Pass{model: m, tokens: tokens, memory: m.device.NewMemory()}
 	if err := m.device.Do(r.start); err != nil {
-		_ = r.Close() // the first error is told
+		_ = r.Close() // the first error is returned
 		return nil, err
 	}
 	return r, nil
@@ -124,7 +124,7 @@ func (r *Pass) start() error {
 	return nil
 }
 
-// batch uploads sequences, which have rows tokens in all.
+// batch uploads sequences, which together have rows tokens.
 func (m *Model) batch(memory *cuda.Memory, sequences [][]int32, rows int) (batch, error) {
 	p := &pass{Model: m, scratch: m.scratch, products: m.products, rows: rows, sequences: len(sequences)}
 	b := batch{pass: p}
@@ -173,7 +173,7 @@ func (r *Pass) block(ctx context.Context, i int) error {
 		return err
 	}
 	if !m.Resident() {
-		defer func() { _ = b.memory.Free() }() // a failure shows in the next allocation
+		defer func() { _ = b.memory.Free() }() // the next allocation reports a failure
 	}
 	return r.through(ctx, i, b)
 }
@@ -217,7 +217,7 @@ func (m *Model) flags() (cuda.Address, error) {
 	return flags, m.device.Clear(flags, 4*maxNames)
 }
 
-// look reads the flags. It returns an error that names the first layer whose outputs are not finite.
+// look reads the flags. If a layer's outputs are not finite, it returns an error that names the first such layer.
 func (p *pass) look() error {
 	if len(p.names) == 0 {
 		return nil

@@ -13,8 +13,8 @@ type rotary struct {
 	short, long cuda.Address // tables of cosines and sines; long is 0 if there is none
 }
 
-// turns is shared by all attentions of a model. It holds tables of cosines and sines by frequencies, for the positions of
-// the longest sequence, and the index of each attention.
+// turns is the rotary state that all attentions of a model share. It has tables of cosines and sines by frequencies, for the
+// positions of the longest sequence, and the index of each attention.
 type turns struct {
 	memory    *cuda.Memory
 	positions int
@@ -42,7 +42,7 @@ func (l *loader) rotary(a *decoder.Attention, t *turns) (*rotary, error) {
 	return r, err
 }
 
-// table returns the cosines, then the sines, of each position. Layers with the same frequencies share it.
+// table returns the address of a table: cosines, then sines, of each position. Layers with the same frequencies share a table.
 func (t *turns) table(l *loader, f decoder.Frequencies) (cuda.Address, error) {
 	key := string(bytesOf(append([]float32{f.Length}, f.Radians...)))
 	if at, ok := t.tables[key]; ok {

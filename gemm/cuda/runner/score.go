@@ -99,7 +99,7 @@ func (p *pass) logits(name string, h cuda.Address, from, rows int) (cuda.Address
 	return y, part.apply(p.head, y, x, rows, p.hidden, p.decoder.Vocab, cuda.FP32, false)
 }
 
-// targets uploads the token after each row, and -1 for the last of a sequence.
+// targets uploads the token after each row, and -1 for the last row of a sequence.
 func (b batch) targets(tokens [][]int32, from, rows int) (cuda.Address, error) {
 	var all []int32
 	for _, t := range tokens[b.first : b.first+b.sequences] {
@@ -117,7 +117,7 @@ func (b batch) targets(tokens [][]int32, from, rows int) (cuda.Address, error) {
 }
 
 // Divergence returns the divergence of a pass from a reference: the mean over all tokens of KL(reference ‖ pass), in
-// nats. Both are passes of the same tokens on the same device, and of the same vocabulary.
+// nats. Both passes must have the same tokens, device and vocabulary.
 func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error) {
 	if !slices.EqualFunc(r.tokens, reference.tokens, slices.Equal[[]int32]) || r.model.device != reference.model.device ||
 		r.model.decoder.Vocab != reference.model.decoder.Vocab {
@@ -131,7 +131,7 @@ func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error)
 	head := r.model.decoder.Head
 	var nats []float64
 	err := r.model.device.Do(func() (err error) {
-		at := 0 // batch
+		at := 0 // index of the batch
 		nats, err = r.each(ctx, func(b batch, from, rows int, out cuda.Address) error {
 			for reference.batches[at].first != b.first {
 				at++

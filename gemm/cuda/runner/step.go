@@ -14,14 +14,14 @@ import (
 
 // Work describes a step of a server: a prefill or a decode step.
 type Work struct {
-	Sequences int // of a batch
-	// Context is the number of tokens of each sequence, those of the step among them: a prefill computes all, a decode
-	// step the last.
+	Sequences int // sequences in a batch
+	// Context is the number of tokens of each sequence, with the tokens of the step. A prefill computes all of them, a decode
+	// step only the last.
 	Context int
 	Decode  bool
 	// Seed chooses the tokens. Default 0.
 	Seed uint64
-	// Linear runs the linear layers alone. Their inputs are whatever the buffers hold.
+	// Linear runs the linear layers alone. Their inputs are the current contents of the buffers.
 	Linear bool
 }
 
@@ -64,12 +64,12 @@ type Step struct {
 }
 
 // NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident). A decode step has a KV cache
-// with the keys and values of its sequences. Replays compute what routers choose, but give every token to the experts that
-// the first run chose. If ctx ends, NewStep stops between two blocks.
+// with the keys and values of its sequences. Replays compute the routers, but give every token to the experts that the first run
+// chose. If ctx ends, NewStep stops between two blocks.
 //
-// like, if it is set, is a step of the same work by a model of the same shapes. The new step runs the same kernels in the
-// same buffers, with like's choices of experts, and reads like's KV cache. It writes only the last token's keys and values there. Close the new step before
-// like.
+// like, if set, is a step of the same work with a model of the same shapes. The new step runs the same kernels in like's buffers,
+// with like's choices of experts and like's KV cache. It writes only the last token's keys and values to the cache. Close the new
+// step before like.
 func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
 	switch {
 	case m.kernels == nil:
@@ -207,8 +207,8 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	return s.finite()
 }
 
-// finite returns an error if a sequence has no next token because its logits are NaN. The energy of such a step would
-// not be that of a real one.
+// finite returns an error if a sequence has no next token because its logits are NaN. The step's energy would then not be
+// representative.
 func (s *Step) finite() error {
 	next, err := s.tokens()
 	if at := slices.IndexFunc(next, func(t int32) bool { return t < 0 || int(t) >= s.model.decoder.Vocab }); err == nil && at >= 0 {
@@ -217,7 +217,7 @@ func (s *Step) finite() error {
 	return err
 }
 
-// fill computes the cache of all tokens, in batches. Its large buffers are freed when it ends.
+// fill computes the cache of all tokens, in batches. It frees its large buffers at the end.
 func (s *Step) fill(ctx context.Context, all [][]int32, kept *cache) (err error) {
 	m := s.model
 	buffers := newScratch(m.device)
@@ -313,7 +313,7 @@ func (s *Step) queue(ctx context.Context) error {
 		return err
 	}
 	for _, b := range m.blocks {
-		if err := ctx.Err(); err != nil { // the first run is slow: it times the kernels of products
+		if err := ctx.Err(); err != nil { // the first run is slow, because it times the kernels of products
 			return err
 		}
 		if err := b.run(p, s.h); err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Weights returns tensors by their name in the checkpoint, row-major as stored: little-endian elements of type BF16, F16
-// or F32. The runner only reads the values, and does not keep them.
+// Weights returns tensors by their name in the checkpoint, in the stored row-major order, as little-endian elements of type BF16,
+// F16 or F32. The runner only reads the values, and does not keep them.
 type Weights interface {
 	Tensor(ctx context.Context, name string) (weights.DType, []byte, error)
 }
 
-// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. The values of
-// quantised weights are those of package forward, in BF16 if it represents all of them exactly and in F32 otherwise. The
-// model must stay open while the tensors are used.
+// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. Quantised weights have
+// the values of package forward, in BF16 if BF16 represents all of them exactly, and otherwise in F32. The model must stay open
+// while the tensors are used.
 func Stored(m *weights.Model, layout *arch.Layout) Weights {
 	return stored{m, forward.Unshifted(m, layout), sync.OnceValues(func() (*quant.Description, error) { return quant.Describe(m) })}
 }
@@ -63,7 +63,7 @@ func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte,
 	return t.DType, t.Data, nil
 }
 
-// computes reports whether a tensor's values are computed from the codes of a quantised weight.
+// computes reports whether a tensor is a quantised weight, whose values are computed from codes.
 func (s stored) computes(name string) (bool, error) {
 	q, err := s.quantised()
 	w, ok := q.Weight(name)
@@ -91,11 +91,11 @@ type loader struct {
 	device *cuda.Device
 	memory *cuda.Memory
 	source Weights
-	act    cuda.Element // of activations
+	act    cuda.Element // element type of activations
 	upload func(to cuda.Address, data []byte) error
 }
 
-// tensor returns a tensor of n elements.
+// tensor returns a tensor, which must have n elements.
 func (l *loader) tensor(ctx context.Context, name string, n int) (weights.DType, []byte, error) {
 	d, data, err := l.source.Tensor(ctx, name)
 	if err == nil && len(data) != n*d.Bits()/8 {
@@ -177,7 +177,7 @@ func (l *loader) matrix(ctx context.Context, to cuda.Address, d weights.DType, d
 
 // converted returns values in element type e.
 func converted(ctx context.Context, d weights.DType, data []byte, e cuda.Element) ([]byte, error) {
-	const each = 1 << 17 // elements of a goroutine
+	const each = 1 << 17 // elements per goroutine
 	format, _ := dtypes[e].Format()
 	size, bytes := d.Bits()/8, e.Bytes()
 	n := len(data) / size
