@@ -10,16 +10,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ErrNotFinite marks operands or results that hold NaNs or infinities.
+// ErrNotFinite is the error for operands or results with NaNs or infinities.
 var ErrNotFinite = errors.New("not finite")
 
-// Finite returns an ErrNotFinite if m holds NaN or infinity. The text counts them and names the first. A fault
+// Finite returns an ErrNotFinite if m holds NaN or infinity. The text has their numbers and the place of the first. A fault
 // of a mapped file is an error too.
 func (m Matrix) Finite() error {
 	f, n := m.format(), m.Rows*m.Cols
 	parts := make([]specials, (n+finitePart-1)/finitePart)
 	err := parallel.Run(context.Background(), len(parts), 0, func(_ context.Context, p int) error {
-		return weights.Guard("a matrix", func() error { // a caller's guard does not reach other goroutines
+		return weights.Guard("a matrix", func() error { // a caller's guard does not cover other goroutines
 			weights.Need(m.Data)
 			for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
 				if b := f.Elem(m.Data, i); !f.Finite(b) {
@@ -42,7 +42,7 @@ func (m Matrix) Finite() error {
 // finitePart is the number of elements that a goroutine checks at once.
 const finitePart = 1 << 20
 
-// finite is [Matrix.Finite] for results of cols columns.
+// finite returns the error of [Matrix.Finite] for results with cols columns.
 func finite(y []float64, cols int) error {
 	var found specials
 	for i, v := range y {
@@ -67,7 +67,7 @@ func (s *specials) add(v float64, at int) {
 	}
 }
 
-// join adds those of later elements.
+// join adds the counts of later elements.
 func (s *specials) join(later specials) {
 	if s.nan+s.inf == 0 {
 		s.first = later.first

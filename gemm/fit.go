@@ -17,7 +17,7 @@ func (m Matrix) Exponent(d weights.DType) int {
 	if largest == 0 || math.IsInf(largest, 0) {
 		return 0
 	}
-	return min(100, math.Ilogb(float64(MaxOf(d))/largest)) // beyond, float32 ends
+	return min(100, math.Ilogb(float64(MaxOf(d))/largest)) // larger exponents overflow float32
 }
 
 // Fit returns m times 2^exponent in type d. Matrices that are compared with each other need the same exponent.

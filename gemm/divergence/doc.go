@@ -1,6 +1,5 @@
-// Package divergence evaluates how far the predictions of a model with other weights are from those of the
-// model itself, on tokens: the Kullback–Leibler divergence. It decides nothing. A search for a plan weighs
-// the divergence against energy.
+// Package divergence measures the Kullback–Leibler divergence between a model and the same model with other weights, on tokens. A
+// search for a plan weighs the divergence against energy.
 //
 //	e, err := divergence.New(ctx, d, forward.Stored(m), tokens, divergence.Options{})
 //	err = e.PerLayer(ctx, nil, rounded, func(layer string, nats float64) error { ... })
@@ -18,13 +17,12 @@
 // New is one pass through the model. FromPass takes a pass that was made already, as by
 // hessian.CollectAndScore. PerLayer runs, for a layer in block b of B, the blocks b to B-1 and the head. For layers
 // of an FFN it runs the block's attention once. All layers together take less than half as many passes as there
-// are layers. Each of them asks for base's tensors, so a base that computes its tensors should keep them.
-// WholeModel is at most one pass. It takes the first blocks from the call before, as far as their weights are the
-// same.
+// are layers. Each layer reads base's tensors, so a base that computes its tensors should keep them. WholeModel is at most one
+// pass. It reuses the first blocks of the call before if their weights are the same.
 //
 // Memory is three states, [tokens, hidden] in float32, and the memory of a block. In addition the model's
 // logits, its states before blocks, and those of the last model that WholeModel ran are kept, each as far as
-// [forward.Keep] allows. What is not kept is computed again for every comparison.
+// [forward.Keep] allows. States and logits that are not kept are computed again for every comparison.
 //
 // # Determinism
 //

@@ -17,11 +17,11 @@ type Options struct {
 	PerLayer int
 }
 
-// sensitivityTokens are about enough to measure a layer's sensitivity.
+// sensitivityTokens is the approximate number of tokens that suffices to measure a layer's sensitivity.
 const sensitivityTokens = 4096
 
 // FewSequences returns the number of sequences, counted from the first, that suffice to measure the sensitivity
-// of single layers ([Options.PerLayer]). They have about 4096 tokens together; it is at least one sequence.
+// of single layers ([Options.PerLayer]). Together they have about 4096 tokens. The result is at least 1.
 func FewSequences(tokens [][]int32) int {
 	n, sum := 0, 0
 	for _, sequence := range tokens {
@@ -37,13 +37,13 @@ func FewSequences(tokens [][]int32) int {
 type Evaluator struct {
 	d    *forward.Decoder
 	own  forward.Weights
-	all  *forward.Result // of the model's own weights
+	all  *forward.Result // result of the model's own weights
 	few  *forward.Result // the sequences for PerLayer
-	last *trace          // of the last WholeModel; nil: there was none
+	last *trace          // state of the last WholeModel; nil: none
 }
 
-// New runs the model over the tokens and keeps what later comparisons need. own are the model's
-// weights; they are asked for again in every comparison. The sequences belong to the Evaluator.
+// New runs the model over the tokens and returns an evaluator with the results. own are the model's weights, which every
+// comparison reads again. The caller must not change the sequences afterwards.
 func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens [][]int32, o Options) (*Evaluator, error) {
 	if d == nil || own == nil {
 		return nil, errors.New("an evaluator needs a decoder and its weights")
@@ -63,8 +63,8 @@ func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens []
 	return FromPass(d, own, r, o), nil
 }
 
-// FromPass is New with a pass of own over the tokens that has been made already. The pass should have
-// kept as many entries as [Options.PerLayer]; else PerLayer computes them again.
+// FromPass is New with an existing pass of own over the tokens. The pass should have kept [Options.PerLayer] entries; PerLayer
+// computes missing entries again.
 func FromPass(d *forward.Decoder, own forward.Weights, r *forward.Result, o Options) *Evaluator {
 	return &Evaluator{d: d, own: own, all: r, few: r.First(o.perLayer(len(r.End.Tokens)))}
 }
@@ -79,7 +79,7 @@ func (o Options) perLayer(sequences int) int {
 // Loss returns the loss of the model's own weights, in nats per predicted token.
 func (e *Evaluator) Loss() float64 { return e.all.Scores.Loss() }
 
-// finish takes a state through all blocks that are left, and compares it with the model's own.
+// finish runs the remaining blocks on a state, and returns its divergence from the model's own result.
 func (e *Evaluator) finish(ctx context.Context, own *forward.Result, s *forward.State, w forward.Weights) (float64, *forward.Scores, error) {
 	for s.Next < e.d.Blocks() {
 		if err := e.d.Block(ctx, s.Next, w, s, nil); err != nil {

@@ -14,7 +14,7 @@ const mostNeeded = 1 << 30
 
 // Needed estimates how many sequences a comparison needs for an interval of ± budget, in nats per token. It
 // extrapolates from an observed comparison over the given number of sequences, so the estimate is rough if
-// they are few. The largest result is 1<<30. Needed fails for a comparison without a finite interval.
+// they are few. The largest result is 1<<30. A comparison without a finite interval is an error.
 func Needed(observed forward.Comparison, sequences int, budget float64) (int, error) {
 	half := (observed.High - observed.Low) / 2
 	switch {
@@ -28,8 +28,7 @@ func Needed(observed forward.Comparison, sequences int, budget float64) (int, er
 	return more + 2, nil
 }
 
-// halfWidth is half of the 95 % interval of the mean of n values with a standard deviation of 1, by
-// Student's distribution.
+// halfWidth returns half of the 95 % interval of the mean of n values with a standard deviation of 1, by Student's distribution.
 func halfWidth(n int) float64 {
 	return stats.Student(float64(n-1), 0.95) / math.Sqrt(float64(n))
 }

@@ -7,14 +7,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// PerLayer measures the sensitivity of each linear layer by itself. It calls done, in the order of
-// [forward.Decoder.Layers], with the divergence from the model in nats per token, where this layer has
-// changed's weights and all others have base's. A nil base stands for the model's own weights, and so does
-// a tensor that base leaves out.
+// PerLayer measures the sensitivity of each linear layer by itself. In the order of [forward.Decoder.Layers], it calls done with
+// the divergence from the model in nats per token if this layer has changed's weights and all others have base's. A nil base
+// means the model's own weights. A tensor that base leaves out is the model's own.
 //
-// changed is asked once for the weights of each linear layer, when its turn comes. Layers that changed leaves
-// out are skipped. base is asked for a tensor about once for every layer up to its block. An error of done
-// ends PerLayer, which returns it unchanged.
+// PerLayer reads the weights of each linear layer from changed once, when its turn comes, and skips layers that changed leaves
+// out. It reads a tensor from base about once for every layer up to the tensor's block. An error of done ends PerLayer, which
+// returns it unchanged.
 func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done func(layer string, nats float64) error) error {
 	states := entries{Evaluator: e, under: e.own}
 	if base != nil {
@@ -46,7 +45,7 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 	return nil
 }
 
-// entries provides the states before layers, in their order.
+// entries provides the states before layers, in the order of the layers.
 type entries struct {
 	*Evaluator
 	under forward.Weights

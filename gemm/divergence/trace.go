@@ -10,11 +10,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// trace is what the next model may share with one that was evaluated: the states before its blocks, as far as
-// [forward.DefaultKeptBytes] allows, and what their weights were.
+// trace has states of an evaluated model that the next model may reuse: the states before its blocks, within
+// [forward.DefaultKeptBytes], and digests of the weights behind them.
 type trace struct {
 	states []*forward.State // before each of the first blocks
-	asked  [][]tensor       // asked[i] by the embedding or the block that made states[i]
+	asked  [][]tensor       // asked[i]: tensors that the embedding or the block behind states[i] has read
 }
 
 // tensor is a tensor's name and a digest of its values.
@@ -27,7 +27,7 @@ type tensor struct {
 func (e *Evaluator) retrace(ctx context.Context, w forward.Weights) (s *forward.State, err error) {
 	r := &recorder{Weights: w, kept: map[string][]float32{}}
 	now, err := e.last.shared(ctx, r)
-	e.last = nil // until nothing can fail, and so that other states are not kept while this model runs
+	e.last = nil // frees the states while this model runs; set again on success
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +76,11 @@ func (t *trace) add(s *forward.State, asked []tensor) {
 	}
 }
 
-// recorder notes which tensors are asked for.
+// recorder is a [forward.Weights] that records which tensors are read.
 type recorder struct {
 	forward.Weights
 	asked []tensor
-	kept  map[string][]float32 // tensors that were compared, for the block that is computed after all
+	kept  map[string][]float32 // tensors that were compared, for a block that must be computed
 }
 
 // Tensor implements [forward.Weights].
@@ -95,7 +95,7 @@ func (r *recorder) Tensor(ctx context.Context, name string) (values []float32, e
 	return values, nil
 }
 
-// same reports whether tensors have the values that they had. If not, it keeps those that it compared.
+// same reports whether the tensors' values are unchanged. If not, it keeps the tensors that it has read.
 func (r *recorder) same(ctx context.Context, tensors []tensor) (bool, error) {
 	for _, t := range tensors {
 		values, err := r.Weights.Tensor(ctx, t.name)
@@ -111,7 +111,7 @@ func (r *recorder) same(ctx context.Context, tensors []tensor) (bool, error) {
 	return true, nil
 }
 
-// digest tells values from all others.
+// digest returns a hash of values.
 func digest(values []float32) (d [sha256.Size]byte) {
 	h := sha256.New()
 	var buffer [4096]byte

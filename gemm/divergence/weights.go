@@ -6,14 +6,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Weights is [forward.Weights], written out so that packages can declare the same type without importing
-// forward. Changed weights may leave tensors out: nil values without an error mean that the tensor is
-// unchanged.
+// Weights is the interface [forward.Weights], so that packages can declare the same type without importing forward. Changed
+// weights may leave tensors out: nil values without an error mean that the tensor is unchanged.
 type Weights = interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// over takes a tensor from above, or from below if above leaves it out.
+// over returns a tensor from above, or from below if above leaves it out.
 type over struct{ above, below forward.Weights }
 
 func (o over) Tensor(ctx context.Context, name string) ([]float32, error) {
@@ -23,7 +22,7 @@ func (o over) Tensor(ctx context.Context, name string) ([]float32, error) {
 	return o.below.Tensor(ctx, name)
 }
 
-// single has one tensor and leaves all others out.
+// single is a Weights with one tensor.
 type single struct {
 	name   string
 	values []float32

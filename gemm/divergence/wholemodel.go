@@ -7,10 +7,10 @@ import (
 )
 
 // WholeModel evaluates all weights of changed together: the divergence from the model, and the rise of the
-// mean loss with its 95 % paired interval over sequences ([forward.Compare]), in nats per token. A single
-// sequence gives no interval: its ends are infinite. Tensors that changed leaves out are the model's own.
+// mean loss with its 95 % paired interval over sequences ([forward.Compare]), in nats per token. With a single sequence the ends
+// of the interval are infinite. Tensors that changed leaves out are the model's own.
 //
-// Blocks from the first on whose weights are those of the call before are not computed again.
+// The leading blocks whose weights have not changed since the call before are not computed again.
 func (e *Evaluator) WholeModel(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
 	fail := func(err error) (float64, float64, [2]float64, error) { return 0, 0, [2]float64{}, err }
 	w := over{changed, e.own}

@@ -24,8 +24,8 @@ type Device struct {
 	number int
 
 	mu      sync.Mutex
-	second  *cuda.Device     // of the same card: rounding and running a model take turns there
-	rounder *rounder.Rounder // nil until it is needed
+	second  *cuda.Device     // a second context of the same card: rounding and running a model take turns
+	rounder *rounder.Rounder // nil before the first use
 }
 
 // OpenDevice opens a GPU by its number; see [cuda.Open].
@@ -130,7 +130,7 @@ func (d *Device) Close() (err error) {
 type onGPU struct {
 	decoder *forward.Decoder
 	open    func(context.Context) (*runner.Model, error)
-	model   *runner.Model // nil until it is run
+	model   *runner.Model // nil before the first run
 }
 
 func (g *onGPU) Close() error {
@@ -171,7 +171,7 @@ func (g *onGPU) collect(ctx context.Context, tokens [][]int32, dir string, o hes
 // observe runs the model over tokens. It writes statistics while the GPU computes the next.
 func (g *onGPU) observe(ctx context.Context, tokens [][]int32, w hessian.Wanted, o hessian.Options) (pass *runner.Pass, err error) {
 	writer, ctx := errgroup.WithContext(ctx)
-	grams := make(chan runner.Gram, 1) // a small buffer: a wide layer's statistics take hundreds of megabytes
+	grams := make(chan runner.Gram, 1) // only one, because a wide layer's statistics take hundreds of megabytes
 	writer.Go(func() error {
 		for s := range grams {
 			if err := w.Keep(hessian.Given{Layers: s.Layers, Width: s.Width, Tokens: s.Tokens, Min: s.Low, Max: s.High, Triangle: s.Triangle}); err != nil {
@@ -189,7 +189,7 @@ func (g *onGPU) observe(ctx context.Context, tokens [][]int32, w hessian.Wanted,
 		}
 	}}, stepOf(o))
 	close(grams)
-	if failed := writer.Wait(); failed != nil { // the cause of the pass's error
+	if failed := writer.Wait(); failed != nil { // this error caused the pass's error
 		err = failed
 	}
 	if err != nil && pass != nil {
@@ -230,7 +230,7 @@ type gpuReference struct{ all, few *runner.Pass }
 
 func (r *gpuReference) Loss() float64 { return r.all.Scores.Loss() }
 
-// errBase refuses a base of other weights, which no search needs.
+// errBase is the error for a base of other weights, which no search needs.
 var errBase = errors.New("on a GPU, single layers are changed in the model's own weights only")
 
 func (r *gpuReference) PerLayer(ctx context.Context, base, changed divergence.Weights, done func(layer string, nats float64) error) error {

@@ -11,11 +11,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// OutputSNR measures the output SNR of layers with changed weights, on the layers' inputs in a model. It is the power of a
-// layer's outputs over the power of their change. OutputSNR observes the model's
-// forward pass, and uses each layer's first batch: a few thousand tokens are enough for the ratio.
+// OutputSNR measures the output SNR of layers with changed weights, on the layers' inputs in a model. The SNR is the power of a
+// layer's outputs over the power of their change. OutputSNR observes the model's forward pass, and uses each layer's first batch:
+// a few thousand tokens are enough for the ratio.
 type OutputSNR struct {
-	ctx           context.Context // of the pass; forward.Observer does not get it
+	ctx           context.Context // context of the pass, which forward.Observer does not get
 	before, after forward.Weights
 	layers        []forward.Layer
 	layout        *arch.Layout
@@ -81,7 +81,7 @@ func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Laye
 	if transposed {
 		w = sgemm.Dense(l.Inputs, l.Outputs, values)
 	}
-	const chunk = 128 // tokens; the head has as many outputs as the vocabulary
+	const chunk = 128 // tokens at a time, because the head has as many outputs as the vocabulary
 	y := sgemm.Dense(min(chunk, x.Rows), l.Outputs, nil)
 	for from := 0; from < x.Rows; from += chunk {
 		to := min(from+chunk, x.Rows)

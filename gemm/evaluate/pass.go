@@ -47,7 +47,7 @@ func (p *Pass) onCPU(ctx context.Context, _ *weights.Model) (err error) {
 
 func (p *Pass) onGPU(ctx context.Context, m *weights.Model) (err error) {
 	s := p.scorer
-	if err := s.Decoder.Check(s.Tokens.Sequences); err != nil { // before the weights are loaded
+	if err := s.Decoder.Check(s.Tokens.Sequences); err != nil { // check before loading the weights
 		return err
 	}
 	if p.model, err = runner.New(ctx, s.Device.gpu, s.Decoder.Decoder, runner.Stored(m, s.Layout), runner.Options{Exact: true, Longest: s.Tokens.T}); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// ErrNoConfig marks a model without config.json.
+// ErrNoConfig is the error for a model without config.json.
 var ErrNoConfig = errors.New("its loss cannot be computed without a config.json: give a model's folder")
 
-// ErrNoTokens marks a set of tokens without a token whose loss could be computed.
+// ErrNoTokens is the error for a set of tokens without a token whose loss could be computed.
 var ErrNoTokens = errors.New("there are no tokens to score: give at least one sequence of two tokens")
 
 // Scorer computes the losses of models on a set of tokens. It has the architecture of one model, and scores any model with
@@ -24,7 +24,7 @@ type Scorer struct {
 	Decoder *forward.Decoder
 	Layout  *arch.Layout
 	Tokens  tokens.Set
-	// Device is the GPU that runs whole models; nil: the CPU does.
+	// Device is the GPU that runs whole models; nil: the CPU.
 	Device *Device
 	// Step is called after each of the Steps steps of a model's score; nil: it is not called.
 	Step func()

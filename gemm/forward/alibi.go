@@ -7,7 +7,7 @@ import (
 )
 
 // addBias replaces the products of a query with the keys up to its own by biased scores. A bias that all keys share
-// changes nothing. The own key's bias is therefore subtracted from all: small numbers keep their digits.
+// changes nothing. So the bias of the query's own key is subtracted from all biases, because smaller numbers are more precise.
 func addBias(a *decoder.ALiBi, row []float32, scale float64, head int) {
 	own := bias(a, head, len(row)-1, scale)
 	for i, v := range row {
@@ -15,7 +15,7 @@ func addBias(a *decoder.ALiBi, row []float32, scale float64, head int) {
 	}
 }
 
-// bias is added to the score of the key at a position.
+// bias returns the bias of the score of the key at a position.
 func bias(a *decoder.ALiBi, head, position int, scale float64) float64 {
 	if !a.Coarse {
 		return float64(a.Slopes[head] * float64(position))
@@ -23,7 +23,7 @@ func bias(a *decoder.ALiBi, head, position int, scale float64) float64 {
 	return float64(scale * toBF16(toBF16(a.Slopes[head])*toBF16(float64(position))))
 }
 
-// toBF16 rounds to the nearest BF16, and from the middle to the even one.
+// toBF16 returns v rounded to BF16, ties to even.
 func toBF16(v float64) float64 {
 	b := math.Float32bits(float32(v))
 	return float64(math.Float32frombits((b + 0x7fff + b>>16&1) &^ 0xffff))

@@ -17,10 +17,10 @@ type attention struct {
 		apply(p *pass, y, x sgemm.Matrix) error
 	}
 	out  linear
-	y, z sgemm.Matrix // outputs of first; outputs of the query heads side by side
+	y, z sgemm.Matrix // outputs of first; concatenated outputs of the query heads
 }
 
-// loadAttention makes buffers for batches of so many rows.
+// loadAttention loads the values, and makes buffers for batches of rows rows.
 func loadAttention(ctx context.Context, w Weights, d *decoder.Attention, rows int) (*attention, error) {
 	a := &attention{Attention: d, y: sgemm.Dense(rows, d.Width(), nil), z: sgemm.Dense(rows, d.Queries*d.ValueSize, nil)}
 	var err error
@@ -71,8 +71,8 @@ func (a *attention) attendAll(p *pass, z, y sgemm.Matrix) error {
 	})
 }
 
-// queryRun is the number of queries that are scored at once. All of them are scored with the same keys, so a
-// small number computes few scores in vain. It is a multiple of a product's tile height and of four.
+// queryRun is the number of queries that are scored at a time. All of them are scored with the same keys, so a small number
+// wastes few scores. It is a multiple of a product's tile height and of four.
 const queryRun = 28
 
 // keyRun is the granularity of the keys of a run: a product's tile width.
@@ -98,7 +98,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 			return err
 		}
 		to := min(from+queryRun, q.Rows)
-		first := a.firstKey(from) / keyRun * keyRun // those before it are seen by no query of the run
+		first := a.firstKey(from) / keyRun * keyRun // no query of the run sees earlier keys
 		width := (to - first + keyRun - 1) / keyRun * keyRun
 		p := sgemm.Dense(to-from, width, (*buffer)[:(to-from)*width])
 		keys.Mul(p, q.Slice(from, to, 0, a.Size), 0, first)
@@ -129,8 +129,7 @@ func (a *attention) firstKey(query int) int {
 	return max(0, query-a.Window+1)
 }
 
-// weigh replaces the products of a query with the keys that it sees, up to its own, by weights that are not yet
-// divided by their sum.
+// weigh replaces the products of a query and the keys that it sees by softmax weights before their division by the sum.
 func (a *attention) weigh(row []float32, head int) {
 	scale := float32(1)
 	switch {

@@ -28,8 +28,8 @@ func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Obser
 	return nil
 }
 
-// Before moves a state through everything before the step that a layer is in. Layers of one step read the same
-// state. It is an error if the state is past this step already. After an error the state is unusable.
+// Before moves a state to the step that a layer is in. Layers of one step read the same state. It is an error if the state is
+// past this step already. After an error the state is unusable.
 func (d *Decoder) Before(ctx context.Context, l Layer, w Weights, s *State) error {
 	for s.Next < l.Block {
 		if err := d.Block(ctx, s.Next, w, s, nil); err != nil {
@@ -80,7 +80,7 @@ func (d *Decoder) step(ctx context.Context, step decoder.Step, w Weights, s *Sta
 	for b := range s.batches() {
 		p.sequences = b.sequences
 		h, y := b.hidden(s), ys.Slice(0, b.rows, 0, d.Hidden)
-		for _, l := range branches { // all, before any is added
+		for _, l := range branches { // compute all branches before adding any
 			if err := l.norm.apply(p, l.x.Slice(0, b.rows, 0, d.Hidden), h); err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func (d *Decoder) Vocabulary() int { return d.Vocab }
 // Blocks returns the number of blocks.
 func (d *Decoder) Blocks() int { return len(d.Decoder.Blocks) }
 
-// pass makes what a computation needs. o may be nil.
+// pass returns the state of a computation. o may be nil.
 func (d *Decoder) pass(ctx context.Context, o Observer) *pass {
 	p := &pass{Context: ctx, workers: d.Workers, products: d.Products, observer: o}
 	if p.products == nil {

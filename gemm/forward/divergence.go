@@ -53,8 +53,8 @@ func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weigh
 	return mean, scores, err
 }
 
-// divergence is KL(softmax(p) ‖ softmax(q)), given the logarithms of their sums of exponentials: the
-// mean of p - q under softmax(p), less the difference of the logarithms.
+// divergence returns KL(softmax(p) ‖ softmax(q)), given the logarithms of their sums of exponentials. It is the mean of p - q
+// under softmax(p), minus the difference of the logarithms.
 func divergence(p, q []float32, logP, logQ float64) float64 {
 	mean := 0.0
 	for i, v := range p {

@@ -9,9 +9,9 @@
 //	after, err := d.Run(ctx, changed, tokens, nil)
 //	c, err := forward.Compare(before, after)
 //
-// Run is Start, Block for each block, and Score. A caller that changes one layer clones the [State] before
-// that layer's block and continues from there. Pass is Run and keeps what later comparisons need: the state
-// behind the last block, the losses, the logits and the states before blocks.
+// Run is Start, Block for each block, and Score. A caller that changes one layer clones the [State] before this layer's block and
+// continues from the clone. Pass is Run and also keeps results for later comparisons: the state after the last block, the losses,
+// the logits and the states before blocks.
 //
 // # Shapes
 //

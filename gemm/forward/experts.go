@@ -14,12 +14,12 @@ type experts struct {
 	correction []float32 // nil: none
 	routing    decoder.Routing
 	each       []*decoder.FFN
-	neurons    // the experts take turns
+	neurons    // buffers of the loaded expert
 	logits     sgemm.Matrix
-	x, z       sgemm.Matrix // of the tokens of one expert: inputs and outputs
+	x, z       sgemm.Matrix // inputs and outputs for the tokens of one expert
 }
 
-// loadExperts loads the router, and makes buffers for batches of so many rows.
+// loadExperts loads the router, and makes buffers for batches of rows rows.
 func loadExperts(ctx context.Context, w Weights, d *decoder.Experts, rows int) (*experts, error) {
 	e := &experts{routing: d.Routing, each: d.Each, neurons: newNeurons(d.Each[0], rows)}
 	var err error
@@ -34,7 +34,7 @@ func loadExperts(ctx context.Context, w Weights, d *decoder.Experts, rows int) (
 	return e, nil
 }
 
-// route returns the tokens of a batch that each expert is given.
+// route returns the tokens of a batch for each expert.
 func (e *experts) route(p *pass, x sgemm.Matrix) ([][]routed, error) {
 	logits := e.logits.Slice(0, x.Rows, 0, e.logits.Cols)
 	if err := e.router.apply(p, logits, x); err != nil {
@@ -51,7 +51,7 @@ func (e *experts) route(p *pass, x sgemm.Matrix) ([][]routed, error) {
 	return tokens, err
 }
 
-// routed is a token that an expert is given.
+// routed is a token that is routed to an expert.
 type routed struct {
 	row    int
 	weight float32 // factor of the expert's output

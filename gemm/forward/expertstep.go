@@ -85,7 +85,7 @@ func (d *Decoder) expertStep(ctx context.Context, step decoder.Step, w Weights, 
 	return nil
 }
 
-// addExperts adds the outputs of all parts for x to h. Those of the experts are known. y is a buffer.
+// addExperts adds the outputs of all parts for x to h. experts has the outputs of the experts. y is a buffer.
 func (b branch) addExperts(p *pass, h, y, x, experts sgemm.Matrix) error {
 	for i, part := range b.parts {
 		out := y
@@ -106,10 +106,10 @@ func (b branch) addExperts(p *pass, h, y, x, experts sgemm.Matrix) error {
 	return nil
 }
 
-// ExpertObserver is an [Observer] that is told when an expert's last token of a pass has been seen.
+// ExpertObserver is an [Observer] that is called after an expert's last token of a pass.
 type ExpertObserver interface {
 	Observer
-	// Done is called with the names of the layers of an expert, as those that share an input, after their last input.
+	// Done is called after the last input of an expert's layers, with the names of the layers that share the input.
 	Done(names []string) error
 }
 

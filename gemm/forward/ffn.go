@@ -20,7 +20,7 @@ type ffn struct {
 // neurons are the buffers of a network: the outputs of its first layers and the inputs of its last.
 type neurons struct{ y, z sgemm.Matrix }
 
-// newNeurons makes buffers for batches of so many rows.
+// newNeurons returns buffers for batches of rows rows.
 func newNeurons(d *decoder.FFN, rows int) neurons {
 	width := 0
 	for _, l := range d.In {
@@ -53,7 +53,7 @@ func (f *ffn) apply(p *pass, to, x sgemm.Matrix) error {
 	return f.out.apply(p, to, z)
 }
 
-// activate writes z = act(y), or act(gate)·up if y is gate and up side by side.
+// activate writes z = act(y), or act(gate)·up if y is gate and up concatenated.
 func (f *ffn) activate(z, y []float32) {
 	f.act(z, y[:len(z)])
 	if f.gated {
@@ -63,7 +63,7 @@ func (f *ffn) activate(z, y []float32) {
 	}
 }
 
-// activations write act(x) for each x of from, which may be to.
+// activations has functions that write act(x) for each x of from to to, which may be from.
 var activations = map[decoder.Activation]func(to, from []float32){
 	decoder.GELU:     vector.GELU,
 	decoder.GELUTanh: vector.GELUTanh,

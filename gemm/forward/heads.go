@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// heads are the layers that make queries, keys and values, with the norms of their outputs.
+// heads are the layers that compute queries, keys and values, with the norms of their outputs.
 type heads struct {
 	in    linears
 	norms []spanNorm
@@ -39,7 +39,7 @@ func (h heads) apply(p *pass, y, x sgemm.Matrix) error {
 	return nil
 }
 
-// spanNorm normalises spans of columns: from each of columns on as many as the norm is wide.
+// spanNorm normalises spans of columns. A span begins at each of columns and has the norm's width.
 type spanNorm struct {
 	norm
 	columns []int

@@ -7,17 +7,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// latent makes queries, keys and values from short vectors.
+// latent computes queries, keys and values from short vectors.
 type latent struct {
 	down    linears
-	queries *raise // nil: the first of down makes the queries
+	queries *raise // nil: the first layer of down computes the queries
 	kv      raise
 	heads   decoder.Heads
 	shared  int          // channels of a key that all heads share, its last
 	short   sgemm.Matrix // outputs of down
 }
 
-// loadLatent makes buffers for batches of so many rows.
+// loadLatent loads the layers, and makes buffers for batches of rows rows.
 func loadLatent(ctx context.Context, w Weights, d *decoder.Latent, h decoder.Heads, rows int) (*latent, error) {
 	l := &latent{heads: h, shared: d.Shared, short: sgemm.Dense(rows, d.Down[0].Outputs+d.Down[1].Outputs, nil)}
 	var err error

@@ -49,7 +49,7 @@ func loadLinears(ctx context.Context, w Weights, layers []decoder.Linear) (linea
 	return all, nil
 }
 
-// apply writes the outputs of the layers side by side.
+// apply writes the concatenated outputs of the layers.
 func (all linears) apply(p *pass, y, x sgemm.Matrix) error {
 	at := 0
 	for _, l := range all {

@@ -34,7 +34,7 @@ func loadNorm(ctx context.Context, w Weights, n decoder.Norm) (norm, error) {
 	return norm{n, weight, bias}, err
 }
 
-// apply writes y = norm(x), row by row, and y = x where there is no norm. y may be x.
+// apply writes y = norm(x), row by row, or y = x if there is no norm. y may be x.
 func (n norm) apply(p *pass, y, x sgemm.Matrix) error {
 	return p.rows(x.Rows, func(i int) {
 		if n.Missing() {
@@ -61,7 +61,7 @@ func (n norm) row(y, x []float32) {
 	}
 }
 
-// sum adds in four chains, which a processor can overlap.
+// sum returns the sum of x. It adds in four chains, which a processor can overlap.
 func sum(x []float32) float64 {
 	var s [4]float64
 	for len(x) >= 4 {
@@ -77,7 +77,7 @@ func sum(x []float32) float64 {
 	return s[0] + s[1] + (s[2] + s[3])
 }
 
-// squares sums the squares of x - mean, in four chains.
+// squares returns the sum of the squares of x - mean, added in four chains.
 func squares(x []float32, mean float64) float64 {
 	var s [4]float64
 	for len(x) >= 4 {
@@ -93,5 +93,5 @@ func squares(x []float32, mean float64) float64 {
 	return s[0] + s[1] + (s[2] + s[3])
 }
 
-// square rounds by its conversion, so that no machine fuses it with the addition that follows.
+// square returns x². The conversion rounds the product, so no machine fuses it with the following addition.
 func square(x float64) float64 { return float64(x * x) }

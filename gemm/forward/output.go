@@ -19,10 +19,10 @@ type output struct {
 	logits sgemm.Matrix // of a chunk of a batch
 }
 
-// chunkLogits limits how many logits are in memory at once, but a chunk has at least 64 rows.
+// chunkLogits limits the number of logits in memory at a time, but a chunk has at least 64 rows.
 const chunkLogits = 1 << 23
 
-// loadOutput makes buffers for the batches of a state. o may be nil.
+// loadOutput loads the last norm and the head, and makes buffers for the batches of a state. o may be nil.
 func (d *Decoder) loadOutput(ctx context.Context, w Weights, s *State, o Observer) (*output, error) {
 	norm, err := loadNorm(ctx, w, d.Head.Norm)
 	if err != nil {
@@ -43,7 +43,7 @@ func (o *output) inputs(b batch, s *State) (sgemm.Matrix, error) {
 	return x, o.norm.apply(o.pass, x, b.hidden(s))
 }
 
-// logitsOf computes a chunk of the logits of x, from a row on; it is valid until the next call.
+// logitsOf returns a chunk of the logits of x, from a row on. The result is valid until the next call.
 func (o *output) logitsOf(x sgemm.Matrix, from int) (sgemm.Matrix, error) {
 	to := min(x.Rows, from+o.logits.Rows)
 	y := o.logits.Slice(0, to-from, 0, o.logits.Cols)

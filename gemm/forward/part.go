@@ -20,7 +20,7 @@ type part struct {
 	scale float32
 }
 
-// loadPart makes buffers for batches of so many rows.
+// loadPart loads a part, and makes buffers for batches of rows rows.
 func loadPart(ctx context.Context, w Weights, d decoder.Part, rows int) (part, error) {
 	l := part{scale: d.Scale}
 	var err error

@@ -17,7 +17,7 @@ type Observer interface {
 	Input(names []string, x sgemm.Matrix) error
 }
 
-// pass is what every computation on a batch needs.
+// pass is the state of a computation on a batch.
 type pass struct {
 	context.Context
 	workers   int
@@ -26,7 +26,7 @@ type pass struct {
 	sequences [][]int32 // of the batch
 }
 
-// observe shows the input of some layers.
+// observe passes the input of some layers to the observer.
 func (p *pass) observe(x sgemm.Matrix, layers ...decoder.Linear) error {
 	if p.observer == nil {
 		return nil
@@ -42,7 +42,7 @@ func namesOf(layers []decoder.Linear) []string {
 	return names
 }
 
-// rowRun is how many rows a worker takes at once.
+// rowRun is the number of rows that a worker takes at a time.
 const rowRun = 32
 
 // rows calls f for the rows 0 to n-1.

@@ -18,7 +18,7 @@ type CPU struct {
 	Workers int // default 0: all processors
 }
 
-// Mul multiplies; see Products.
+// Mul implements [Products].
 func (c CPU) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {
 	return sgemm.Mul(ctx, y, x, w, sgemm.Op{TransB: !transposed, Workers: c.Workers})
 }

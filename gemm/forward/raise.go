@@ -14,7 +14,7 @@ type raise struct {
 	x, y sgemm.Matrix
 }
 
-// loadRaise makes buffers for batches of so many rows.
+// loadRaise loads a projection, and makes buffers for batches of rows rows.
 func loadRaise(ctx context.Context, w Weights, d decoder.Raise, rows int) (r raise, err error) {
 	if r.norm, err = loadNorm(ctx, w, d.Norm); err != nil {
 		return r, err

@@ -15,8 +15,8 @@ type Keep struct {
 	// Entries is the number of sequences, counted from the first, whose states before each block are
 	// kept. Default 0: none.
 	Entries int
-	// Bytes limits the memory of the entries, and, separately, of the logits, which are kept where
-	// tokens × vocabulary × 4 bytes fit. Default 0: [DefaultKeptBytes]. Negative: nothing is kept.
+	// Bytes limits the memory of the entries, and separately the memory of the logits, which are kept if tokens × vocabulary × 4
+	// bytes fit. Default 0: [DefaultKeptBytes]. Negative: nothing is kept.
 	Bytes int64
 }
 
@@ -35,10 +35,10 @@ type Result struct {
 	// Scores are the losses of all predicted tokens.
 	Scores *Scores
 
-	weights Weights      // of the pass; asked for the head again where the logits were not kept
-	logits  sgemm.Matrix // [tokens, vocabulary]; no data where they were not kept
-	logSums []float64    // log Σ exp of each row of the logits; nil where they were not kept
-	entries []*State     // before each block, of some sequences; nil where they were not kept
+	weights Weights      // weights of the pass; read again for the head if the logits were not kept
+	logits  sgemm.Matrix // [tokens, vocabulary]; no data if they were not kept
+	logSums []float64    // log Σ exp of each row of the logits; nil if they were not kept
+	entries []*State     // states of some sequences before each block; nil if they were not kept
 }
 
 // First returns the result of the first n sequences alone, with the same bits as a pass of theirs. It
@@ -68,10 +68,10 @@ func (r *Result) Entry(block int) *State {
 	return r.entries[block].Clone()
 }
 
-// referenceLogits gives the logits of a result, chunk by chunk: those that were kept, or computed again.
+// referenceLogits provides the logits of a result, chunk by chunk: kept logits, or logits that are computed again.
 type referenceLogits struct {
 	*Result
-	output *output      // nil where the logits were kept
+	output *output      // nil if the logits were kept
 	x      sgemm.Matrix // of the batch at hand
 }
 
@@ -83,7 +83,7 @@ func (d *Decoder) referenceLogits(ctx context.Context, r *Result) (l *referenceL
 	return l, err
 }
 
-// chunk is the same chunk of the reference as c of another state. logSum is log Σ exp of its row i.
+// chunk returns the reference's chunk for the rows of c, a chunk of another state. logSum is log Σ exp of each row.
 func (l *referenceLogits) chunk(c chunk) (logits sgemm.Matrix, logSum func(i int) float64, err error) {
 	if l.output == nil {
 		sums := l.logSums[c.row:]

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// Run computes the loss of every token: the scores of a Pass that keeps nothing. o may be nil.
+// Run returns the losses of all predicted tokens. It is a Pass that keeps no other results. o may be nil.
 func (d *Decoder) Run(ctx context.Context, w Weights, tokens [][]int32, o Observer) (*Scores, error) {
 	r, err := d.Pass(ctx, w, tokens, PassOptions{Keep: Keep{Bytes: -1}, Observer: o})
 	if err != nil {

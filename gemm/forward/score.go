@@ -45,7 +45,7 @@ func (d *Decoder) score(ctx context.Context, w Weights, r *Result, o Observer) (
 	return s.scores(nats)
 }
 
-// targets has the token after each token, and -1 for the last token of a sequence.
+// targets returns the token after each token, and -1 for the last token of a sequence.
 func (s *State) targets() []int32 {
 	targets := make([]int32, 0, s.Hidden.Rows)
 	for _, tokens := range s.Tokens {
@@ -54,7 +54,7 @@ func (s *State) targets() []int32 {
 	return targets
 }
 
-// scores divides the losses of all tokens into sequences.
+// scores returns the losses of all tokens, divided into sequences.
 func (s *State) scores(nats []float64) (*Scores, error) {
 	all := &Scores{}
 	for i, tokens := range s.Tokens {

@@ -24,10 +24,10 @@ func (s *Scores) Loss() float64 {
 	return total / float64(n)
 }
 
-// Perplexity is e to the loss.
+// Perplexity returns e to the power of Loss.
 func (s *Scores) Perplexity() float64 { return elementary.Exp(s.Loss()) }
 
-// Sequences returns the mean of each sequence, in nats.
+// Sequences returns the mean loss of each sequence, in nats.
 func (s *Scores) Sequences() []float64 {
 	means := make([]float64, len(s.Nats))
 	for i, nats := range s.Nats {
@@ -43,7 +43,7 @@ func total64(v []float64) (sum float64) {
 	return sum
 }
 
-// Comparison is the rise of a loss.
+// Comparison is the rise of the loss from one set of weights to another.
 type Comparison struct {
 	// Difference is the mean loss after minus the mean loss before, in nats. Low and High are the ends of
 	// its 95 % interval by Student's distribution, over the differences of the sequences. They are infinite
@@ -80,8 +80,8 @@ func Compare(before, after *Scores) (Comparison, error) {
 		c.Low, c.High = math.Inf(-1), math.Inf(1)
 		return c, nil
 	}
-	// The mean is a ratio of sums over sequences. Its spread is that of the sequences' rises around the rise
-	// that is expected from their length.
+	// The mean is a ratio of sums over sequences. Its variance comes from the differences between each sequence's rise and the
+	// rise expected from its length.
 	squares := 0.0
 	for i := range rise {
 		squares += square(rise[i] - float64(c.Difference*length[i]))

@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Start looks up the embeddings of sequences; see Check for their lengths. The state keeps the sequences.
+// Start returns the state with the embeddings of sequences; see Check for their lengths. The state keeps the sequences.
 func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*State, error) {
 	if err := d.Check(tokens); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*Stat
 	return s, ctx.Err()
 }
 
-// table asks for a table with a row of the hidden size for each token or position.
+// table returns a table with a row of the hidden size for each token or position.
 func (d *Decoder) table(ctx context.Context, w Weights, name string, rows int) (sgemm.Matrix, error) {
 	values, err := tensor(ctx, w, name, rows*d.Hidden)
 	if err != nil {

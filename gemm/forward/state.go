@@ -33,8 +33,8 @@ func (s *State) first(n int) *State {
 	return &State{s.Tokens[:n:n], s.Hidden.Slice(0, rows, 0, s.Hidden.Cols), s.Next, s.Step}
 }
 
-// batchTokens limits the tokens of a batch, unless a single sequence is longer. With so many tokens a product
-// takes longer than reading the weight.
+// batchTokens limits the tokens of a batch, unless a single sequence is longer. With 2048 tokens a product takes longer than
+// reading the weight.
 const batchTokens = 2048
 
 // batch is some consecutive sequences.
@@ -45,7 +45,7 @@ type batch struct {
 	sequences [][]int32
 }
 
-// batches divides the sequences, in order.
+// batches yields the sequences in batches, in order.
 func (s *State) batches() iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		b := batch{}

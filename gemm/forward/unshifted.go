@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Unshifted returns a model's weights with their stored shifts (tensors *[weights.ShiftSuffix]) taken off.
-// A runtime gets the same outputs by subtracting shift·Σx. The model stays open as long as they are used.
+// Unshifted returns a model's weights with their stored shifts (tensors *[weights.ShiftSuffix]) subtracted. A runtime gets the
+// same outputs by subtracting shift·Σx. The model must stay open while the weights are used.
 func Unshifted(m *weights.Model, layout *arch.Layout) Weights { return unshifted{Stored(m), m, layout} }
 
 type unshifted struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Weights returns tensors by their name in the checkpoint: decoded, row-major, in the stored layout. One
-// goroutine asks for the tensors of one layer after another. The values are only read, and not kept after
-// the layer. The embedding is asked for at the start, and a tied one again at the end.
+// Weights returns tensors by their name in the checkpoint: decoded, row-major, in the stored layout. One goroutine reads the
+// tensors of one layer after another. The Decoder only reads the values, and does not keep them after the layer. It reads the
+// embedding at the start, and a tied embedding again at the end.
 type Weights interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
@@ -51,11 +51,11 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 		f.Decode(values, weights.Need(t.Data))
 		return nil
 	})
-	weights.Forget(t.Data) // or all that was read would stay in the process's memory
+	weights.Forget(t.Data) // otherwise all tensors would stay in the process's memory
 	return values, err
 }
 
-// tensor asks for a tensor with n values.
+// tensor returns a tensor, which must have n values.
 func tensor(ctx context.Context, w Weights, name string, n int) ([]float32, error) {
 	v, err := w.Tensor(ctx, name)
 	if err == nil && len(v) != n {
@@ -64,7 +64,7 @@ func tensor(ctx context.Context, w Weights, name string, n int) ([]float32, erro
 	return v, err
 }
 
-// optional is tensor for one that may be missing: an empty name has no values.
+// optional is tensor for an optional tensor; it returns nil for an empty name.
 func optional(ctx context.Context, w Weights, name string, n int) ([]float32, error) {
 	if name == "" {
 		return nil, nil

@@ -22,11 +22,11 @@ type Options struct {
 	// Workers is the number of goroutines that add up products; the decoder has its own setting.
 	// Default 0: all processors.
 	Workers int
-	// Key identifies the model and the tokens; see [Key]. A folder is recognised by it. Required.
+	// Key identifies the model and the tokens of a folder; see [Key]. Required.
 	Key string
 	// Progress is called after each of total steps: the blocks and the head. Default: not called.
 	Progress func(done, total int)
-	// Shared says that processes with the same key use the folder together. Statistics of another key are then an [ErrOther], and
+	// Shared means that several processes with the same key use the folder. Statistics of another key are then an [ErrOther], and
 	// are not removed.
 	Shared bool
 	// Waiting is called if another process is collecting statistics in the folder, before Collect waits for that process. Default:
@@ -35,15 +35,14 @@ type Options struct {
 }
 
 // Collect runs tokens through a model, block by block, and writes the statistics of all linear layers to
-// a folder. It makes the folder where there is none. Statistics of the same key are not computed again;
+// a folder. It makes the folder if there is none. Statistics of the same key are not computed again;
 // those of another key are removed, unless the folder is [Options.Shared]. After an error, finished statistics stay for the next call.
-// If another process is collecting in the folder, Collect waits for that process and uses its statistics. File systems without
-// locks do not allow that: there, one process must have collected the statistics before others begin.
+// If another process is collecting in the folder, Collect waits for that process and uses its statistics. On file systems without
+// locks, one process must have collected the statistics before others begin.
 //
 // An expert to which the router sends no token has no statistics.
 //
-// Collect fails where inputs, or their squares, are not finite in float32, and where [forward.Decoder]
-// does.
+// It is an error if inputs, or their squares, are not finite in float32. Other errors are those of [forward.Decoder].
 func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens [][]int32, dir string, o Options) (*Store, error) {
 	return collect(ctx, d, tokens, dir, o, func(c *collection, blocks int) error {
 		return c.partial(w, tokens, blocks)
@@ -103,13 +102,13 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 			s, err = nil, failed
 		}
 	}()
-	if x, err = o.known(dir); err != nil { // after another process has collected
+	if x, err = o.known(dir); err != nil { // another process may have collected the statistics meanwhile
 		return nil, err
 	}
 	if x != nil && x.Key == o.Key {
 		return newStore(dir, x), nil
 	}
-	if x != nil { // removed before the files that it lists
+	if x != nil { // remove the index before the files that it lists
 		if err := os.Remove(filepath.Join(dir, indexName)); err != nil {
 			return nil, err
 		}
@@ -128,10 +127,10 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 	return newStore(dir, x), nil
 }
 
-// ErrOther marks a shared folder that has statistics of another key.
+// ErrOther is the error for a shared folder with statistics of another key.
 var ErrOther = errors.New("has calibration statistics of another model, other tokens or another kind of device: name another folder, or remove this one")
 
-// lockName is the file of a folder that the process which collects locks.
+// lockName is the file that a collecting process locks.
 const lockName = "lock"
 
 // known reads the index of a folder; nil if there is none.
@@ -208,7 +207,7 @@ func (c *collection) resume() error {
 	return nil
 }
 
-// take reads a file of an earlier call. The error is errDamaged, too, for a file of another key.
+// take reads a file of an earlier call. The error is errDamaged also for a file of another key.
 func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	fits := func(h header) bool {
 		for _, tensor := range h.Layers {

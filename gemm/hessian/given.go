@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Given is the statistics of an input that another program part has computed, such as a GPU.
+// Given is the statistics of an input that were computed elsewhere, such as on a GPU.
 type Given struct {
 	Layers        []string // names of the weights that read the input
 	Width, Tokens int
@@ -20,7 +20,7 @@ type Given struct {
 	Triangle []float32
 }
 
-// Wanted says which statistics a folder lacks.
+// Wanted describes the statistics that a folder lacks.
 type Wanted struct {
 	// Blocks is the number of blocks up to the last layer without statistics. The head counts as a block.
 	Blocks int
@@ -30,7 +30,7 @@ type Wanted struct {
 	Keep func(Given) error
 }
 
-// CollectFrom is [Collect] with statistics that run computes. It does not call run where the folder has everything.
+// CollectFrom is [Collect] with statistics that run computes. It does not call run if the folder has all statistics.
 func CollectFrom(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, run func(Wanted) error) (*Store, error) {
 	return collect(ctx, d, tokens, dir, o, func(c *collection, blocks int) error {
 		before := maps.Clone(c.done)
@@ -60,7 +60,7 @@ func (c *collection) keep(g Given) error {
 	})
 }
 
-// Bytes is about the size of the statistics of all inputs on disk.
+// Bytes returns the approximate size of the statistics of all inputs on disk.
 func Bytes(d *forward.Decoder) (n int64) {
 	if d == nil {
 		return 0
@@ -72,8 +72,8 @@ func Bytes(d *forward.Decoder) (n int64) {
 	return n
 }
 
-// Digest returns a checksum of every input's layers, tokens and range. Statistics that another card or library has computed have
-// another one.
+// Digest returns a checksum of every input's layers, tokens and range. Statistics from another kind of card or library have
+// another checksum.
 func (s *Store) Digest() string {
 	h := sha256.New()
 	for _, in := range s.index.Inputs {

@@ -22,8 +22,8 @@ const (
 type index struct {
 	Format string    `json:"format"`
 	Key    string    `json:"key"`
-	Inputs []indexed `json:"inputs"` // in the order in which they are computed
-	CRC    uint32    `json:"crc32c"` // of the compact JSON, with 0 in this field
+	Inputs []indexed `json:"inputs"` // in the order of computation
+	CRC    uint32    `json:"crc32c"` // checksum of the compact JSON with 0 in this field
 }
 
 type indexed struct {
@@ -31,7 +31,7 @@ type indexed struct {
 	input
 }
 
-// encode sets the checksum.
+// encode sets the checksum and returns the index as JSON.
 func (x *index) encode() ([]byte, error) {
 	x.CRC = 0
 	compact, err := json.Marshal(x)
@@ -54,7 +54,7 @@ func (x *index) write(dir string) error {
 	})
 }
 
-// readIndex returns nil where there is no index.
+// readIndex returns the index of a folder; nil if there is none.
 func readIndex(dir string) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	js, err := bounded.ReadFile(path, bounded.Index)

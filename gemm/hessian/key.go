@@ -19,7 +19,7 @@ func Key(fingerprint string, config, family []byte, sets ...tokens.Set) string {
 	for _, s := range sets {
 		fmt.Fprintln(h, s.N, s.T)
 		for _, sequence := range s.Sequences {
-			_ = binary.Write(h, binary.LittleEndian, sequence) // a hash takes everything
+			_ = binary.Write(h, binary.LittleEndian, sequence) // writing to a hash cannot fail
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -11,9 +11,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// observer adds up statistics during a forward pass, and writes those of an input after its last token.
+// observer adds up statistics during a forward pass, and writes an input's statistics after its last token.
 type observer struct {
-	ctx     context.Context // of the pass; forward.Observer has no parameter for it
+	ctx     context.Context // context of the pass, which forward.Observer does not get
 	dir     string
 	key     string
 	tokens  int
@@ -24,7 +24,7 @@ type observer struct {
 
 // sum is the statistics of an input so far.
 type sum struct {
-	names     []string // of the layers that have it
+	names     []string // names of the layers that read the input
 	hessian   *triangle
 	tokens    int
 	low, high float32
@@ -75,7 +75,7 @@ func (o *observer) Done(names []string) error {
 	return o.write(s)
 }
 
-// close writes the sums that are open at the end of a block: those of experts, which see only some tokens.
+// close writes the open sums at the end of a block, which are those of experts without tokens in the last batch.
 func (o *observer) close() error {
 	for _, first := range slices.Sorted(maps.Keys(o.open)) {
 		if err := o.write(o.open[first]); err != nil {
@@ -99,9 +99,9 @@ func (o *observer) write(s *sum) error {
 	})
 }
 
-// writeFile writes the file of an input from the rows of its upper triangle. s need not have the Hessian.
+// writeFile writes the file of an input from the rows of its upper triangle. It does not use the Hessian of s.
 func (o *observer) writeFile(s *sum, width int, meanSquare float64, row func(i int) []float32) error {
-	if !finite(meanSquare) { // the rest of H is no larger than its diagonal
+	if !finite(meanSquare) { // no element of H is larger than the largest on its diagonal
 		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",
 			s.names[0], max(-s.low, s.high))
 	}

@@ -19,7 +19,7 @@ func extremes(x sgemm.Matrix, workers int) (low, high float32) {
 	lows, highs := make([]float32, x.Rows), make([]float32, x.Rows)
 	parallel.Do(x.Rows, workers, func(i int) {
 		row := x.Row(i)
-		var l, h [4]float32 // side by side, so that comparisons overlap
+		var l, h [4]float32 // four at a time, so that comparisons overlap
 		for i := range l {
 			l[i], h[i] = row[0], row[0]
 		}
@@ -42,5 +42,5 @@ func extremes(x sgemm.Matrix, workers int) (low, high float32) {
 	return low, high
 }
 
-// finite is false for NaN and infinities.
+// finite reports whether v is neither NaN nor infinite.
 func finite[T float32 | float64](v T) bool { return v-v == 0 }

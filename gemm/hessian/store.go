@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Store returns the statistics of a model's linear layers. Several goroutines may use it.
+// Store provides the statistics of a model's linear layers. Several goroutines may use it.
 type Store struct {
 	dir    string
 	index  *index
@@ -29,7 +29,7 @@ func newStore(dir string, x *index) *Store {
 	return s
 }
 
-// Layers returns the names of the layers' weights, in the order in which they are computed.
+// Layers returns the names of the layers' weights, in the order of computation.
 func (s *Store) Layers() []string {
 	var all []string
 	for _, in := range s.index.Inputs {
@@ -38,14 +38,14 @@ func (s *Store) Layers() []string {
 	return all
 }
 
-// Has reports whether the store has a layer; tensor is its weight's name. It has neither a tied head nor an
-// expert to which no token was routed.
+// Has reports whether the store has a layer; tensor is its weight's name. Tied heads and experts without tokens are not in the
+// store.
 func (s *Store) Has(tensor string) bool {
 	_, ok := s.inputs[tensor]
 	return ok
 }
 
-// Range returns the range of a layer's inputs; tensor is its weight's name. It returns false where Has does.
+// Range returns the range of a layer's inputs; tensor is its weight's name. It returns false if Has does.
 func (s *Store) Range(tensor string) (Range, bool) {
 	in, ok := s.inputs[tensor]
 	if !ok {
@@ -54,7 +54,7 @@ func (s *Store) Range(tensor string) (Range, bool) {
 	return in.Range, true
 }
 
-// Input names the input of a layer, after the first layer that reads it; tensor is the weight's name.
+// Input returns the name of a layer's input: the first layer that reads the input. tensor is the layer's weight.
 func (s *Store) Input(tensor string) string {
 	in, ok := s.inputs[tensor]
 	if !ok {
@@ -97,7 +97,7 @@ func (s *Store) unknown(tensor string) error {
 	return fmt.Errorf("tensor %q: has no statistics in %s: give a linear layer of this model", tensor, s.dir)
 }
 
-// rows reads the rows of an input's triangle, in order, into those that row returns.
+// rows reads the rows of an input's triangle, in order, into the slices that row returns.
 func (s *Store) rows(ctx context.Context, in *indexed, row func(i int) []float32) error {
 	want := header{fileFormat, s.index.Key, in.input}
 	fits := func(h header) bool { return reflect.DeepEqual(h, want) }

@@ -7,15 +7,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// stripeRows is the height of a stripe. The product takes longer than packing its operand, and in a wide
-// layer few elements below the diagonal are computed in vain.
+// stripeRows is the height of a stripe. At this height the product takes longer than packing its operand, and few elements below
+// the diagonal of a wide layer are wasted.
 const stripeRows = 256
 
 // triangle adds up the upper triangle of XᵀX, in stripes of rows.
 type triangle struct {
 	width   int
 	stripes [][]float64 // [rows of the stripe, width - its first row], dense
-	product []float32   // of a batch, for a stripe
+	product []float32   // product of a batch for a stripe
 }
 
 func newTriangle(width int) *triangle {
@@ -26,7 +26,7 @@ func newTriangle(width int) *triangle {
 	return t
 }
 
-// add adds xᵀx of a batch x[tokens, width].
+// add adds xᵀx for a batch x[tokens, width].
 func (t *triangle) add(ctx context.Context, x sgemm.Matrix, workers int) error {
 	for i, sums := range t.stripes {
 		from := i * stripeRows

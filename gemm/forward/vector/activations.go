@@ -42,13 +42,13 @@ func ReLU(to, from []float32) {
 	}
 }
 
-// siluGo is x·sigmoid(x).
+// siluGo returns x·sigmoid(x).
 func siluGo(x float32) float32 {
 	v := float64(x)
 	return float32(v / (1 + Exp(-v)))
 }
 
-// geluTanhGo is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
+// geluTanhGo returns x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
 func geluTanhGo(x float32) float32 {
 	const slope = 1.5957691216057308 // 2·√(2/π)
 	v := float64(x)
@@ -56,11 +56,11 @@ func geluTanhGo(x float32) float32 {
 	return float32(v / (1 + Exp(-slope*(v+float64(0.044715*cube)))))
 }
 
-// gelu is x·Φ(x), with Φ the normal distribution.
+// gelu returns x·Φ(x), with Φ the normal distribution.
 func gelu(x float32) float32 {
 	v := float64(x)
 	return float32(v / 2 * elementary.Erfc(-v/math.Sqrt2))
 }
 
-// relu is x where it is above 0.
+// relu returns max(x, 0).
 func relu(x float32) float32 { return max(x, 0) }

@@ -2,9 +2,9 @@ package vector
 
 import "math"
 
-// Exp is e^x with a relative error of 1e-13; beyond ±700 it is 0 or +Inf. math.Exp is slower, and its last digit
-// depends on the machine. x is split into a multiple of ln 2/32, for which there is a table, and a remainder,
-// for which there is a polynomial, as in Tang (ACM TOMS 15, 1989).
+// Exp returns e^x with a relative error of 1e-13; beyond ±700 it returns 0 or +Inf. math.Exp is slower, and its last digit
+// depends on the machine. Exp splits x into a multiple of ln 2/32, for which it has a table, and a remainder, for which it uses a
+// polynomial (Tang, ACM TOMS 15, 1989).
 func Exp(x float64) float64 {
 	if !(x > -700 && x < 700) {
 		return expBeyond(x)
@@ -22,7 +22,7 @@ func Exp(x float64) float64 {
 	return s + float64(s*float64(r*p))
 }
 
-// expScaledGo computes what expScaled8 does: exp with a shorter polynomial, which is good for float32.
+// expScaledGo is expScaled8 in Go. It uses a shorter polynomial than Exp, which is precise enough for float32.
 func expScaledGo(row []float32, scale, largest float32) {
 	for i, v := range row {
 		x := float64(float32(v-largest) * scale)
@@ -61,7 +61,7 @@ const (
 	exp5 = exp1 * exp4 / 5
 )
 
-// exp2Table has the bits of 2^(i/32). Written out: math.Exp2 may differ between machines.
+// exp2Table has the bits of 2^(i/32) as constants, because math.Exp2 may differ between machines.
 var exp2Table = func() (bits [expSteps]uint64) {
 	for i, v := range [expSteps]float64{
 		0x1.0000000000000p+0, 0x1.059b0d3158574p+0, 0x1.0b5586cf9890fp+0, 0x1.11301d0125b51p+0,

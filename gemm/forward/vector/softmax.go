@@ -34,12 +34,12 @@ func Maximum(row []float32) float32 {
 	return most
 }
 
-// InverseSums computes the inverse of each row's sum. A sum is one chain of additions in the row's order.
-// Several chains run side by side, so that additions overlap.
+// InverseSums computes the inverse of each row's sum. A sum is one chain of additions in the row's order. Several rows are summed
+// at the same time, so that additions overlap.
 func InverseSums(inverse []float32, rows [][]float32) {
 	if vectors && len(rows) >= 8 {
 		for at := 0; at < len(rows); at += 8 {
-			at = min(at, len(rows)-8) // the last eight rows may be some of those before
+			at = min(at, len(rows)-8) // the last eight rows may overlap earlier ones
 			inverseSums8(inverse[at:], rows[at:])
 		}
 		return
@@ -80,7 +80,7 @@ func inverseSums8(inverse []float32, rows [][]float32) {
 	}
 }
 
-// inverseSum adds a row to a sum.
+// inverseSum returns the inverse of sum plus a row's elements.
 func inverseSum(sum float64, row []float32) float32 {
 	for _, v := range row {
 		sum += float64(v)
