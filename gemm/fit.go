@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Exponent returns the power of two by which m is scaled to be stored in type d. For an 8-bit type it brings m's
+// Exponent returns the exponent of the power of two that scales m for type d. For an 8-bit type it brings m's
 // largest element to the top of d's range; for other types it is 0. It panics if d has no format.
 func (m Matrix) Exponent(d weights.DType) int {
 	if d == m.DType || d.Bits() != 8 {

@@ -15,12 +15,12 @@ type Matrix struct {
 	Data       []byte
 	// Scales multiply the elements, as those of FP8 codes. Default: none.
 	Scales *Scales
-	// Codes are the form in which a dequantising kernel reads the elements from memory. Data are then [Codes.Matrix]'s.
-	// Default: the kernel reads Data.
+	// Codes are the codes that a dequantising kernel reads from memory. Data then has the values of [Codes.Matrix]. Default: the
+	// kernel reads Data.
 	Codes *Codes
 }
 
-// Stored returns the number of bytes that a kernel reads the matrix from, without scales of Data.
+// Stored returns the number of bytes of the matrix that a kernel reads from memory, without the scales of Data.
 func (m Matrix) Stored() int {
 	if m.Codes != nil {
 		return m.Codes.Bytes()
@@ -36,9 +36,9 @@ func NewMatrix(d weights.DType, rows, cols int) Matrix {
 	return Matrix{DType: d, Rows: rows, Cols: cols, Data: make([]byte, rows*cols*d.Bits()/8)}
 }
 
-// FromTensor returns a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts outputs. For
-// 0 the result shares the tensor's memory. For 1, storage [K,N] as in GPT-2's Conv1D, it is a transposed
-// copy. A tensor that is empty, not of rank two, or of a type without a format is an error that names it.
+// FromTensor returns a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts outputs. For 0 the result
+// shares the tensor's memory. For 1, the storage [K,N] of GPT-2's Conv1D, the result is a transposed copy. It is an error, which
+// names the tensor, if the tensor is empty, not of rank two, or of a type without a format.
 func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
 	wrong := func(what string) (Matrix, error) {
 		return Matrix{}, fmt.Errorf("%s: tensor %q: %s%v %s", t.File, t.Name, t.DType, t.Shape, what)

@@ -50,7 +50,7 @@ func (e *Evaluator) retrace(ctx context.Context, w forward.Weights) (s *forward.
 	return s, nil
 }
 
-// shared returns the part of a trace whose weights are those of another model, too. A nil trace has none.
+// shared returns the part of a trace whose weights another model has, too. A nil trace has none.
 func (t *trace) shared(ctx context.Context, r *recorder) (*trace, error) {
 	now := &trace{}
 	if t == nil {

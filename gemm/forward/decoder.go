@@ -33,7 +33,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	return &Decoder{Decoder: d}, nil
 }
 
-// Vocabulary returns the size of the vocabulary. A uniform guess has a loss of its logarithm.
+// Vocabulary returns the size of the vocabulary. The loss of a uniform guess is its logarithm.
 func (d *Decoder) Vocabulary() int { return d.Vocab }
 
 // Blocks returns the number of blocks.

@@ -23,8 +23,9 @@ func hasExperts(step decoder.Step) bool {
 // errExpertsBeside is the error for a step that no family has.
 var errExpertsBeside = errors.New("experts that are not the first part of a step's only branch are not supported")
 
-// expertStep returns a step whose branch begins with experts. Every expert gets its tokens of all batches before the next expert is loaded. So one
-// expert is in memory, and its statistics, beside the inputs and outputs of all tokens. Each token's outputs are added in the order of the experts.
+// expertStep returns a step whose branch begins with experts. Every expert processes its tokens of all batches before the next
+// expert is loaded. So memory holds one expert and its statistics, and the inputs and outputs of all tokens. Each token's outputs
+// are added in the order of the experts.
 func (d *Decoder) expertStep(ctx context.Context, step decoder.Step, w Weights, s *State, o Observer) error {
 	if len(step) != 1 || step[0].Parts[0].Experts == nil {
 		return errExpertsBeside

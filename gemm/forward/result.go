@@ -41,8 +41,7 @@ type Result struct {
 	entries []*State     // states of some sequences before each block; nil if they were not kept
 }
 
-// First returns the result of the first n sequences alone, with the same bits as a pass of theirs. It
-// shares the memory.
+// First returns the result of the first n sequences alone, with the same bits as a pass of these sequences. It shares r's memory.
 func (r *Result) First(n int) *Result {
 	part := &Result{End: r.End.first(n), Scores: &Scores{r.Scores.Nats[:n:n]}, weights: r.weights}
 	if rows := part.End.Hidden.Rows; r.logSums != nil {
@@ -56,8 +55,8 @@ func (r *Result) First(n int) *Result {
 	return part
 }
 
-// Entry returns a copy of the state before a block, or before the head, which counts as the last block. It is
-// nil where the states of all sequences were not kept.
+// Entry returns a copy of the state before a block, or before the head, which counts as the last block. It returns nil unless the
+// states of all sequences were kept.
 func (r *Result) Entry(block int) *State {
 	if block == r.End.Next {
 		return r.End.Clone()

@@ -6,11 +6,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// Kind sums up the tensors of one kind. A mean is NaN if it is known for none of the tensors. Of quantised weights the
-// figures are those of the matrix that the tensor cores read, but MemoryToggles are those of the stored codes.
+// Kind has totals and means over the tensors of one kind. A mean is NaN if it is unknown for all tensors. For quantised weights,
+// MemoryToggles counts the stored codes, and all other figures are for the matrix that the tensor cores read.
 type Kind struct {
 	Name          string
-	DType         string // "mixed" if there are several; of a quantised weight the codes
+	DType         string // "mixed" if there are several; the codes for a quantised weight
 	Tensors       int
 	Elements      int
 	RowToggles    float64 // bits per value that differ from the same column of the row before
@@ -20,8 +20,8 @@ type Kind struct {
 	Relative      float64 // predicted energy relative to random weights, mean over linear layers
 }
 
-// Kinds sums up by kind: first unquantised tensors, then quantised weights. Kinds are in the order of their first tensors
-// or weights. Other tensors of a quantisation are left out, unless their weight's values cannot be read.
+// Kinds returns the figures of each kind: first unquantised tensors, then quantised weights, in the order of the kinds' first
+// tensors or weights. Other tensors of a quantisation are left out, unless their weight's values cannot be read.
 func (r *Report) Kinds() []Kind {
 	groups := map[string][]figures{}
 	var order []string
@@ -46,7 +46,8 @@ func (r *Report) Each() (list []Kind) {
 	return list
 }
 
-// Elements returns the number of weights: of values where these are quantised and can be read, and else of stored elements.
+// Elements returns the number of weights. It counts values of quantised weights that can be read, and stored elements of all
+// other tensors.
 func (r *Report) Elements() (n int) {
 	for _, f := range r.figures() {
 		n += f.elements
@@ -54,7 +55,7 @@ func (r *Report) Elements() (n int) {
 	return n
 }
 
-// figures are what a Kind sums up of a tensor or a weight.
+// figures are the figures of a tensor or a weight that a Kind adds up.
 type figures struct {
 	name, kind, dtype string
 	elements          int
@@ -75,7 +76,7 @@ func (r *Report) figures() (list []figures) {
 	return list
 }
 
-// mean is a sum and what it is divided by.
+// mean is a sum with its divisor.
 type mean struct{ sum, n float64 }
 
 func (m *mean) add(sum, n float64) { m.sum, m.n = m.sum+sum, m.n+n }

@@ -25,8 +25,8 @@ type Options struct {
 	Progress    func(Event)   // default: none
 }
 
-// Model reads all tensors of a model. A model of an unknown family is reported without roles and linear layers. The error
-// is that of reading the model or resolving its architecture, or ctx's.
+// Model returns a report on all tensors of a model. For an unknown family the report has no roles and no linear layers. Errors
+// are those of reading the model, of [arch.Resolve], and of ctx.
 func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	if m == nil || o.Calibration == nil {
 		return nil, errors.New("inspecting needs a model and a calibration")

@@ -59,10 +59,10 @@ type Tensor struct {
 
 	elements int
 	layer    layerShape
-	read     bool // it belongs to a quantised weight whose values can be read
+	read     bool // the tensor belongs to a quantised weight whose values can be read
 }
 
-// Total sums up all tensors.
+// Total has the totals over all tensors.
 type Total struct {
 	Tensors  int    `json:"tensors"`
 	Elements int    `json:"elements"`
@@ -76,17 +76,17 @@ type Total struct {
 	layers map[layerShape]int // number of weights of each shape
 }
 
-// Adapter is the LoRA adapter that lies beside the model.
+// Adapter is the LoRA adapter in the model's folder.
 type Adapter struct {
 	File    string `json:"file"`
 	Tensors int    `json:"tensors"`
 	// Changes is the number of the model's tensors that the adapter changes; 0 if it is unknown.
 	Changes int `json:"changes,omitempty"`
-	// Problem is the reason why passes that move weights are refused with this adapter; empty if they are not.
+	// Problem is the reason why passes that move weights are refused with this adapter; empty if they are allowed.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Ceiling bounds every saving. Relative is the energy if all weights are zero, relative to the model's energy now.
+// Ceiling is the largest possible saving. Relative is the energy with all weights zero, relative to the model's present energy.
 type Ceiling struct {
 	Relative    float64 `json:"relative_energy"`
 	Calibration string  `json:"calibration"`
@@ -94,9 +94,9 @@ type Ceiling struct {
 
 // layerShape groups linear layers that use the same energy if all their weights are zero.
 type layerShape struct {
-	dtype           weights.DType // that the tensor cores read
+	dtype           weights.DType // the type that the tensor cores read
 	outputs, inputs int
-	format          quant.Format // of a quantised layer, else zero
+	format          quant.Format // zero for an unquantised layer
 	packed          bool         // see [cost.Multiplied]
 }
 

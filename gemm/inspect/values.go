@@ -15,11 +15,11 @@ import (
 
 // Values are the values of a sample of linear layers, and the bits that differ between them.
 type Values struct {
-	DType string // of the operands that the tensor cores read; "mixed" if there are several
+	DType string // type of the operands that the tensor cores read; "mixed" if there are several
 	// Shares are the shares of the values in each bin; see [Bins]. They add up to 1.
 	Shares []float64
-	// Toggles has for each bit, the lowest first, the share of the pairs of neighbouring rows' elements that differ in it. The
-	// bits are those of the operands.
+	// Toggles has one share for each bit of the operands, the lowest bit first: the share of pairs of elements in neighbouring
+	// rows that differ in the bit.
 	Toggles []float64
 	Zeros   float64 // share of the values that are zero
 	// Distinct is the number of different values in the sample of a layer, mean over layers.
@@ -33,8 +33,8 @@ type Values struct {
 type ValuesOfKind struct {
 	Kind    string // empty: all layers
 	Layers  int
-	Weights int // elements of all layers
-	Sampled int // values
+	Weights int // number of elements of all layers
+	Sampled int // number of values in the sample
 	Before  Values
 	After   *Values
 }
@@ -51,13 +51,13 @@ func Bins() []float64 {
 
 const (
 	bins, reach   = 60, 4.0
-	sampledValues = 1 << 14 // of a layer, about
+	sampledValues = 1 << 14 // approximate number per layer
 )
 
 // Sample samples the values of a model's linear layers, and those of after's layers of the same names and shapes; after may be
-// nil. The first result is all layers together, the others each kind, in the order of their first layers. Layers whose values
-// cannot be read are left out; without any, the result is empty. The sample is the same in every call: pairs of neighbouring
-// rows at equal distances.
+// nil. The first result has all layers together. The others have one kind each, in the order of the kinds' first layers. Layers
+// whose values cannot be read are left out. If none can be read, the result is empty. The sample is the same in every call: pairs
+// of neighbouring rows at equal distances.
 func Sample(ctx context.Context, before, after *weights.Model, family *arch.Family, workers int) ([]ValuesOfKind, error) {
 	layout, err := arch.Resolve(before, family)
 	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {
@@ -93,16 +93,16 @@ func Sample(ctx context.Context, before, after *weights.Model, family *arch.Fami
 	return all, nil
 }
 
-// sample is that of one layer, in one model or two.
+// sample is the sample of one layer, in one model or in two.
 type sample struct {
 	kind    string
 	weights [2]*quant.Weight // before and after; the second may be nil
 	values  [2]Values
-	stride  int // between pairs of rows
+	stride  int // distance between pairs of rows
 	pairs   int
 }
 
-// samples lists the layers that can be read.
+// samples returns the samples of all layers that can be read.
 func samples(before, after *weights.Model, layout *arch.Layout) (list []*sample, err error) {
 	groups := [2]*quant.Set{}
 	for i, m := range []*weights.Model{before, after} {
@@ -134,7 +134,7 @@ func samples(before, after *weights.Model, layout *arch.Layout) (list []*sample,
 	return list, nil
 }
 
-// readable reports whether a weight is that of a linear layer whose values are known.
+// readable reports whether a weight belongs to a linear layer and its values can be read.
 func readable(w *quant.Weight, layout *arch.Layout) bool {
 	if w.Adapter || w.Rows < 2 || w.Cols < 1 || !known(w) {
 		return false
@@ -200,11 +200,11 @@ func (v *Values) read(w *quant.Weight, s *sample, scale *float64) error {
 	}
 	v.Shares = make([]float64, bins)
 	for _, x := range values {
-		distinct[math.Float32bits(x+0)] = struct{}{} // one zero
+		distinct[math.Float32bits(x+0)] = struct{}{} // −0 counts as 0
 		if x == 0 {
 			v.Zeros++
 		}
-		if at := (float64(x) / *scale / reach + 1) / 2 * bins; at == at { // no NaN
+		if at := (float64(x) / *scale / reach + 1) / 2 * bins; at == at { // not a NaN
 			v.Shares[int(min(max(at, 0), bins-1))]++
 		}
 	}
@@ -257,7 +257,7 @@ func (v *Values) add(o *Values) {
 		v.DType, v.Shares, v.Toggles, v.seen = o.DType, make([]float64, bins), make([]float64, len(o.Toggles)), true
 	}
 	if v.DType != o.DType {
-		v.DType, v.Toggles = "mixed", nil // bits of different types are not alike
+		v.DType, v.Toggles = "mixed", nil // bits of different types cannot be compared
 	}
 	for i, n := range o.Shares {
 		v.Shares[i] += n

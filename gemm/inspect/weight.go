@@ -14,17 +14,17 @@ import (
 
 // Weight is a quantised weight, or one of its experts, as kernels read it.
 type Weight struct {
-	// Name is that in an unquantised checkpoint, with the expert's number if there are several.
+	// Name is the name in an unquantised checkpoint, with the expert's number if there are several.
 	Name   string `json:"name"`
 	Format string `json:"format"`
-	Shape  []int  `json:"shape"` // of one expert
+	Shape  []int  `json:"shape"` // shape of one expert
 	Role   string `json:"family_role,omitempty"`
 	Kind   string `json:"kind"` // see [arch.Layout.Kind]
 	Linear bool   `json:"linear"`
 	// Operand is the type that the tensor cores read. Activity counts elements of this type, row by row.
 	Operand string `json:"operand"`
 	*cost.Activity
-	// Packed counts the bytes of the codes in the file, if they are not read as they are.
+	// Packed counts the bytes of the codes in the file, if kernels do not read them unchanged.
 	Packed *cost.Activity `json:"packed,omitempty"`
 	// Predicted is the energy of products with this operand, relative to random normal elements of the same scale; of all
 	// experts together.
@@ -34,8 +34,8 @@ type Weight struct {
 	layer layerShape
 }
 
-// quantisedWeights lists the quantised weights of a model whose values can be read. It counts their operands' toggles; stored
-// has what was counted of stored tensors.
+// quantisedWeights lists the quantised weights of a model whose values can be read. It counts the toggles of their operands;
+// stored has the counts of stored tensors.
 func quantisedWeights(ctx context.Context, layout *arch.Layout, q *quant.Description, stored map[string]*cost.Activity, o Options) (list []Weight, err error) {
 	for _, w := range q.Weights {
 		if w.Plain() || w.CanRead() != nil {
@@ -84,7 +84,7 @@ func activities(ctx context.Context, w *quant.Quantised, expert, workers int) (o
 	d := w.Operand()
 	row := m.K * d.Bits() / 8
 	data := make([]byte, m.N*row)
-	const run = 64 // rows of a goroutine
+	const run = 64 // rows per goroutine
 	err = parallel.Run(ctx, (m.N+run-1)/run, workers, func(_ context.Context, i int) error {
 		copy(data[i*run*row:], m.Operand(d, i*run, min(run, m.N-i*run)))
 		return nil

@@ -8,21 +8,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 )
 
-// Candidate is products by one set of weights.
+// Candidate is a list of products with one set of weights.
 type Candidate struct {
 	Name     string
 	Products []cuda.Product
-	// Files hold operands in mapped memory. A fault of that memory is an error that names them. Default:
-	// none.
+	// Files are the mapped files that hold operands. A fault of their memory is an error that names the files. Default: none.
 	Files []string
-	// Kernels describe those of quantised layers. Default: none.
+	// Kernels are descriptions of the kernels of quantised layers. Default: none.
 	Kernels []string
 	// Apart is true for a variant that runs in its own memory, so that its ratios include the effect of its addresses.
 	// Default: false.
 	Apart bool
 }
 
-// NewCandidate makes a candidate of products, with whole operands.
+// NewCandidate returns a candidate of products. It reads whole operands.
 func NewCandidate(ctx context.Context, name string, products []operand.Product) (Candidate, error) {
 	c := Candidate{Name: name, Kernels: operand.Kernels(products)}
 	for _, p := range products {

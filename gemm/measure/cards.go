@@ -8,17 +8,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// CardResults is a comparison on one card or on several. As JSON, that of a single card is its [Result].
+// CardResults is a comparison on one card or on several. The JSON for a single card is its [Result].
 type CardResults struct {
-	// Cards are those on which something was measured.
+	// Cards are the cards with measurements.
 	Cards []CardResult `json:"cards"`
-	// Total and Spread are of several cards, and absent where nothing was measured on some card.
+	// Total and Spread are for several cards. They are absent if a card has no measurements.
 	Total  *LoadTotals  `json:"total,omitempty"`
 	Spread *LoadSpreads `json:"spread,omitempty"`
 	// Invalid lists the reasons against the results of several cards, without null comparisons that miss by chance.
 	Invalid []string `json:"invalid,omitempty"`
 
-	asked int // cards
+	asked int // number of requested cards
 }
 
 // CardResult is the result of one card. The name of a single card is empty.
@@ -38,8 +38,8 @@ type LoadSpreads struct {
 }
 
 // CompareOn is [Compare] on all cards at the same time. progress is called with each card's name and events, from several
-// goroutines; the name of a single card is empty. Nil: it is not called. o.Progress is not used. The results are nil if nothing
-// was measured on any card. With an error they hold the measurements so far.
+// goroutines; the name of a single card is empty. A nil progress is not called. o.Progress is not used. The results are nil if
+// nothing was measured on any card. After an error they hold the completed measurements.
 func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
 	results := make([]*Result, len(cards))
 	one := func(ctx context.Context, i int, name string, ready func()) (err error) {
@@ -91,10 +91,10 @@ func joinResults(cards []Named, results []*Result) *CardResults {
 	return r
 }
 
-// Several reports whether several cards were asked for.
+// Several reports whether the comparison was requested on several cards.
 func (r *CardResults) Several() bool { return r.asked > 1 }
 
-// MarshalJSON writes the card's document where there is a single one.
+// MarshalJSON returns the result of a single card, or the document of several cards.
 func (r *CardResults) MarshalJSON() ([]byte, error) {
 	if !r.Several() {
 		return json.Marshal(r.Cards[0].Result)

@@ -10,17 +10,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// resident is the candidates of a comparison on the card.
+// resident has the candidates of a comparison on the card.
 type resident struct {
 	batches []Batch
 	memory  common
 	loads   power.Loads
-	apart   []Batch // in their own memory
-	forced  []Batch // of these, without [Candidate].Apart
+	apart   []Batch // candidates in their own memory
+	forced  []Batch // those of apart whose [Candidate].Apart is false
 }
 
-// add puts a candidate on the card and checks its results. The first is the baseline, the second its copy, whose memory
-// becomes the common one; the baseline is checked then.
+// add uploads a candidate and checks its results. The first candidate is the baseline, and the second is its copy, whose memory
+// becomes the common memory. The baseline is checked after the copy is added.
 func (r *resident) add(ctx context.Context, m Machine, c Candidate, on cuda.Options) ([]gemm.Deviation, error) {
 	b, err := m.NewBatch(ctx, c.Name, c.Products, on)
 	if err != nil {
@@ -56,15 +56,15 @@ func (r *resident) add(ctx context.Context, m Machine, c Candidate, on cuda.Opti
 
 func (r *resident) guest(source Batch, name string) *guest { return &guest{&r.memory, source, name} }
 
-// close frees the candidates' memory. On an error the machine's Close does.
+// close frees the candidates' memory. After an error the machine's Close frees it.
 func (r *resident) close() {
 	for _, b := range r.batches {
 		_ = b.Close()
 	}
 }
 
-// common is a place in the card's memory. Every candidate is copied there before it runs, so all have the same addresses.
-// Addresses change energy and time by some tenths of a per cent.
+// common is a place in the card's memory. Every candidate is copied to this place before it runs, so all have the same addresses.
+// Different addresses would change energy and time by some tenths of a per cent.
 type common struct {
 	place Batch
 	holds *guest // nil: undefined

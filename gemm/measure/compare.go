@@ -21,17 +21,16 @@ type Event = progress.Event
 
 // Options are the options of [Compare]. The zero value is ready to use.
 type Options struct {
-	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]). If layers are
-	// smaller than 32 MB on average, all are stacked equally, because kernel launches would otherwise
-	// dominate. Default: false.
+	// Cold makes every product read its weights from memory, as in decode ([cuda.Options]). If layers are smaller than 32 MB on
+	// average, all layers are stacked equally, because kernel launches would otherwise dominate. Default: false.
 	Cold bool
-	// Duties are measured one after the other; see [power.Options].Duty. The first is the result's own, and the others are
-	// in its AtDuty. Default: back to back.
+	// Duties are measured one after the other; see [power.Options].Duty. The result is for the first duty, and its AtDuty has the
+	// results for the others. Default: back to back.
 	Duties []float64
 	// Meter's Clock and Self are replaced by the machine's, and its Duty by Duties.
 	Meter power.Options
-	// Progress is called for every candidate that is on the card and checked, including the null, and then during the metering, in
-	// place of Meter's Progress. Default: Meter's Progress, during the metering only.
+	// Progress is called after each candidate, including the null, is uploaded and checked, and then during the metering instead
+	// of Meter's Progress. Default: Meter's Progress, during the metering only.
 	Progress func(Event)
 	// Ready is called when all candidates are on the card, before the metering. Default: nothing.
 	Ready func()
@@ -41,9 +40,9 @@ type Options struct {
 // copy of the baseline's. Every candidate must multiply the same shapes in the same order. All candidates
 // are on the card at once.
 //
-// Candidates run in the same memory, one after the other: each is copied there before its windows. So the ratios are free of
-// the effects of addresses. This takes no more memory than a copy of the baseline. Candidates with [Candidate].Apart, or with
-// codes or scales in another form than the baseline's, run in their own memory.
+// All candidates run in the same memory: each is copied there before its windows. So addresses do not affect the ratios. The
+// common memory is no larger than a copy of the baseline. Candidates with [Candidate].Apart, or with codes or scales in another
+// layout than the baseline's, run in their own memory.
 //
 // Operands or results that are not finite are a [gemm.ErrNotFinite]; wrong results are an error too. Nothing is
 // measured then. Once the metering has begun the result is never nil: with an error it holds the
@@ -75,7 +74,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		return nil, err
 	}
 	on := cuda.Options{Cold: o.Cold, Stack: 1}
-	if o.Cold { // for the smallest, so that all have equal stacks and copies
+	if o.Cold { // by the smallest candidate, so that all have equal stacks and copies
 		least := bytesOf(baseline.Products)
 		for _, c := range variants {
 			least = min(least, bytesOf(c.Products))
@@ -96,7 +95,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 			return nil, roomFor(err, len(all), baseline)
 		}
 		r.check(found)
-		on.Repeat = repeats(put.batches[0]) // executions of all candidates have the same number of passes
+		on.Repeat = repeats(put.batches[0]) // so that executions of all candidates have the same number of passes
 		if o.Progress != nil {
 			o.Progress(Event{Stage: "prepare", Done: int64(i + 1), Total: int64(len(all))})
 		}
@@ -165,11 +164,12 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 	return err
 }
 
-// coldBytes of weights take several times the duration of a launch to read: 8 µs at 4 TB/s.
+// coldBytes is the least mean size of a stack of weights. Reading it takes 8 µs at 4 TB/s, several times the duration of a launch.
 const coldBytes = 32 << 20
 
-// Stack returns the number of copies in a stack of weights that are read from memory: as many as bring layers, with
-// bytes in all, to 32 MB on average. All layers have the same number, so each counts by its size.
+// Stack returns the number of copies in each stack of weights that are read from memory. It brings the mean size of the stacks of
+// layers, which have bytes in total, to 32 MB. All layers have the same number of copies, so each counts in proportion to its
+// size.
 func Stack(layers, bytes int) int { return (coldBytes*layers + bytes - 1) / max(1, bytes) }
 
 func bytesOf(products []cuda.Product) (bytes int) {
@@ -179,7 +179,8 @@ func bytesOf(products []cuda.Product) (bytes int) {
 	return bytes
 }
 
-// sameProblems returns an error if candidates have products of different shapes. Types and roles may differ: kernels then do.
+// sameProblems returns an error if candidates have products of different shapes. Types and roles may differ, and kernels then
+// differ, too.
 func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {

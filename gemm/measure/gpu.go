@@ -15,8 +15,8 @@ type gpu struct {
 	clock  power.Clock
 }
 
-// Open opens the GPU with CUDA's number index, from 0, and its sensors. [NoGPU] recognises errors that mean that
-// this machine cannot measure.
+// Open opens the GPU with CUDA's number index, from 0, and its sensors. [NoGPU] returns true for the error if this machine cannot
+// measure.
 func Open(index int) (Machine, error) {
 	return machineOf(cuda.Open(index))
 }

@@ -24,9 +24,9 @@ type Machine interface {
 	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
 	// NewSequence uploads products and traffic whose executions get time stamps; see [cuda.Device.NewSequence].
 	NewSequence(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic) (Sequence, error)
-	// NewRunner puts a whole model on the card, for sequences of at most longest tokens.
+	// NewRunner uploads a whole model, for sequences of at most longest tokens.
 	NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error)
-	// ReadClock reads the card's own clock, between two readings of Clock. It fails while the card is busy.
+	// ReadClock reads the card's own clock, between two readings of Clock. It is an error while the card is busy.
 	ReadClock() (cuda.ClockReading, error)
 	// Close frees everything. It is idempotent.
 	Close() error
@@ -43,13 +43,13 @@ type Batch interface {
 	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
 	// Copy overwrites the operands with those of another batch of the same machine; see [cuda.Batch.Copy].
 	Copy(from Batch) error
-	// unwrapped is the machine's batch inside of wrappers, which embed a Batch.
+	// unwrapped returns the machine's batch without wrappers, which embed a Batch.
 	unwrapped() Batch
 	// Kernels are the products' kernels; empty if unknown.
 	Kernels() []cuda.Kernel
 	// Passes is the number of passes through all products in one execution.
 	Passes() int
-	// Copies is the number of copies of all weights, which are used in turn. WeightBytes is their total size.
+	// Copies returns the number of copies of all weights, which are used in turn. WeightBytes returns their total size.
 	Copies() int
 	WeightBytes() int64
 	// Ops is the number of operations of one execution.
@@ -57,8 +57,8 @@ type Batch interface {
 	Close() error
 }
 
-// repeats returns the [cuda.Options].Repeat that gives another batch of the same products as many passes. Without it, a card
-// may choose a different number.
+// repeats returns the [cuda.Options].Repeat that gives another batch of the same products the same number of passes. Without it,
+// the card may choose another number.
 func repeats(b Batch) int { return b.Passes() / b.Copies() }
 
 // Mix is products and traffic on a card; see [cuda.Batch].

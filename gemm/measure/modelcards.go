@@ -2,7 +2,7 @@ package measure
 
 import "github.com/lowtoggle/lowtoggle/gemm/power"
 
-// ModelTotal is of all cards together.
+// ModelTotal has the totals over all cards.
 type ModelTotal struct {
 	// Relative is of the workload.
 	Relative float64      `json:"relative_energy,omitempty"`
@@ -14,10 +14,10 @@ type ModelTotal struct {
 type PhaseTotal struct {
 	Phase string  `json:"phase"`
 	Share float64 `json:"share"`
-	Loads []Total `json:"loads"` // source and output, a pass through all layers
+	Loads []Total `json:"loads"` // source and output: a pass through all layers
 }
 
-// ModelSpread is the differences between cards.
+// ModelSpread has the differences between cards.
 type ModelSpread struct {
 	// Relative is of the workload.
 	Relative *Range        `json:"relative_energy,omitempty"`
@@ -88,7 +88,7 @@ func (r *ModelReport) totals() (names []string, runs []*Result) {
 	return names, runs
 }
 
-// loads are those of a phase's total: source and output; nil if unknown.
+// loads returns the loads of a phase's total: source and output; nil if unknown.
 func (p *Phase) loads() []power.Comparison {
 	t := p.Total
 	switch {

@@ -8,11 +8,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// ModelReport is the result of [Models]. As JSON, that of a single card is the card's [ModelEnergy].
+// ModelReport is the result of [Models]. The JSON for a single card is the card's [ModelEnergy].
 type ModelReport struct {
-	// Cards are those on which something was measured.
+	// Cards are the cards with measurements.
 	Cards []CardEnergy `json:"cards"`
-	// Total and Spread are of several cards, and absent where some card measured nothing.
+	// Total and Spread are for several cards. They are absent if a card has no measurements.
 	Total  *ModelTotal  `json:"total,omitempty"`
 	Spread *ModelSpread `json:"spread,omitempty"`
 	// Invalid lists the reasons against the totals of several cards, without null comparisons that miss by chance, as some of many
@@ -33,17 +33,18 @@ type ModelEnergy struct {
 	Simulated bool      `json:"simulated,omitempty"` // figures mean nothing
 	Role      cost.Role `json:"role"`
 	X         string    `json:"x"`
-	// Relative is of the workload: the phases' ratios weighted by their shares. Absent until every phase has been measured.
+	// Relative is the workload's ratio: the phases' ratios weighted by their shares. It is absent until every phase has been
+	// measured.
 	Relative float64   `json:"relative_energy,omitempty"`
 	Interval []float64 `json:"interval,omitempty"` // 95 %
 	Phases   []Phase   `json:"phases"`
 	// Invalid lists the reasons against the totals, without null comparisons that miss by chance.
 	Invalid []string `json:"invalid,omitempty"`
-	// Kernels are those of quantised layers.
+	// Kernels are the kernels of quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
-	// KernelsAfter are the output's if they are not the source's, which are then all in Kernels.
+	// KernelsAfter are the output's kernels if they differ from the source's, which are then in Kernels.
 	KernelsAfter []string `json:"kernels_after,omitempty"`
-	// Skipped are layers that no GPU multiplies as they are stored.
+	// Skipped are layers whose stored form no GPU can multiply.
 	Skipped []string `json:"not_measured,omitempty"`
 }
 
@@ -108,10 +109,10 @@ func (p Phase) AtDuty(i int) *Phase {
 	return &other
 }
 
-// Several reports whether several cards were asked for.
+// Several reports whether the comparison was requested on several cards.
 func (r *ModelReport) Several() bool { return len(r.Cards) != 1 || r.Cards[0].Name != "" }
 
-// MarshalJSON writes the card's document where there is a single one.
+// MarshalJSON returns the result of a single card, or the document of several cards.
 func (r *ModelReport) MarshalJSON() ([]byte, error) {
 	if !r.Several() {
 		return json.Marshal(r.Cards[0])
@@ -134,7 +135,7 @@ func (r *ModelReport) Holds(precise bool) bool {
 	return !slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return !c.complete(precise) }) && len(r.Invalid) == 0
 }
 
-// complete reports whether all totals are there and, with precise, precise enough.
+// complete reports whether all totals exist and, with precise, have reached the precision.
 func (e *ModelEnergy) complete(precise bool) bool {
 	short := func(r *Result) bool { return precise && !r.precise() }
 	return !slices.ContainsFunc(e.Phases, func(p Phase) bool {

@@ -15,12 +15,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ModelOptions say how two models are compared. The zero value is ready to use.
+// ModelOptions are the options of [Models]. The zero value is ready to use.
 type ModelOptions struct {
-	// Operands give X, the role, the kernel of quantised layers, the seed and the family. Other fields do not count: layers are
-	// multiplied as they are stored, and phases have their own tokens.
+	// Operands gives X, the role, the kernel of quantised layers, the seed and the family. Other fields are ignored: layers are
+	// multiplied in their stored form, and phases have their own tokens.
 	Operands operand.Options
-	// Workload says which phases are measured and how they are weighted. Default: [cost.DefaultWorkload].
+	// Workload gives the phases that are measured, and their weights. Default: [cost.DefaultWorkload].
 	Workload cost.Workload
 	// TotalOnly measures all layers together and no row for each kind. Default: false.
 	TotalOnly bool
@@ -40,12 +40,12 @@ type ModelOptions struct {
 // ([Compare]) and then, if there are several kinds of layers, the layers of each kind. Prefill has
 // [operand.PrefillTokens] tokens, decode has [operand.DecodeTokens] and reads the weights from memory.
 //
-// Layers of after are those with the names of before's. A layer that no GPU multiplies as it is stored is left
-// out and named in the report. Layers with the same bytes in both models are not measured. A model that does
-// not fit on a card is measured kind by kind, and the total is the sum of the kinds.
+// after must have layers with the names of before's layers. A layer whose stored form no GPU can multiply is left out, and the
+// report names the layer. Layers with the same bytes in both models are not measured. A model that does not fit on a card is
+// measured kind by kind, and the total is the sum of the kinds.
 //
-// The report is nil only if there are no cards or the layers were not found. With another error it holds the measurements so far.
-// The caller closes the models.
+// The report is nil only if there are no cards or the layers were not found. After any other error it holds the completed
+// measurements. The caller closes the models.
 func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
 	if len(cards) == 0 {
 		return nil, errors.New("no card to measure on: give one, as Open returns it")
@@ -72,7 +72,7 @@ func Models(ctx context.Context, cards []Named, before, after *weights.Model, o 
 type modelRun struct {
 	ModelOptions
 	set           *operand.Set
-	files         string          // that faults of mapped memory are reported as
+	files         string          // names both models in errors of mapped memory
 	before, after []operand.Layer // in the same order
 	skipped       []string
 }
@@ -101,13 +101,13 @@ func (m *modelRun) measure(ctx context.Context, cards []Named, before, after *we
 		return own.measure(ctx, r.Cards[i].ModelEnergy)
 	})
 	r.join()
-	if err == nil { // the first card's stands for all, which run the same
+	if err == nil { // of the first card; all cards run the same kernels
 		err = first.split(ctx, r.Cards[0].ModelEnergy)
 	}
 	return r, err
 }
 
-// find the layers of both models.
+// find finds the layers of both models.
 func (m *modelRun) find(before, after *weights.Model) error {
 	all, skipped, err := m.set.Linear(before)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *modelRun) find(before, after *weights.Model) error {
 	return err
 }
 
-// kinds of layers, sorted.
+// kinds returns the kinds of layers, sorted.
 func (m *modelRun) kinds() (kinds []string) {
 	for _, l := range m.before {
 		if !slices.Contains(kinds, l.Kind) {
@@ -138,7 +138,7 @@ func (m *modelRun) kinds() (kinds []string) {
 	return kinds
 }
 
-// candidates are both models' layers as products.
+// candidates returns both models' layers as products.
 func (m *modelRun) candidates(ctx context.Context, before, after []operand.Layer, tokens int) (source, output Candidate, err error) {
 	of := func(name string, layers []operand.Layer) (Candidate, error) {
 		products, err := m.set.Multiply(ctx, layers, before, tokens)
@@ -153,16 +153,16 @@ func (m *modelRun) candidates(ctx context.Context, before, after []operand.Layer
 	return source, output, err
 }
 
-// cardRun is what one card does.
+// cardRun is the work of one card.
 type cardRun struct {
 	*modelRun
 	machine  Machine
-	name     string // among several; empty for the only one
+	name     string // the card's name; empty for a single card
 	ready    func()
 	selfTest *power.SelfTest // made once
 }
 
-// measure takes every phase of the workload. With an error e holds what was measured.
+// measure measures every phase of the workload. After an error e holds the completed measurements.
 func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 	info := c.machine.Card().Info()
 	e.GPU, e.CardID, e.Simulated = info.Name, info.ID(), c.machine.Platform() == nil
@@ -195,7 +195,7 @@ func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 	return nil
 }
 
-// phase takes the total and then, where there are several, every kind of layer.
+// phase measures the total and then, if there are several kinds of layers, every kind.
 func (c *cardRun) phase(ctx context.Context, e *ModelEnergy, p *Phase) (err error) {
 	p.Total, err = c.row(ctx, e, p, p.Phase, func(operand.Layer) bool { return true })
 	p.TooLarge = errors.Is(err, cuda.ErrOutOfMemory)

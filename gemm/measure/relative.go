@@ -42,7 +42,7 @@ func (s *Session) Scatter() float64 {
 		}
 		all++
 		if joules, _, ok := s.baselineAt(i); ok && s.inside(i) {
-			// The variance is that of this reading and of the interpolated baseline, as for a point.
+			// As for a point, the variance has two parts: this reading's and the interpolated baseline's.
 			off = append(off, math.Log(r.PerExecution/joules))
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Session) inside(i int) bool {
 	return before && after
 }
 
-// nearest returns the reading of the baseline nearest to i, without i, in a direction.
+// nearest returns the baseline's reading nearest to i in a direction, without i itself.
 func (s *Session) nearest(i, step int) (Reading, bool) {
 	for j := i + step; j >= 0 && j < len(s.Readings); j += step {
 		if s.Readings[j].Baseline {

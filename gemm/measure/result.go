@@ -9,33 +9,33 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Result is a comparison's figures ([power.Result]) and its products. Joules and seconds are those of one pass
-// through all products. Absent fields are unknown.
+// Result has a comparison's figures ([power.Result]) and its products. Joules and seconds are per pass through all products.
+// Absent fields are unknown.
 type Result struct {
 	*power.Result
 	Platform   *cuda.Info `json:"platform,omitempty"`
 	Products   []Group    `json:"products"`
-	Operations float64    `json:"operations"`       // of one pass
+	Operations float64    `json:"operations"`       // number of operations of one pass
 	Teraflops  float64    `json:"tflops,omitempty"` // 10¹² operations a second, of the baseline
-	// Simulated figures mean nothing.
+	// Simulated is true for figures of a simulated card, which mean nothing.
 	Simulated bool `json:"simulated,omitempty"`
-	// SameMemory: all candidates ran at the same addresses, except those in Apart. It is absent in results of earlier
-	// versions, where each candidate had its own memory.
+	// SameMemory is true if all candidates except those in Apart ran at the same addresses. It is absent in results of earlier
+	// versions, in which each candidate had its own memory.
 	SameMemory bool     `json:"same_memory,omitempty"`
 	Apart      []string `json:"own_memory,omitempty"`
-	// Cold weights are read from memory by every product: Copies are used in turn, WeightBytes in all. Stack
-	// copies of a layer's weights make one product; figures are still per single copy.
+	// Cold is true if every product reads its weights from memory. Copies of the weights, WeightBytes in total, are used in turn.
+	// A product has Stack copies of a layer's weights, but figures are per copy.
 	Cold        bool  `json:"cold"`
 	Stack       int   `json:"stack"`
 	Copies      int   `json:"weight_copies"`
 	WeightBytes int64 `json:"weight_bytes"`
-	// Deviation is the worst among the results that were compared with the reference.
+	// Deviation is the largest deviation of a result from the reference.
 	Deviation *gemm.Deviation `json:"deviation,omitempty"`
 	// AtDuty are the same comparison at further duties ([Options].Duties).
 	AtDuty []*Result `json:"at_duty,omitempty"`
 }
 
-// atDuty names the duty; empty if the result has none.
+// atDuty returns text with the duty; empty if the result has none.
 func (r *Result) atDuty() string {
 	if r.Pacing == nil {
 		return ""

@@ -16,14 +16,13 @@ import (
 // Point is a pair of operands in a series.
 type Point struct {
 	Name string
-	// Operands makes x[M,K] and w[N,K]. It is called ahead of time, in another goroutine, for one point at a
-	// time.
+	// Operands returns x[M,K] and w[N,K]. RunSeries calls it ahead of time, in another goroutine, for one point at a time.
 	Operands func(ctx context.Context) (x, w gemm.Matrix, err error)
 }
 
-// SeriesOptions say how a series is measured. The zero value is ready to use.
+// SeriesOptions are the options of [RunSeries]. The zero value is ready to use.
 type SeriesOptions struct {
-	// Cold makes every product read its weights from memory, as decoding does.
+	// Cold makes every product read its weights from memory, as in decode.
 	Cold bool
 	// Every is the number of points between two readings of the baseline. Default 8.
 	Every int
@@ -38,14 +37,14 @@ type SeriesOptions struct {
 	Done func(*Session, Reading) error
 }
 
-// Reading is one window of a point; joules and seconds are those of one product.
+// Reading is one window of a point; joules and seconds are per product.
 type Reading struct {
 	power.Window
 	// Baseline is true for readings of the baseline.
 	Baseline bool `json:"baseline,omitempty"`
 }
 
-// Session is the readings of one run of a series on one card, in time order.
+// Session has the readings of one run of a series on one card, in time order.
 type Session struct {
 	Platform  *cuda.Info      `json:"platform,omitempty"`
 	Card      power.Info      `json:"card"`
@@ -126,7 +125,8 @@ type series struct {
 // settled is the largest relative change of power from the reading before.
 const settled = 0.04
 
-// prepare uploads the baseline's operands three times: to keep them, to run, and where points are uploaded to.
+// prepare uploads the baseline's operands three times: into the memory that keeps them, the memory that runs, and the memory for
+// uploads of points.
 func (v *series) prepare(ctx context.Context, baseline Point) error {
 	x, w, err := baseline.Operands(ctx)
 	if err != nil {
@@ -202,7 +202,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 	loaded := make(chan struct{})
 	go func() { v.load(ctx, free, points); close(loaded) }()
 	defer func() { cancel(); <-loaded }()
-	for since := v.opt.Every; ; { // points since the baseline was read
+	for since := v.opt.Every; ; { // number of points since the last reading of the baseline
 		var next ready
 		more, uploaded := true, false
 		if since < v.opt.Every {
@@ -210,7 +210,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 			case next, more = <-points:
 				uploaded = more
 			default:
-				if v.machine.Platform() == nil { // simulated time does not pass meanwhile
+				if v.machine.Platform() == nil { // simulated time does not advance while waiting
 					next, more = <-points
 					uploaded = more
 				}
@@ -220,7 +220,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 		case next.err != nil:
 			return next.err
 		case uploaded:
-			v.memory.holds = nil // an earlier point
+			v.memory.holds = nil // the memory holds an earlier point
 			if err := v.point.settle(); err != nil {
 				return fmt.Errorf("%s: %w", next.name, err)
 			}

@@ -22,10 +22,10 @@ const (
 	simMemoryWatts = 52 // of the memory, above idle, for simCopyBytes
 )
 
-// simMemory returns the watts of the memory, above idle, for so many bytes a second.
+// simMemory returns the power of the memory above idle, in watts, for a rate in bytes a second.
 func simMemory(rate float64) float64 { return simMemoryWatts * min(1, rate/simCopyBytes) }
 
-// simTraffic is one execution of traffic.
+// simTraffic returns the power and time of one execution of traffic.
 func simTraffic(t cuda.Traffic) (k power.SimKernel, err error) {
 	if err := t.Validate(); err != nil {
 		return k, err
@@ -63,7 +63,7 @@ func simTraffic(t cuda.Traffic) (k power.SimKernel, err error) {
 	return k, nil
 }
 
-// simShare returns the share of the multiprocessors that blocks keep busy; 0 blocks keep all of them busy.
+// simShare returns the share of the multiprocessors that the given number of blocks keeps busy; 0 means all.
 func simShare(blocks int) float64 {
 	if blocks == 0 {
 		return 1

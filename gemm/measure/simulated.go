@@ -21,8 +21,8 @@ type simulated struct {
 }
 
 // Simulated returns a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
-// more bits differ between neighbouring rows of the weights. o is [power.DefaultSim], with changes. It panics where
-// [OpenSimulated] fails.
+// more bits differ between neighbouring rows of the weights. o is [power.DefaultSim] with changes. It panics if [OpenSimulated]
+// returns an error.
 func Simulated(o power.SimOptions) Machine { return newSimulated(power.NewSim(o), o) }
 
 func newSimulated(card *power.Sim, o power.SimOptions) Machine {
@@ -54,7 +54,7 @@ const (
 	simKernel    = 3e-6 // least seconds of a single kernel
 )
 
-// simProduct is one execution of a product.
+// simProduct returns the power and time of one execution of a product.
 func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err error) {
 	if err := ctx.Err(); err != nil {
 		return k, err
@@ -120,7 +120,7 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 	return b, nil
 }
 
-// draw sets the power, to which the addresses add their effect.
+// draw sets the power, multiplied by the effect of the addresses.
 func (b *simBatch) draw(k power.SimKernel) {
 	b.kernel = k
 	b.Draw(k.Watts*b.place, k.Memory)
@@ -128,7 +128,7 @@ func (b *simBatch) draw(k power.SimKernel) {
 
 // pass returns the power and time of a pass through all products and traffic, without the effect of addresses.
 func (b *simBatch) pass(ctx context.Context) (power.SimKernel, error) {
-	var sum power.SimKernel // joules in the place of watts
+	var sum power.SimKernel // Watts holds joules here
 	add := func(k power.SimKernel) {
 		sum.Seconds += k.Seconds
 		sum.Watts += k.Watts * k.Seconds

@@ -20,14 +20,14 @@ type Splitter struct {
 
 // Dissected is the input of [Splitter.Split]: products on one card.
 type Dissected struct {
-	Name          string // of the phase or product
+	Name          string // name of the phase or product
 	Cold          bool   // weights come from memory
 	Before, After []cuda.Product
 	Kernels       []cuda.Kernel // of Before's products, if known
 	Platform      *cuda.Info    // nil: unknown
-	// Seconds and Clock, in MHz, are those of one pass through Before's products; 0 if they were not measured.
+	// Seconds and Clock (MHz) are measured for one pass through Before's products; 0 if they were not measured.
 	Seconds, Clock float64
-	// AfterSeconds and AfterClock are those of a pass through After's.
+	// AfterSeconds and AfterClock are the same for After's products.
 	AfterSeconds, AfterClock float64
 }
 
@@ -41,13 +41,13 @@ type Signature struct {
 	Date string `json:"date,omitempty"`
 	// Off is the largest relative error of a prediction for a held-out kernel.
 	Off float64 `json:"held_out_worst_error,omitempty"`
-	// Advice is absent if Unfit says why the model gives none.
+	// Advice is absent if Unfit has a reason against advice from the model.
 	Unfit       string            `json:"unfit,omitempty"`
 	Advice      *component.Advice `json:"advice,omitempty"`
 	AfterAdvice *component.Advice `json:"advice_after,omitempty"`
 }
 
-// Split splits the power of products. It samples the bits of every operand, which takes about 10 ms for each.
+// Split splits the power of products by component. It samples the bits of every operand, which takes about 10 ms per operand.
 func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	if s.Model == nil {
 		return nil, fmt.Errorf("%s: %w: no model of the card was given", d.Name, component.ErrUnfit)
@@ -70,8 +70,8 @@ func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	return sig, err
 }
 
-// dissect splits the power of products, given their seconds and clock (0 if unknown), and adds advice. Beside a split the
-// error may be a [component.ErrUnfit] that says why there is no advice.
+// dissect splits the power of products, given their seconds and clock (0 if unknown), and adds advice. The error may be a
+// [component.ErrUnfit] together with a split; it then has the reason why there is no advice.
 func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Product, seconds, clock float64) (split component.Split, a *component.Advice, err error) {
 	kernels, err := s.kernels(ctx, d, products)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Pro
 	return split, a, unfit
 }
 
-// kernels describes products and the toggling of their operands' bits, without times.
+// kernels returns products in the form of package component, with the toggling of their operands' bits and without times.
 func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Product) ([]component.Kernel, error) {
 	activity, err := cost.CalibrationFor(s.Card)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Pro
 	return LayerKernels(s.Model, layers)
 }
 
-// blocks reads a matrix for the cost model.
+// blocks returns a matrix as an operand of the cost model.
 func blocks(m gemm.Matrix) cost.Operand {
 	size := m.DType.Bits() / 8
 	return func(_ context.Context, row, rows, col, cols int) ([]byte, error) {
@@ -128,8 +128,8 @@ func blocks(m gemm.Matrix) cost.Operand {
 	}
 }
 
-// ComponentGEMM returns a product of random operands of a card as package component sees it. k is the kernel that runs on
-// the card that info describes; either is nil where it is not known.
+// ComponentGEMM returns a product of random operands on a card in the form of package component. k is the kernel, and info
+// describes the card; either is nil if unknown.
 func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, card *component.Facts) component.Gemm {
 	g := component.Gemm{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
 	if card != nil {
@@ -141,7 +141,7 @@ func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, c
 	if k == nil || info == nil || k.Waves <= 0 {
 		return g
 	}
-	// The number of tiles follows from how often they fill the card. Some kernels report something else.
+	// The number of tiles is computed from Waves. Some kernels report implausible values.
 	const smallest, largest = 64 * 8, 256 * 256 // results of a tile of any kernel of cuBLASLt
 	if tile := float64(p.M) * float64(p.N) / (k.Waves * float64(info.SMs)); tile >= smallest && tile <= largest {
 		g.Tile = tile

@@ -16,12 +16,12 @@ type Named struct {
 // Together runs work on all machines at the same time, each in its own goroutine, and returns when all are done.
 // work gets a machine's index and stores its results itself.
 //
-// Each card is measured on its own. work should call ready before it measures ([Options.Ready]): ready returns
-// when all cards that still run have called it, or the context ends. So cards begin together. They need not
-// stay in step, and one may run longer than the others.
+// Each card is measured separately. work should call ready before it measures ([Options.Ready]). ready returns when all running
+// cards have called it, or the context ends. So cards begin together. They need not stay in step, and one may run longer than the
+// others.
 //
-// Cards of one host share its air and power supply, as they do in use. Another card's heat affects all loads of
-// a card alike, but a card's figures may differ from those of the card alone.
+// Cards of one host share its cooling and power supply, as in use. Heat from other cards affects all loads of a card alike, but
+// the card's figures may differ from a measurement of the card alone.
 //
 // The first error cancels the other machines. Errors name their machines; errors of cancelled machines are left
 // out. When ctx ends, its error is returned without names.
@@ -57,17 +57,17 @@ func Together(ctx context.Context, machines []Named, work func(ctx context.Conte
 	return errors.Join(errs...)
 }
 
-// gate opens when everybody waits at it.
+// gate opens when all remaining participants wait at it.
 type gate struct {
 	mu       sync.Mutex
-	expected int // who have not left
+	expected int // number of participants that have not left
 	waiting  int
-	open     chan struct{} // closed when those waiting may pass
+	open     chan struct{} // closed when the waiting participants may continue
 }
 
 func newGate(expected int) *gate { return &gate{expected: expected, open: make(chan struct{})} }
 
-// wait returns when all who have not left are waiting, or the context ends.
+// wait returns when all remaining participants wait, or the context ends.
 func (g *gate) wait(ctx context.Context) {
 	g.mu.Lock()
 	g.waiting++
@@ -80,7 +80,7 @@ func (g *gate) wait(ctx context.Context) {
 	}
 }
 
-// leave removes one of those expected.
+// leave removes a participant.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

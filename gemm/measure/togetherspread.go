@@ -13,8 +13,8 @@ type Spread struct {
 	Name           string `json:"name"`
 	RelativeEnergy *Range `json:"relative_energy,omitempty"`
 	RelativeTime   *Range `json:"relative_time,omitempty"`
-	// Differ is true if the cards' energy ratios differ by more than their intervals explain. By chance this
-	// happens to identical cards in one run of twenty.
+	// Differ is true if the cards' energy ratios differ by more than their intervals explain. By chance alone, Differ is true for
+	// identical cards in one run of twenty.
 	Differ      *bool  `json:"differ,omitempty"`
 	Joules      *Range `json:"joules,omitempty"` // of a pass
 	Watts       *Range `json:"watts,omitempty"`

@@ -9,8 +9,8 @@ func ExpScaled(row []float32, scale, largest float32) {
 	expScaledGo(row, scale, largest)
 }
 
-// Maximum returns the largest element of a row that is not empty. It is NaN where the first is, and leaves out
-// others that are.
+// Maximum returns the largest element of a row that is not empty. It returns NaN if the first element is NaN, and ignores other
+// NaNs.
 func Maximum(row []float32) float32 {
 	most := row[0]
 	if n := len(row) / 16; vectors && n > 0 {
