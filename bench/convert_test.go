@@ -131,7 +131,7 @@ func convert(b *testing.B, model, out string, flags ...string) int64 {
 	}
 }
 
-// anonymous returns a process's resident memory without mapped files; 0 where it is not known.
+// anonymous returns a process's resident memory without mapped files; 0 if it is not known.
 func anonymous(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

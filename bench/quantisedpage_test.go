@@ -260,7 +260,7 @@ type scaledPoint struct {
 }
 
 // checkScaled finds the shares of a kernel with several scales from the points of a record that the calibration's shares come from,
-// and compares them. The first point is the baseline. Where a kernel with one scale takes A·(1 − u), this one takes A·(1 − share·u),
+// and compares them. The first point is the baseline. If a kernel with one scale takes A·(1 − u), this one takes A·(1 − share·u),
 // and less by sums·A for weights that are all zero.
 func checkScaled(t *testing.T, title string, facts cost.Scaled, cold bool, list []scaledPoint) {
 	t.Helper()

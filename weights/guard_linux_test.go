@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A file that loses its end while it is mapped gives an error where the lost part is read; the
+// A file that loses its end while it is mapped gives an error if the lost part is read; the
 // process goes on.
 func TestGuardTruncatedFile(t *testing.T) {
 	const size = 1 << 20

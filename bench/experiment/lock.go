@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// acquire locks a setup's series against other processes with a file beside it. The file is nil where the system has
+// acquire locks a setup's series against other processes with a file beside it. The file is nil if the system has
 // no locks.
 func acquire(folder string, s Setup) (*os.File, error) {
 	f, err := lock.Acquire(filepath.Join(folder, "."+s.String()+".lock"))
@@ -19,7 +19,7 @@ func acquire(folder string, s Setup) (*os.File, error) {
 	return f, err
 }
 
-// release ends the lock; f is nil where the system has no locks.
+// release ends the lock; f is nil if the system has no locks.
 func release(f *os.File) error {
 	if f == nil {
 		return nil

@@ -46,7 +46,7 @@ type Progress struct {
 var ErrTime = errors.New("the time limit ended before all points were measured; run the same command again to continue")
 
 // Run measures the points that the folder does not hold yet, in the order given, and writes every reading into the
-// folder at once. It creates the folder if needed. Where a setup cannot be measured, Run continues with the others and
+// folder at once. It creates the folder if needed. If a setup cannot be measured, Run continues with the others and
 // returns the error at the end. It returns [ErrTime] when the time limit ends, and ctx's error when ctx ends.
 func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Options) (err error) {
 	if o.Workers < 1 {

@@ -34,7 +34,7 @@ type Session struct {
 	Points []Measured `json:"points"`
 }
 
-// Load reads and validates a series. Where the file does not exist, the error is an [fs.ErrNotExist].
+// Load reads and validates a series. If the file does not exist, the error is an [fs.ErrNotExist].
 func Load(path string) (*Series, error) {
 	data, err := bounded.ReadFile(path, bounded.Index)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // drawsMost holds if a type draws more power than each of the others, on average over the same places of experiments:
-// under the same conditions, on one card, and at one clock, the highest of all readings. Where no card has measured all
+// under the same conditions, on one card, and at one clock, the highest of all readings. If no card has measured all
 // types, it is open, and the effect compares different cards. The interval in which it fails against one of the others holds for
 // all of them at once.
 func drawsMost(typ arith.Type, others []arith.Type, ids ...string) func([]setupResults) []Effect {

@@ -47,7 +47,7 @@ const (
 )
 
 // Components measures the kernels that the file does not hold yet, and rewrites the file after each one. It reads
-// the first kernel again after every 16 others. The returned model is fitted, and the file holds the fit. Where a
+// the first kernel again after every 16 others. The returned model is fitted, and the file holds the fit. If a
 // kernel cannot be measured, Components goes on with the others and returns the model with an [ErrNotMeasured].
 func Components(ctx context.Context, m measure.Machine, file string, list []Stress, o ComponentOptions) (*component.Model, error) {
 	model, err := openComponents(m, file, o.Anew)

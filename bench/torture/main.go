@@ -87,7 +87,7 @@ func torture(ctx context.Context, args []string) (failed bool, err error) {
 	return len(rec.Failures) > 0, nil
 }
 
-// cannotMount says why the disk in memory cannot be mounted here; empty where it can.
+// cannotMount says why the disk in memory cannot be mounted here; empty if it can.
 func cannotMount() string {
 	if os.Geteuid() != 0 {
 		return "mounting needs root"

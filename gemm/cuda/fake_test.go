@@ -17,7 +17,7 @@ import (
 
 // card is a pretended GPU behind the functions of api: memory with bounds, a stream that takes a
 // fixed time per product and per transfer, graphs, events, and products computed on the CPU from
-// nothing but what cuBLASLt would be told. It counts what is alive and fails where it is told to. It
+// nothing but what cuBLASLt would be told. It counts what is alive and fails if it is told to. It
 // has its own clock, which goes on when the host asks or waits.
 type card struct {
 	t          *testing.T

@@ -13,7 +13,7 @@ import (
 // norm is a norm over channels with its values.
 type norm struct {
 	decoder.Norm
-	w, b []float32 // b is nil where it has none
+	w, b []float32 // b is nil if it has none
 }
 
 func loadNorm(ctx context.Context, w Weights, n decoder.Norm) (norm, error) {

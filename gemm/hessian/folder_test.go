@@ -349,7 +349,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	if _, err := s.again(file, "a"); err == nil {
 		t.Error("a file was taken for a folder")
 	}
-	// Where a file is to be written, there is a folder.
+	// If a file is to be written, there is a folder.
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "lm_head.weight.moments"), 0o777); err != nil {
 		t.Fatal(err)

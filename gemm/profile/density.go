@@ -16,7 +16,7 @@ type Density struct {
 	SSP   int `json:"ssp_readings"` // within the execution of SSP
 	// Steady counts the readings within any execution of steady power, which are alike.
 	Steady int `json:"steady_readings"`
-	// Runs is the number of runs that would give the readings asked for within one execution; 0 where no sensor is quick.
+	// Runs is the number of runs that would give the readings asked for within one execution; 0 if no sensor is quick.
 	Runs int `json:"runs_needed"`
 }
 

@@ -9,7 +9,7 @@ import (
 type Interleaved struct {
 	Product int `json:"product"` // index into the result's products
 	Other   int `json:"other"`   // the product that ran before it
-	// Watts is the power right after the other product, with the ends of its 95 % interval. Where the segment is shorter than the
+	// Watts is the power right after the other product, with the ends of its 95 % interval. If the segment is shorter than the
 	// resolution they are unknown, and so is everything that follows.
 	Watts float64 `json:"watts,omitempty"`
 	Low   float64 `json:"low,omitempty"`
@@ -19,7 +19,7 @@ type Interleaved struct {
 	Alone     float64 `json:"alone_watts,omitempty"`
 	AloneLow  float64 `json:"alone_low,omitempty"`
 	AloneHigh float64 `json:"alone_high,omitempty"`
-	// Ratio is Watts over Alone, with its interval; 0 where either is unknown.
+	// Ratio is Watts over Alone, with its interval; 0 if either is unknown.
 	Ratio    float64    `json:"ratio,omitempty"`
 	Interval [2]float64 `json:"interval,omitzero"`
 	// Over is the time from the product's start that Watts average: 50 ms, or the trace's resolution, or all of a shorter

@@ -14,7 +14,7 @@ type Event = progress.Event
 
 // Options are the options of [Measure]. The zero value of a field means its default.
 type Options struct {
-	// Length is the length of a run's work. Where there are several products it is the length of the first segment, and the second
+	// Length is the length of a run's work. If there are several products it is the length of the first segment, and the second
 	// works half as long. Default 2 s.
 	Length time.Duration
 	// Runs is the number of runs of each launch sequence, 2 to 10000. Default: the number in FinGraV's Table I, see [Guide].

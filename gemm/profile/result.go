@@ -58,7 +58,7 @@ type Profile struct {
 	Advised      int       `json:"runs_advised"` // by FinGraV's Table I
 	Runs         []Run     `json:"runs"`
 	LateReadings int       `json:"late_readings"` // left out, because the time of their change is unknown
-	// Trace is nil where there were too few readings.
+	// Trace is nil if there were too few readings.
 	Trace      *stitch.Trace   `json:"curve,omitempty"`
 	Sensors    []stitch.Sensor `json:"sensors,omitempty"`
 	Steady     SteadyState     `json:"steady"`                     // of the first segment
@@ -171,7 +171,7 @@ func (p *Profile) Temperatures() (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// BeforeWork returns the power before the work, with the ends of its 95 % interval, and the clock, nil where it is unknown.
+// BeforeWork returns the power before the work, with the ends of its 95 % interval, and the clock, nil if it is unknown.
 // A card that worked shortly before draws more than an idle one, and its clock may still be high.
 func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
 	const before = -20 * ms // in the last cells before it the work may show
@@ -186,7 +186,7 @@ func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
 }
 
 // SecondHalf returns the mean power over the second half of the first segment, with the ends of its 95 % interval, and the mean
-// clock; nil where it is unknown. Without a segment there is no power.
+// clock; nil if it is unknown. Without a segment there is no power.
 func (p *Profile) SecondHalf() (watts, low, high float64, clock *float64) {
 	if len(p.Segments) == 0 {
 		return 0, 0, 0, nil

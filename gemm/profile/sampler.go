@@ -242,7 +242,7 @@ func (r *recording) moment(at time.Time, now time.Duration) time.Duration {
 	return now
 }
 
-// fetch takes the readings that the driver has kept since the last time. Where the sensor is slower than the buffer, the
+// fetch takes the readings that the driver has kept since the last time. If the sensor is slower than the buffer, the
 // buffer repeats values; a repeated value is no new reading.
 func (r *recording) fetch() error {
 	kept, err := r.card.Samples(r.fetched)

@@ -50,7 +50,7 @@ func meanStates(runs []*run, to Seconds) []State {
 	})
 }
 
-// clockAt returns the clock of the stretch nearest to a moment, of those within the work, which ends at end; nil where no
+// clockAt returns the clock of the stretch nearest to a moment, of those within the work, which ends at end; nil if no
 // clock is known.
 func clockAt(states []State, at, end Seconds) *float64 {
 	var nearest *float64
@@ -65,7 +65,7 @@ func clockAt(states []State, at, end Seconds) *float64 {
 }
 
 // cappedShare returns the share of the queries during the second half of the work at which the power cap limited the
-// clock; 0 where that is unknown. The first half holds the time that the card takes to notice.
+// clock; 0 if that is unknown. The first half holds the time that the card takes to notice.
 func cappedShare(states []State, end Seconds) float64 {
 	var sum mean
 	for _, s := range states {
@@ -92,7 +92,7 @@ func (m *mean) add(v *float64) {
 	}
 }
 
-// value returns the mean, nil where no value is known.
+// value returns the mean, nil if no value is known.
 func (m *mean) value() *float64 {
 	if m.n == 0 {
 		return nil

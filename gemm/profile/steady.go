@@ -17,7 +17,7 @@ type SteadyPoint struct {
 	Why       string  `json:"why,omitempty"`
 	Execution int     `json:"execution,omitempty"` // its number, from 1
 	Seconds   float64 `json:"seconds,omitempty"`   // its length
-	// Watts are the mean over the time Over up to At, with the ends of their 95 % interval. They are unknown where that is
+	// Watts are the mean over the time Over up to At, with the ends of their 95 % interval. They are unknown if that is
 	// more time than there is before At.
 	Watts float64 `json:"watts,omitempty"`
 	Low   float64 `json:"low,omitempty"`

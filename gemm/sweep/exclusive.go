@@ -62,7 +62,7 @@ func noOthers(card power.Card, self int) error {
 	return nil
 }
 
-// listed reports whether the driver lists this process on the card. Where it does not, it may not list others either.
+// listed reports whether the driver lists this process on the card. If it does not, it may not list others either.
 func listed(card power.Card, self int) bool {
 	all, _ := card.Processes()
 	return slices.ContainsFunc(all, func(p power.Process) bool { return p.PID == self })

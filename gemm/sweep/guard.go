@@ -157,7 +157,7 @@ func (e *RestoreError) Error() string {
 
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// Close restores the settings. Where that fails the watchdog tries; where that fails, too, the error is a *RestoreError.
+// Close restores the settings. If that fails the watchdog tries; where that fails, too, the error is a *RestoreError.
 // Close is idempotent.
 func (g *Guard) Close() error {
 	if g.changed {

@@ -70,7 +70,7 @@ func (r *Result) scatter(window func(power.Window) float64, summary func(power.S
 	return s
 }
 
-// interval returns the interval of a ratio to the reference; nil where nothing was repeated. paired returns the interval of
+// interval returns the interval of a ratio to the reference; nil if nothing was repeated. paired returns the interval of
 // the converted over the original within a visit; it is nil for the original.
 func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired func(power.Comparison) []float64) []float64 {
 	if first && paired == nil {
@@ -105,7 +105,7 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 	return []float64{ratio * math.Exp(-half), ratio * math.Exp(half)}
 }
 
-// spread returns half the width of a 95 % interval of one value, from its variance; 0 where that is unknown.
+// spread returns half the width of a 95 % interval of one value, from its variance; 0 if that is unknown.
 func spread(variance, freedom float64) float64 {
 	if freedom == 0 {
 		return 0

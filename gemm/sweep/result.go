@@ -39,7 +39,7 @@ type Result struct {
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Stopped is "cancelled" or "failed", or empty where the sweep was completed.
+	// Stopped is "cancelled" or "failed", or empty if the sweep was completed.
 	Stopped     string  `json:"stopped,omitempty"`
 	Date        string  `json:"date,omitempty"`
 	Command     string  `json:"command,omitempty"`
@@ -111,7 +111,7 @@ func (r *Result) OutOfTime() (at []Setting) {
 	return at
 }
 
-// reference returns the reference's point; nil where it was not measured.
+// reference returns the reference's point; nil if it was not measured.
 func (r *Result) reference() *Point {
 	i := slices.IndexFunc(r.Points, func(p Point) bool { return r.IsReference(p.Setting) })
 	if i < 0 {

@@ -64,7 +64,7 @@ func (s system) regularise() {
 // solver has a factored matrix.
 type solver struct{ factor blas64.TriangularBand }
 
-// solver factorises the equations with their penalty; ok is false where the matrix is singular. Package mat does the
+// solver factorises the equations with their penalty; ok is false if the matrix is singular. Package mat does the
 // same, but its estimate of the condition number takes three times as long as everything else.
 func (s system) solver(penalty *banded, lambda float64) (solver, bool) {
 	factor, ok := lapack64.Pbtrf(s.matrix.plus(lambda, penalty))
@@ -76,7 +76,7 @@ func (f solver) solve(x []float64) {
 	lapack64.Pbtrs(f.factor, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})
 }
 
-// solve returns the trace; ok is false where the equations are singular.
+// solve returns the trace; ok is false if the equations are singular.
 func (s system) solve(penalty *banded, lambda float64) ([]float64, bool) {
 	f, ok := s.solver(penalty, lambda)
 	if !ok {

@@ -67,7 +67,7 @@ func (s *stitcher) ending(sen *sensor) ending {
 	return e
 }
 
-// fitTimeConstant fits the step response of the sensor that has most readings around the end of the work. Where it shows a
+// fitTimeConstant fits the step response of the sensor that has most readings around the end of the work. If it shows a
 // filter, all sensors are taken to share it, and that sensor becomes the reference. It returns whether there is one.
 // Power that itself decays slowly looks the same; see counterRunsAhead.
 func (s *stitcher) fitTimeConstant(ctx context.Context) bool {

@@ -39,7 +39,7 @@ type Sensor struct {
 	Gain float64 `json:"gain"`
 	// Error is the standard deviation of one reading about the trace, in watts.
 	Error float64 `json:"error_watts"`
-	// Used is false where the readings add nothing to those of other sensors, or contradict them. Why says so.
+	// Used is false if the readings add nothing to those of other sensors, or contradict them. Why says so.
 	Used bool   `json:"used"`
 	Why  string `json:"why,omitempty"`
 	// Window is the averaging window. The energy counter has a known window for every reading; this is their median.
@@ -140,7 +140,7 @@ func (s *stitcher) count(sen *sensor) (n int) {
 	return n
 }
 
-// counter returns the energy counter, nil where it has too few readings.
+// counter returns the energy counter, nil if it has too few readings.
 func (s *stitcher) counter() *sensor {
 	for _, sen := range s.sensors {
 		if sen.Name == Counter && s.count(sen) == minReadings {

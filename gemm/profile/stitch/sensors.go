@@ -94,7 +94,7 @@ func (s *stitcher) fitReference(ctx context.Context, filtered bool) (*solution, 
 }
 
 // preciseReference fits the trace of the reference. The steps of some energy counters are seen late by varying times, so
-// each stretch says little. Where another sensor is far more precise, it becomes the reference and the counter is not
+// each stretch says little. If another sensor is far more precise, it becomes the reference and the counter is not
 // used.
 func (s *stitcher) preciseReference(ctx context.Context) (*solution, error) {
 	const (

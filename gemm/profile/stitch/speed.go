@@ -31,7 +31,7 @@ type speeds struct {
 	factor [][]float64 // relative power by the law
 }
 
-// readSpeeds reads the runs' speeds from the options; nil where they are unknown.
+// readSpeeds reads the runs' speeds from the options; nil if they are unknown.
 func (s *stitcher) readSpeeds(ctx context.Context) (*speeds, error) {
 	if s.opt.Speed == nil || len(s.breaks) < 2 {
 		return nil, nil

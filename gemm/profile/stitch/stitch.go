@@ -90,7 +90,7 @@ func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sen
 	if err != nil {
 		return nil, nil, err
 	}
-	// Where power is constant the penalty may make the trace as coarse as it likes, whatever the readings could
+	// If power is constant the penalty may make the trace as coarse as it likes, whatever the readings could
 	// resolve. So a largest cell is required.
 	const growth = 2
 	if len(s.breaks) > 0 {
