@@ -3,10 +3,12 @@
 package power
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
@@ -122,5 +124,49 @@ func TestNVMLFailures(t *testing.T) {
 	dev.GetPowerManagementLimitFunc = func() (uint32, nvml.Return) { return 1, nvml.ERROR_GPU_IS_LOST }
 	if _, err := g.PowerLimit(); !errors.Is(err, ErrLost) {
 		t.Error(err)
+	}
+}
+
+// TestNVMLEdges: settings at the ends of what is possible, samples between readings, and everything in Info, whose queries fail one by one.
+func TestNVMLEdges(t *testing.T) {
+	for v, want := range map[float64]uint32{1: 1, 0.6: 1, 1e9: 1e9, 1410.4: 1410} {
+		if got, err := whole(v); got != want || err != nil {
+			t.Errorf("%v becomes %d, %v", v, got, err)
+		}
+	}
+	for _, v := range []float64{0.4, 1e9 + 1} {
+		if _, err := whole(v); err == nil {
+			t.Errorf("%v is taken", v)
+		}
+	}
+	dev, refuse := mockCard(), nvml.SUCCESS
+	settable(dev, &refuse)
+	info := nvmlInfo(mockLibrary(dev), dev)
+	js, err := json.Marshal(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"id":"H200-9207","name":"NVIDIA H200","uuid":"GPU-1","driver":"580.1","cuda":"13.1","compute_mode":"default","memory_bytes":150000000000,` +
+		`"memory_used_bytes":1000000000,"power_limit_watts":700,"power_limit_min_watts":200,"power_limit_max_watts":700,"power_limit_default_watts":700,"min_sm_clock_mhz":345,` +
+		`"max_sm_clock_mhz":1980,"max_mem_clock_mhz":1980,"ecc":true,"mig":false,"persistence":true}`
+	if string(js) != want {
+		t.Errorf("%s\nwant %s", js, want)
+	}
+	lost := nvml.ERROR_GPU_IS_LOST
+	dev.GetMinMaxClockOfPStateFunc = func(nvml.ClockType, nvml.Pstates) (uint32, uint32, nvml.Return) { return 1, 2, lost }
+	dev.GetPowerManagementLimitConstraintsFunc = func() (uint32, uint32, nvml.Return) { return 1, 2, lost }
+	dev.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 1}, lost }
+	dev.GetEccModeFunc = func() (nvml.EnableState, nvml.EnableState, nvml.Return) { return 1, 1, lost }
+	dev.GetMigModeFunc = func() (int, int, nvml.Return) { return 1, 1, lost }
+	dev.GetComputeModeFunc = func() (nvml.ComputeMode, nvml.Return) { return nvml.COMPUTEMODE_PROHIBITED, lost }
+	info = nvmlInfo(mockLibrary(dev), dev)
+	if info.MinSMClock != nil || info.PowerLimitMin != nil || info.PowerLimitMax != nil || info.MemoryBytes != nil || info.ECC != nil || info.MIG != nil || info.ComputeMode != "" {
+		t.Errorf("%+v", info)
+	}
+	now := time.UnixMicro(1e15)
+	for micro, want := range map[int64]int64{1e15: 1e15, 1e15 - 9999999: 1e15 - 9999999, 1e15 - 10000000: 1e15, 1e15 + 999999: 1e15 + 999999, 1e15 + 1000000: 1e15, 0: 1e15} {
+		if got := stamped(micro, now); got != time.UnixMicro(want) {
+			t.Errorf("a stamp of %d becomes %d", micro, got.UnixMicro())
+		}
 	}
 }
