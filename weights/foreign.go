@@ -46,8 +46,10 @@ const text = "text"
 
 // isText reports whether head is UTF-8 without control characters. The last character may be cut.
 func isText(head []byte) bool {
-	for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); i++ {
-		head = head[:len(head)-1]
+	for range utf8.UTFMax - 1 {
+		if len(head) > 0 && !utf8.Valid(head) {
+			head = head[:len(head)-1]
+		}
 	}
 	return utf8.Valid(head) && !bytes.ContainsFunc(head, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }

@@ -42,6 +42,8 @@ func TestRecognise(t *testing.T) {
 		{"lines\nof\ttext\r\n", "text"},
 		{"naïve façade é", "text"},
 		{"naïve façade é"[:15], "text"}, // the last character is cut
+		{"a long smile 😀"[:16], "text"}, // three bytes of four
+		{"a long smile \xf0\x9f\x98\x80\xf0\x9f\x98\xff", ""},
 		{"a bell \a rings", ""},
 		{"text\xff and more text", ""},
 		{"\x08\x00\x00\x00\x00\x00\x00\x00{damaged}", ""}, // safetensors

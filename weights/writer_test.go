@@ -256,6 +256,23 @@ func TestDirect(t *testing.T) {
 	}
 }
 
+// TestDirectFrom: files of 64 MiB and more are written past the page cache.
+func TestDirectFrom(t *testing.T) {
+	w, _, _ := direct(t, 0)
+	w.Abort()
+	for size, want := range map[int64]bool{directFrom - 1: false, directFrom: true} {
+		head := headOf(t, int(directFrom)) // as long for both
+		w, err := Create(filepath.Join(t.TempDir(), "m.safetensors"), head, size-int64(len(head)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.direct != want {
+			t.Errorf("a file of %d bytes: direct %v", size, w.direct)
+		}
+		w.Abort()
+	}
+}
+
 // TestDirectFails: the error of a write in the background is that of a later one, and of Close.
 func TestDirectFails(t *testing.T) {
 	for _, closing := range []bool{false, true} {

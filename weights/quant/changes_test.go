@@ -208,3 +208,21 @@ func changeFields(t *testing.T, config string, do func(change, changed string)) 
 	}
 	visit("", top, nil)
 }
+
+// TestUnlistedModules: a matrix that is stored unquantised beside quantised ones of other layers belongs to the quantisation, unless an entry
+// of the config's list may mean it in any runtime.
+func TestUnlistedModules(t *testing.T) {
+	for entry, listed := range map[string]bool{
+		"lm_head": false, "model.layers.1.mlp.up": true, "layers.1": true, "layers.0": false, "mlp": true, "model.*.up": true, "model.*.down": false, "*1*up*": true,
+		"up*model": false, "re:.*1.*up": true, "re:.*0.*up": false, "re:(": true, "re:up": true, "*": true, ".up.": true, "layers*0": false,
+	} {
+		infos := []weights.Info{info("model.layers.0.mlp.up.weight", weights.F8E4M3, 128, 128), info("model.layers.0.mlp.up.weight_scale_inv", weights.F32, 1, 1),
+			info("model.layers.1.mlp.up.weight", weights.BF16, 128, 128), info("model.norm.weight", weights.BF16, 128)}
+		config := fmt.Sprintf(`{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": [%q]}}`, entry)
+		d, err := quant.Describe(&weights.Model{Config: []byte(config), Shards: []*weights.File{{Path: "model.safetensors", Tensors: infos}}})
+		testmodel.OK(t, err)
+		if d.Holds("model.layers.1.mlp.up.weight") == listed || d.Holds("model.norm.weight") {
+			t.Errorf("%q: the unquantised matrix belongs to the quantisation: %v", entry, !listed)
+		}
+	}
+}

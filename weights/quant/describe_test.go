@@ -314,6 +314,18 @@ func TestSideFiles(t *testing.T) {
 		_, err := describe(t, dir)
 		testmodel.WantError(t, err, c.want...)
 	}
+	// What one of them does not say is no difference.
+	for config, side := range map[string]string{
+		`{"quant_method": "gptq", "group_size": 64}`:            `{"bits": 4, "group_size": 64}`,
+		`{"quant_method": "gptq", "bits": 4}`:                   `{"bits": 4, "group_size": 64}`,
+		`{"quant_method": "gptq", "bits": 4, "group_size": 64}`: `{"quant_method": "gptq"}`,
+	} {
+		dir := testmodel.Quantised(t, layout(t, "gptq"), testmodel.With{Config: config})
+		testmodel.OK(t, os.WriteFile(filepath.Join(dir, "quantize_config.json"), []byte(side), 0o666))
+		if _, err := describe(t, dir); err != nil {
+			t.Errorf("%s and %s: %v", config, side, err)
+		}
+	}
 	// A side file alone is enough.
 	dir := testmodel.Quantised(t, layout(t, "gptq"), testmodel.With{Config: "none"})
 	testmodel.OK(t, os.WriteFile(filepath.Join(dir, "quantize_config.json"), []byte(`{"bits": 4, "group_size": 48}`), 0o666))

@@ -98,6 +98,27 @@ func TestEncodeGivesTheSameBytes(t *testing.T) {
 	}
 }
 
+// TestSignedZeroPoints: zero points of a byte are signed, of as many bits as the codes, and are stored as they were.
+func TestSignedZeroPoints(t *testing.T) {
+	config, tensors := valid("int4 in bytes")
+	for i := range 16 {
+		tensors[2].data[i] = byte(i - 8)
+	}
+	m := checkpoint(t, config, tensors...)
+	d, err := quant.Describe(m)
+	testmodel.OK(t, err)
+	matrix, err := d.Weights[0].Read(0)
+	testmodel.OK(t, err)
+	for i, z := range matrix.Zeros {
+		if int(z) != i {
+			t.Errorf("the zero point %d is read as code %d", i-8, z)
+		}
+	}
+	if recoded(t, "int4 in bytes", m, d) != 1 {
+		t.Error("the layer is not read")
+	}
+}
+
 // TestRandomLayers: layers of random shapes and bytes are read as a slow reading of single values says, in any rows, and
 // encoded as they were. Their tensors lie in one shard each, in any order.
 func TestRandomLayers(t *testing.T) {
