@@ -19,11 +19,11 @@ import (
 
 // planPart selects the layers of a planner, and holds the decisions of other parts. The zero value is a whole plan.
 type planPart struct {
-	only apply.Part            // layers of the planner; Of is 0: all layers
-	made *plan.Part            // decisions of the planner; nil: it makes a whole plan, or measures its layers
-	all  map[string]*plan.Part // decisions about every layer, by name; nil: the planner decides
-	at   map[string]int        // index of each layer in its part
-	head *plan.Part            // any one of the parts
+	only apply.Part               // layers of the planner; Of is 0: all layers
+	made *plan.Partial            // decisions of the planner; nil: it makes a whole plan, or measures its layers
+	all  map[string]*plan.Partial // decisions about every layer, by name; nil: the planner decides
+	at   map[string]int           // index of each layer in its part
+	head *plan.Partial            // any one of the parts
 	// measured counts the layers that the planner measures for a search; nil: the planner distributes the budget of
 	// loss.
 	measured *int
@@ -36,14 +36,14 @@ var ErrBudgetInParts = errors.New("a budget of loss is spent on all layers toget
 // PlanPart decides one part of the layers. Parts are independent and may be made on different machines, in any order.
 // [MergePlan] makes the plan from all parts. Passes that plan the whole model run in every part. A budget of loss is
 // an [ErrBudgetInParts].
-func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (*plan.Part, error) {
+func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (*plan.Partial, error) {
 	if err := part.Check(); err != nil {
 		return nil, err
 	}
 	if o.Budget.MaxLoss != nil {
 		return nil, ErrBudgetInParts
 	}
-	o.part = planPart{only: part, made: &plan.Part{Version: plan.PartVersion, Tool: o.Version, Number: part.Number, Of: part.Of}}
+	o.part = planPart{only: part, made: &plan.Partial{Version: plan.PartialVersion, Tool: o.Version, Number: part.Number, Of: part.Of}}
 	p, err := Plan(ctx, m, o)
 	if err != nil {
 		return nil, fmt.Errorf("part %v: %w", part, err)
@@ -56,11 +56,11 @@ func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part)
 // MergePlan makes the plan from all parts. The plan's bytes are those of [Plan] with the same options. MergePlan
 // reads only samples of the weights, to identify the model. If parts are missing, or are of another model or other
 // options, the error names them.
-func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.Part) (*plan.Plan, error) {
+func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.Partial) (*plan.Plan, error) {
 	if err := checkPlanParts(parts); err != nil {
 		return nil, err
 	}
-	o.part = planPart{head: parts[0], all: map[string]*plan.Part{}, at: map[string]int{}}
+	o.part = planPart{head: parts[0], all: map[string]*plan.Partial{}, at: map[string]int{}}
 	for _, part := range parts {
 		for i, d := range part.Layers {
 			if o.part.all[d.Prediction.Tensor] != nil {
@@ -84,7 +84,7 @@ func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.P
 }
 
 // checkPlanParts compares the parts with each other.
-func checkPlanParts(parts []*plan.Part) error {
+func checkPlanParts(parts []*plan.Partial) error {
 	if len(parts) == 0 {
 		return fmt.Errorf("%w: there are no parts", plan.ErrInvalid)
 	}

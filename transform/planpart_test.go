@@ -16,7 +16,7 @@ import (
 )
 
 // planInParts plans in parts, through files, from the last part to the first.
-func planInParts(t *testing.T, m *weights.Model, o transform.Options, of int) (parts []*plan.Part) {
+func planInParts(t *testing.T, m *weights.Model, o transform.Options, of int) (parts []*plan.Partial) {
 	t.Helper()
 	for n := of; n > 0; n-- {
 		made, err := transform.PlanPart(t.Context(), m, o, apply.Part{Number: n, Of: of})
@@ -25,7 +25,7 @@ func planInParts(t *testing.T, m *weights.Model, o transform.Options, of int) (p
 		ok(t, err)
 		file := filepath.Join(t.TempDir(), "part")
 		ok(t, os.WriteFile(file, js, 0o666))
-		read, err := plan.ReadPart(file)
+		read, err := plan.ReadPartial(file)
 		ok(t, err)
 		parts = append(parts, read)
 	}
@@ -64,8 +64,8 @@ func TestMergeRefuses(t *testing.T) {
 	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{Seed: 1}))
 	o := options(t, "round=2", 0)
 	good := planInParts(t, m, o, 3)
-	changed := func(change func(p *plan.Part)) []*plan.Part {
-		parts := append([]*plan.Part{}, good...)
+	changed := func(change func(p *plan.Partial)) []*plan.Partial {
+		parts := append([]*plan.Partial{}, good...)
 		p := *parts[1] // number 2
 		change(&p)
 		parts[1] = &p
@@ -73,19 +73,19 @@ func TestMergeRefuses(t *testing.T) {
 	}
 	other := planInParts(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{Seed: 2})), o, 3)
 	for name, c := range map[string]struct {
-		parts []*plan.Part
+		parts []*plan.Partial
 		want  string
 	}{
 		"none":          {nil, "no parts"},
 		"missing":       {good[1:], "part 3/3 is missing"},
-		"twice":         {append(append([]*plan.Part{}, good...), good[0]), "given twice"},
-		"of":            {changed(func(p *plan.Part) { p.Of = 4 }), "remove the parts of the division"},
-		"version":       {changed(func(p *plan.Part) { p.Tool = "0.0" }), "made by version 0.0"},
-		"model":         {changed(func(p *plan.Part) { p.Model.SHA256 = "00" }), "of another model"},
-		"options":       {changed(func(p *plan.Part) { p.Options = "00" }), "with other options"},
-		"whole":         {changed(func(p *plan.Part) { p.Notes = []string{"x"} }), "other steps for the whole model"},
-		"layer missing": {changed(func(p *plan.Part) { p.Layers = p.Layers[1:] }), "no part decides about"},
-		"layer twice":   {changed(func(p *plan.Part) { p.Layers = good[0].Layers }), "so does another part"},
+		"twice":         {append(append([]*plan.Partial{}, good...), good[0]), "given twice"},
+		"of":            {changed(func(p *plan.Partial) { p.Of = 4 }), "remove the parts of the division"},
+		"version":       {changed(func(p *plan.Partial) { p.Tool = "0.0" }), "made by version 0.0"},
+		"model":         {changed(func(p *plan.Partial) { p.Model.SHA256 = "00" }), "of another model"},
+		"options":       {changed(func(p *plan.Partial) { p.Options = "00" }), "with other options"},
+		"whole":         {changed(func(p *plan.Partial) { p.Notes = []string{"x"} }), "other steps for the whole model"},
+		"layer missing": {changed(func(p *plan.Partial) { p.Layers = p.Layers[1:] }), "no part decides about"},
+		"layer twice":   {changed(func(p *plan.Partial) { p.Layers = good[0].Layers }), "so does another part"},
 		"other model":   {other, "for another model"},
 	} {
 		if _, err := transform.MergePlan(t.Context(), m, o, c.parts); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
@@ -104,7 +104,7 @@ func TestMergeRefuses(t *testing.T) {
 // TestMergeWithoutAPart: a part that is nil is an error, not a panic.
 func TestMergeWithoutAPart(t *testing.T) {
 	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{}))
-	for _, parts := range [][]*plan.Part{{nil}, {{Number: 1, Of: 2}, nil}} {
+	for _, parts := range [][]*plan.Partial{{nil}, {{Number: 1, Of: 2}, nil}} {
 		_, err := transform.MergePlan(t.Context(), m, transform.Options{}, parts)
 		if !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "no part was given at place") {
 			t.Errorf("error %v", err)

@@ -126,7 +126,7 @@ func TestLittleMemory(t *testing.T) {
 				testmodel.OK(t, err)
 				whole, err := p.Plain()
 				testmodel.OK(t, err)
-				var parts []*plan.Part
+				var parts []*plan.Partial
 				for n := range 3 {
 					part, err := transform.PlanPart(t.Context(), m, options, apply.Part{Number: n + 1, Of: 3})
 					testmodel.OK(t, err)

@@ -166,13 +166,13 @@ func mergePlan(c *cli.Context, m *weights.Model, path string, o transform.Option
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: there are no parts of this plan: make them with --part and the same -o", path)
 	}
-	var parts []*plan.Part
+	var parts []*plan.Partial
 	for _, file := range files {
 		js, err := flag.ReadPlace(c.Context, file, bounded.Plan)
 		if err != nil {
 			return nil, err
 		}
-		part, err := plan.DecodePart(file, js)
+		part, err := plan.DecodePartial(file, js)
 		if err != nil {
 			return nil, err
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PartVersion is the version of the format of a [Part].
-const PartVersion = 1
+// PartialVersion is the version of the format of a [Partial].
+const PartialVersion = 1
 
-// Part holds the decisions of one of several processes about a model. All parts together make a [Plan].
-type Part struct {
+// Partial holds the decisions of one of several processes about a model. All parts together make a [Plan].
+type Partial struct {
 	Version int    `json:"plan_part_version"`
 	Tool    string `json:"lowtoggle"`
 	Number  int    `json:"part"` // from 1
@@ -36,7 +36,7 @@ type Decision struct {
 }
 
 // Encode renders the part as JSON with one line for each layer.
-func (p *Part) Encode() ([]byte, error) {
+func (p *Partial) Encode() ([]byte, error) {
 	head := *p
 	head.Layers = nil
 	js, err := json.MarshalIndent(head, "", "  ")
@@ -49,31 +49,31 @@ func (p *Part) Encode() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ReadPart reads a part from a file.
-func ReadPart(path string) (*Part, error) {
+// ReadPartial reads a part from a file.
+func ReadPartial(path string) (*Partial, error) {
 	js, err := bounded.ReadFile(path, bounded.Plan)
 	if err != nil {
 		return nil, err
 	}
-	return DecodePart(path, js)
+	return DecodePartial(path, js)
 }
 
-// DecodePart decodes a part. path is the file's name for messages.
-func DecodePart(path string, js []byte) (*Part, error) {
-	p, err := decodePart(js)
+// DecodePartial decodes a part. path is the file's name for messages.
+func DecodePartial(path string, js []byte) (*Partial, error) {
+	p, err := decodePartial(js)
 	if err != nil {
 		return nil, weights.FileErrorf(path, "%w: %w", ErrInvalid, err)
 	}
 	return p, nil
 }
 
-func decodePart(js []byte) (*Part, error) {
-	var p Part
+func decodePartial(js []byte) (*Partial, error) {
+	var p Partial
 	if err := json.Unmarshal(js, &p); err != nil {
 		return nil, err
 	}
-	if p.Version != PartVersion {
-		return nil, fmt.Errorf("is not a part of a plan that this program reads: its version is %d, not %d", p.Version, PartVersion)
+	if p.Version != PartialVersion {
+		return nil, fmt.Errorf("is not a part of a plan that this program reads: its version is %d, not %d", p.Version, PartialVersion)
 	}
 	for _, s := range p.Whole {
 		if err := s.check(); err != nil {
