@@ -1,5 +1,5 @@
-// Package atomicfile writes files that appear whole or not at all. A file gets its name when its data is on the disk (fsync), and
-// the folder's entry is on the disk before the functions return.
+// Package atomicfile writes files that appear whole or not at all. A file gets its name when its data is on the disk
+// (fsync). The folder's entry is on the disk before the functions return.
 package atomicfile
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// permissions of a new file, less the umask. A file that is replaced keeps its own.
+// permissions of a new file, before the umask. A replaced file keeps its permissions.
 const permissions = 0o666
 
 // bufferSize is large enough for few system calls.
@@ -30,17 +30,17 @@ func Write(path string, data []byte) error {
 	})
 }
 
-// Stream creates or replaces the file at path with what fill writes, which is buffered. Where fill fails,
-// its error is returned and the file at path is as it was.
+// Stream creates or replaces the file at path with the data that fill writes. Writes are buffered. If fill returns an
+// error, Stream returns this error and the file at path does not change.
 //
-// Until the file is whole its data lies beside it, under a name that IsPartial knows. A process that is
-// killed leaves that file, and the next Stream to path removes it.
+// Until the file is whole, its data is in a file beside it, with a name that IsPartial recognises. A killed process
+// leaves this file, and the next Stream to path removes it.
 func Stream(path string, fill func(w io.Writer) error) (err error) {
 	f, err := pending(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Cleanup()) }() // does nothing once the file is replaced
+	defer func() { err = errors.Join(err, f.Cleanup()) }() // has no effect once the file is replaced
 	w := bufio.NewWriterSize(f, bufferSize)
 	if err := fill(w); err != nil {
 		return err
@@ -54,7 +54,7 @@ func Stream(path string, fill func(w io.Writer) error) (err error) {
 	return SyncFolder(filepath.Dir(path))
 }
 
-// Check returns an error if no file can be written at path. It leaves nothing there.
+// Check returns an error if no file can be written at path. It leaves no file there.
 func Check(path string) error {
 	f, err := pending(path)
 	if err != nil {
@@ -63,8 +63,8 @@ func Check(path string) error {
 	return f.Cleanup()
 }
 
-// RemoveLeft removes the unfinished files in a folder that processes which were killed have left. Files of processes that are
-// still writing stay. A missing folder has none.
+// RemoveLeft removes the unfinished files of killed processes in a folder. Files of running processes stay. A missing
+// folder is no error.
 func RemoveLeft(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,13 +81,13 @@ func RemoveLeft(folder string) error {
 // suffix ends the name of an unfinished file.
 const suffix = ".lowtoggle-partial"
 
-// random is a name of an unfinished file where that of the suffix cannot be used.
+// random matches a name of an unfinished file that could not get the name with suffix.
 var random = regexp.MustCompile(`^\.(.+?)[0-9]+$`)
 
 func randomName(path string) string { return hidden(path, strconv.FormatUint(rand.Uint64(), 10)) }
 
-// IsPartial says whether a file's name, without its folder, may be that of an unfinished file of Stream,
-// and returns the name that the file was to get. A digit at the end of that name may be lost.
+// IsPartial reports whether a file's name, without its folder, may belong to an unfinished file of Stream. of is the
+// final name of that file. A digit at the end of of may be missing.
 func IsPartial(name string) (of string, ok bool) {
 	if of, ok := strings.CutSuffix(name, suffix); ok && len(of) > 1 && of[0] == '.' {
 		return of[1:], true
@@ -99,8 +99,8 @@ func IsPartial(name string) (of string, ok bool) {
 	return m[1], true
 }
 
-// SyncFolder waits until a folder's entries are on the disk. Windows cannot flush a folder; there it does
-// nothing.
+// SyncFolder waits until a folder's entries are on the disk. On Windows it does nothing, because Windows cannot flush
+// a folder.
 func SyncFolder(folder string) error {
 	if runtime.GOOS == "windows" {
 		return nil

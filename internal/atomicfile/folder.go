@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// MakeFolder makes a folder and those that lead to it, and waits until their names are on the disk. It also waits for the name of
-// an existing folder, because a process that was killed may have made it.
+// MakeFolder makes a folder and its missing parents, and waits until their names are on the disk. It also waits for
+// the name of an existing folder, because a killed process may have made the folder.
 func MakeFolder(folder string) error {
 	folder = filepath.Clean(folder)
 	parents := []string{filepath.Dir(folder)}

@@ -8,15 +8,15 @@ import (
 	"runtime"
 )
 
-// pendingFile is a file that is being written beside path and that replaces it in the end.
+// pendingFile is a file that is written beside path and replaces path at the end.
 type pendingFile struct {
 	*os.File
 	path         string
 	closed, done bool
 }
 
-// pending opens a temporary file beside path. The temporary folder of the system would do too where it is
-// on the same disk, but leftovers of a killed process would lie where nobody looks for them.
+// pending opens a temporary file beside path. It does not use the system's temporary folder, because there nobody
+// would look for the files of a killed process.
 func pending(path string) (*pendingFile, error) {
 	f, err := open(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func pending(path string) (*pendingFile, error) {
 	return p, nil
 }
 
-// anyName opens a temporary file of a name that no later process finds.
+// anyName opens a temporary file with a random name, which no later process finds.
 func anyName(path string) (*os.File, error) {
 	for i := 0; ; i++ {
 		f, err := os.OpenFile(randomName(path), os.O_RDWR|os.O_CREATE|os.O_EXCL, permissions)
@@ -46,12 +46,13 @@ func anyName(path string) (*os.File, error) {
 	}
 }
 
-// CloseAtomicallyReplace gives the file its name once its data is on the disk. The file is closed, and its lock ends, after that.
+// CloseAtomicallyReplace renames the file to its final name when its data is on the disk. Then it closes the file,
+// which also ends the lock.
 func (p *pendingFile) CloseAtomicallyReplace() error {
 	if err := p.Sync(); err != nil {
 		return err
 	}
-	if runtime.GOOS == "windows" { // renames no open file
+	if runtime.GOOS == "windows" { // Windows cannot rename an open file
 		p.closed = true
 		if err := p.Close(); err != nil {
 			return err
@@ -67,12 +68,12 @@ func (p *pendingFile) CloseAtomicallyReplace() error {
 	return p.Close()
 }
 
-// Cleanup removes a file that did not get its name.
+// Cleanup removes a file that did not get its final name.
 func (p *pendingFile) Cleanup() error {
 	switch {
 	case p.done:
 		return nil
-	case runtime.GOOS == "windows" && !p.closed: // removes no open file
+	case runtime.GOOS == "windows" && !p.closed: // Windows cannot remove an open file
 		return errors.Join(p.Close(), os.Remove(p.Name()))
 	}
 	err := os.Remove(p.Name())
@@ -82,7 +83,7 @@ func (p *pendingFile) Cleanup() error {
 	return err
 }
 
-// hidden is the name beside path of a temporary file.
+// hidden returns the name of a temporary file beside path.
 func hidden(path, suffix string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+suffix)
 }

@@ -4,8 +4,8 @@ package atomicfile
 
 import "os"
 
-// open makes a temporary file of a random name: these systems have no locks that end with their process.
+// open makes a temporary file with a random name, because these systems have no locks that end with their process.
 func open(path string) (*os.File, error) { return anyName(path) }
 
-// removeLeft removes nothing: nothing says whether a process still writes the file.
+// removeLeft removes nothing, because without locks it cannot know whether a process still writes the file.
 func removeLeft(string) bool { return false }

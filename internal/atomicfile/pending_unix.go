@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// open makes the temporary file of path under the one name that belongs to it. The process that makes the file locks it, so
-// a file without a lock was left by a process that was killed, and is removed. Where that is impossible, or another process
+// open makes the temporary file of path, with a name derived from path. The process that makes the file locks it. A
+// file without a lock was left by a killed process, and is removed. If the file cannot be locked, or another process
 // keeps the lock, the file gets a random name.
 func open(path string) (*os.File, error) {
 	name := hidden(path, suffix)
@@ -22,26 +22,26 @@ func open(path string) (*os.File, error) {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, permissions)
 		if errors.Is(err, fs.ErrExist) {
 			if !removeLeft(name) {
-				time.Sleep(10 * time.Millisecond) // another process writes, or will do so for long
+				time.Sleep(10 * time.Millisecond) // another process is writing, perhaps for long
 			}
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(f); err == nil || lock.None(err) { // without locks nobody removes it
+		if err := flock(f); err == nil || lock.None(err) { // without locks nobody removes the file
 			if there, err := named(f); there || err != nil {
 				return opened(f, err)
 			}
 		}
-		if err := f.Close(); err != nil { // another process took it for a leftover, and removed it
+		if err := f.Close(); err != nil { // another process took the file for a leftover and removed it
 			return nil, err
 		}
 	}
 	return anyName(path)
 }
 
-// opened returns the new file, or removes it after an error.
+// opened returns a new file. If err is not nil, it removes the file.
 func opened(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(f.Name()), f.Close())
@@ -49,10 +49,10 @@ func opened(f *os.File, err error) (*os.File, error) {
 	return f, nil
 }
 
-// removeLeft removes the file of a process that was killed. It reports whether the name is free, or was for a moment.
+// removeLeft removes the file of a killed process. It reports whether the name is free, or was free for a moment.
 func removeLeft(name string) bool {
 	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK
-	f, err := os.OpenFile(name, os.O_RDWR|flags, 0) // NFS locks no file that is only read
+	f, err := os.OpenFile(name, os.O_RDWR|flags, 0) // NFS locks only files that are open for writing
 	if errors.Is(err, fs.ErrPermission) {
 		f, err = os.OpenFile(name, os.O_RDONLY|flags, 0)
 	}

@@ -4,6 +4,6 @@ package atomicfile
 
 import "os"
 
-// RenameNew renames a folder. Systems without an exclusive rename still refuse a name whose folder is not
-// empty. The caller makes it durable by SyncFolder.
+// RenameNew renames a folder. These systems have no exclusive rename, and only reject a folder that is not empty. The
+// caller makes the new name durable with SyncFolder.
 func RenameNew(from, to string) error { return os.Rename(from, to) }

@@ -19,7 +19,8 @@ const (
 // ErrTooLarge marks a file that is larger than allowed.
 var ErrTooLarge = errors.New("file is too large")
 
-// ReadFile reads a file of at most most bytes. Devices are errors: some never end.
+// ReadFile reads a file of at most most bytes. A larger file is an [ErrTooLarge]. A device is an error, because some
+// never end.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,7 +38,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	if info.Size() > most {
 		return nil, tooLarge
 	}
-	data := make([]byte, 0, info.Size()+1) // one more, so that the end is seen without growing
+	data := make([]byte, 0, info.Size()+1) // one more byte, to see the end without growing
 	for int64(len(data)) <= most {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Line reads a line of at most most bytes, with its end. A last line that has no end is an io.EOF.
+// Line reads a line of at most most bytes, with its line break. The error for a last line without a line break is
+// io.EOF.
 func Line(r *bufio.Reader, most int64) (line []byte, err error) {
 	for {
 		piece, err := r.ReadSlice('\n')

@@ -32,7 +32,7 @@ type tick struct {
 // place maps a value to 0 at the low end of the axis and 1 at the high end.
 func (r ruler) place(v float64) float64 { return (r.even(v) - r.low) / (r.high - r.low) }
 
-// shows says whether a value can be drawn.
+// shows reports whether a value can be drawn.
 func (r ruler) shows(v float64) bool { return finite(v) && finite(r.even(v)) }
 
 // of returns the ruler of an axis for values.
@@ -49,8 +49,8 @@ func (a Axis) of(values []float64) ruler {
 	return logarithmic(shown, a.Log)
 }
 
-// span returns the range of values; without values, 0 to 1. A range within the rounding errors of the largest value,
-// or of unit if that is larger, is widened so that it has ticks.
+// span returns the range of values; 0 to 1 if there are none. A range within the rounding errors of the largest
+// value, or of unit if that is larger, is widened to have ticks.
 func span(values []float64, unit float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -69,8 +69,8 @@ func span(values []float64, unit float64) (low, high float64) {
 }
 
 const (
-	mostTicks = 6   // on an axis
-	across    = 350 // pixels of an axis with another panel beside it
+	mostTicks = 6   // largest number of ticks on an axis
+	across    = 350 // width in pixels of an axis with another panel beside it
 )
 
 // linear returns a ruler with ticks at multiples of 1, 2 or 5 times a power of ten.
@@ -112,11 +112,11 @@ func logarithmic(values []float64, base int) ruler {
 			logs = append(logs, log(v))
 		}
 	}
-	low, high := span(logs, 1) // what differs in the ninth place is the same
+	low, high := span(logs, 1) // values that agree to nine digits count as equal
 	step := math.Ceil((high - low) / (mostTicks - 2))
 	first, origin := low, low-step
 	if base == 10 {
-		origin = low - (high-low)/(mostTicks-1) // decades may be shorter than a step
+		origin = low - (high-low)/(mostTicks-1) // a step may span several decades
 	}
 	if zero {
 		low = origin
@@ -143,8 +143,8 @@ func logarithmic(values []float64, base int) ruler {
 	return r
 }
 
-// decades returns at most that many ticks between two powers of ten: at every digit if there is room, else at 1, 2
-// and 5, else at powers of ten. An axis shorter than a digit has multiples of a step. pixels is the width of a
+// decades returns at most most ticks between two powers of ten. They are at every digit if there is room, else at 1,
+// 2 and 5, else at powers of ten. An axis shorter than a digit has multiples of a step. pixels is the width of a
 // decade.
 func decades(low, high, step, pixels float64, most int) []tick {
 	const edge = 1e-9

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Bar is a stack of parts, from left to right. Parts that are not positive are left out.
+// Bar is a stack of parts, from left to right. Parts that are zero or negative are left out.
 type Bar struct {
 	Name  string
 	Parts []float64
@@ -27,7 +27,7 @@ func (p Panel) names() int {
 	return int(math.Ceil(wide)) + 14
 }
 
-// bars draws grid, ticks and names on c, and the bars on content, which covers the frame.
+// bars draws grid, ticks and names on c. It draws the bars on content, which lies above the frame.
 func (p Panel) bars(c, content *canvas, f frame) {
 	ends, widest := []float64{0}, 0.0
 	for _, b := range p.Bars {
@@ -41,7 +41,7 @@ func (p Panel) bars(c, content *canvas, f frame) {
 			}
 		}
 		ends = append(append(ends, end), b.Interval...)
-		if b.Label != "" { // which needs room
+		if b.Label != "" { // the label needs room
 			widest = max(widest, widthOf(b.Label)+2*markGap)
 		}
 	}
@@ -49,7 +49,7 @@ func (p Panel) bars(c, content *canvas, f frame) {
 		ends = append(ends, m.X)
 	}
 	axis := p.X
-	axis.Log = 0 // a logarithm has no parts
+	axis.Log = 0 // a logarithmic axis cannot show parts
 	x := axis.of(ends)
 	if widest > 0 {
 		x.high = x.low + (x.high-x.low)*float64(f.width-2*inset)/max(1, float64(f.width-2*inset)-widest)

@@ -24,10 +24,10 @@ func px(v float64) string {
 	return text
 }
 
-// escape returns text as SVG, with its invisible characters shown.
+// escape returns text for SVG, with visible escapes for invisible characters.
 func escape(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(printable.Quote(text))) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(printable.Quote(text))) // writing to a buffer cannot fail
 	return b.String()
 }
 
@@ -35,8 +35,8 @@ func (c *canvas) text(x, y float64, anchor, more, text string) {
 	c.printf(`<text x="%s" y="%s" text-anchor="%s"%s>%s</text>`+"\n", px(x), px(y), anchor, more, escape(text))
 }
 
-// widthOf estimates the width of a text in pixels; fonts differ.
+// widthOf estimates the width of a text in pixels. Fonts differ.
 func widthOf(text string) float64 { return 0.6 * fontSize * float64(utf8.RuneCountInString(text)) }
 
-// finite reports whether a scale can compute with v.
+// finite reports whether v is small enough for computing a scale.
 func finite(v float64) bool { return math.Abs(v) < 1e300 }

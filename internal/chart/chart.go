@@ -14,19 +14,19 @@ type Chart struct {
 	Columns int
 	// Width is the width in pixels. Default 850; a narrow screen shows 420 without making text too small.
 	Width int
-	// Legend groups entries under headings, up to four groups beside each other. Default: one entry for
-	// every line and part of a bar that has a name.
+	// Legend groups entries under headings, in up to four columns. Default: one entry for every named line and every
+	// named part of a bar.
 	Legend []Group
 }
 
-// Panel draws lines or bars in a frame. A panel with neither says "not measured".
+// Panel draws lines or bars in a frame. A panel without both shows "not measured".
 type Panel struct {
 	Title string
-	// X is the axis of values for bars; bars have no Y.
+	// X is the axis of values for bars. Bars have no Y axis.
 	X, Y  Axis
 	Lines []Line
 	Marks []Mark
-	// Bars are drawn below each other, instead of lines.
+	// Bars are drawn below each other. A panel with bars has no lines.
 	Bars []Bar
 	// Height is the height of a panel of lines, in pixels. Default 210.
 	Height int
@@ -38,7 +38,7 @@ type Panel struct {
 const (
 	usualWidth, fontSize       = 850, 12
 	marginTop, marginRight     = 30, 16
-	marginLeft, betweenColumns = 64, 70 // at least; names of bars may take more
+	marginLeft, betweenColumns = 64, 70 // least widths; names of bars may need more
 	below                      = 76     // for labels below a plot and the title of the next one
 	plotHeight                 = 210
 	inset                      = 8 // between the frame and the outermost points
@@ -47,7 +47,7 @@ const (
 // SVG draws the chart. It panics if a line's slices differ in length, or if a bar has more parts than PartNames.
 func (c Chart) SVG() []byte {
 	columns, width := max(1, c.Columns), cmp.Or(c.Width, usualWidth)
-	gutters := make([]int, columns) // left of the columns
+	gutters := make([]int, columns) // left of each column
 	taken := marginRight
 	for i := range gutters {
 		gutters[i] = betweenColumns

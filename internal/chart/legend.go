@@ -8,7 +8,7 @@ type Group struct {
 	Entries []Entry
 }
 
-// Entry is an entry of the legend. A solid entry is a part of bars; a scattered entry has a marker and no line.
+// Entry is an entry of the legend. A solid entry is a part of bars. A scattered entry has a marker and no line.
 type Entry struct {
 	Name string
 	Style
@@ -17,10 +17,10 @@ type Entry struct {
 
 const (
 	legendRow  = 18
-	legendLeft = 38 // of the name, from the sample
+	legendLeft = 38 // from the sample to the name
 )
 
-// legend draws the legend of a chart of some width from top on, and returns where it ends.
+// legend draws the legend of a chart of the given width from top on. It returns the legend's lower end.
 func (c Chart) legend(body *canvas, top, width int) (bottom int) {
 	left := marginLeft
 	if width < usualWidth {
@@ -60,7 +60,7 @@ func (c Chart) legend(body *canvas, top, width int) (bottom int) {
 	return bottom
 }
 
-// entries lists all named lines and parts of bars, each once.
+// entries lists all named lines and parts of bars without repetition.
 func (c Chart) entries() (list []Entry) {
 	add := func(e Entry) {
 		if e.Name != "" && !slices.Contains(list, e) {

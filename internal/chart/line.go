@@ -8,22 +8,22 @@ import (
 
 // Line joins points in their order.
 type Line struct {
-	Name string // in the legend and as the line's title; empty: no entry
+	Name string // shown in the legend and as the line's title; empty: no entry
 	Style
 	X, Y []float64
 	// Low and High are an interval around each point, drawn as a band; both or none.
 	Low, High []float64
-	// Whiskers draws every point's interval as a bar instead.
+	// Whiskers draws each point's interval as a bar. Default: a band.
 	Whiskers bool
 	// XLow and XHigh are an interval of X around each point, drawn as a bar; both or none.
 	XLow, XHigh []float64
-	// Titles are the titles of the points, which a browser shows under the pointer; all or none.
+	// Titles are the titles of the points. A browser shows them under the pointer. Give all or none.
 	Titles []string
 	// Scattered points are not joined.
 	Scattered bool
 }
 
-// lines draws grid and ticks on c, and the lines on content, which covers the frame.
+// lines draws grid and ticks on c. It draws the lines on content, which lies above the frame.
 func (p Panel) lines(c, content *canvas, f frame) {
 	var xs, ys []float64
 	for _, l := range p.Lines {
@@ -139,7 +139,7 @@ func (l Line) draw(c *canvas, f frame, x, y ruler) {
 	c.printf("</g>\n")
 }
 
-// runs yields the consecutive ranges of 0 to n that are shown, as from and to.
+// runs yields the consecutive ranges of 0 to n for which shown is true, as from and to.
 func runs(n int, shown func(i int) bool) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		for from := 0; from < n; from++ {

@@ -12,9 +12,9 @@ type Mark struct {
 }
 
 const (
-	markRow  = 14 // of labels, in pixels
-	markRows = 4  // at most; a mark without space for its label has only a title
-	markGap  = 4  // between a line and its label, and around labels
+	markRow  = 14 // height of a label in pixels
+	markRows = 4  // largest number of rows; a mark without space for its label has only a title
+	markGap  = 4  // pixels between a line and its label, and around labels
 )
 
 // placed is a mark with its label's row and horizontal extent.
@@ -25,8 +25,8 @@ type placed struct {
 	row          int
 }
 
-// marks draws the marks with their labels in rows at the top, and reserves the frame's head for them. A line begins
-// at its label's row and crosses no other label.
+// marks draws the marks, with their labels in rows at the top, and reserves the frame's head for the labels. A line
+// begins at its label's row and crosses no other label.
 func (p Panel) marks(c *canvas, f *frame, x ruler) {
 	right := float64(f.left + f.width)
 	var all []placed
@@ -59,8 +59,8 @@ func (p Panel) marks(c *canvas, f *frame, x ruler) {
 	}
 }
 
-// arrange assigns rows to sorted marks, and returns the number of rows. A mark whose line would cross another's label
-// goes below that label. If only labels overlap, the one further right goes below.
+// arrange assigns rows to sorted marks, and returns the number of rows. If a mark's line would cross another label,
+// the mark goes below that label. If only labels overlap, the right one goes below.
 func arrange(all []placed) (rows int) {
 	for changed := true; changed; {
 		changed = false
@@ -81,7 +81,7 @@ func arrange(all []placed) (rows int) {
 	return rows
 }
 
-// above reports whether a label must be above another mark's. first: it is further left.
+// above reports whether a label must be above another mark's label. first is true if the label is further left.
 func (m *placed) above(other *placed, first bool) bool {
 	overlap := m.row == other.row && m.from < other.to+markGap && other.from < m.to+markGap
 	return m.crossed(other, first) || overlap && first && !other.crossed(m, !first)

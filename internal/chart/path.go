@@ -9,7 +9,7 @@ import (
 // point is a place in a chart, in pixels.
 type point struct{ x, y float64 }
 
-// subpath is a line of points.
+// subpath is a sequence of connected points.
 type subpath struct {
 	points []point
 	closed bool
@@ -18,13 +18,13 @@ type subpath struct {
 // segment is a straight line.
 type segment struct{ from, to point }
 
-// parsePath reads the data of a path with the commands that this package writes: M, L, H, V, z, and a for half a circle.
+// parsePath parses the data of a path with the commands of this package: M, L, H, V, z, and a for half a circle.
 func parsePath(data string) (list []subpath, err error) {
 	var at, start point
 	add := func(p point) {
 		at = p
 		last := &list[len(list)-1]
-		if last.closed { // a path goes on from where the last one began
+		if last.closed { // after z, a path continues at the start of the last subpath
 			list = append(list, subpath{points: []point{start}})
 			last = &list[len(list)-1]
 		}
@@ -90,7 +90,7 @@ type command struct {
 	values []float64
 }
 
-// commands splits the data of a path.
+// commands splits the data of a path into commands.
 func commands(data string) (list []command) {
 	for len(data) > 0 {
 		c := data[0]
@@ -121,7 +121,7 @@ func (s subpath) segments(dashes string) (list []segment) {
 	for _, f := range strings.Fields(dashes) {
 		pattern = append(pattern, max(0.1, number(f)))
 	}
-	i, left := 0, math.Inf(1) // of the pattern
+	i, left := 0, math.Inf(1) // place in the pattern of dashes
 	if len(pattern) > 0 {
 		left = pattern[0]
 	}

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// pngScale is the number of PNG pixels for a pixel of the chart.
+// pngScale is the number of PNG pixels per pixel of the chart.
 const pngScale = 2
 
 // PNG draws the chart on white, at twice the size of [Chart.SVG], in the Go font.
@@ -53,18 +53,19 @@ func face(ttf []byte) (font.Face, error) {
 	return opentype.NewFace(f, &opentype.FaceOptions{Size: fontSize * pngScale, DPI: 72, Hinting: font.HintingNone})
 }
 
-// raster draws the SVG of this package, and no other: it knows the elements, attributes and path commands that are used here.
+// raster draws the SVG of this package. It supports only the elements, attributes and path commands that the package
+// uses.
 type raster struct {
 	image         *image.RGBA
 	regular, bold font.Face
 }
 
-// svg draws a document.
+// svg draws an SVG document.
 func (r *raster) svg(text []byte) error {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	stack := []map[string]string{{"stroke": "none", "stroke-width": "1"}}
 	var names []string
-	var content strings.Builder // of a text
+	var content strings.Builder // content of a text element
 	for {
 		token, err := d.Token()
 		switch {
@@ -117,7 +118,7 @@ func (r *raster) element(name string, style map[string]string) error {
 	return nil
 }
 
-// shape fills and strokes.
+// shape fills and strokes a shape.
 func (r *raster) shape(shape []subpath, style map[string]string) {
 	if c, ok := paint(style["fill"], style["fill-opacity"]); ok {
 		var polygons [][]point
@@ -138,7 +139,7 @@ func (r *raster) shape(shape []subpath, style map[string]string) {
 	}
 }
 
-// fill fills polygons. All wind the same way where they may overlap.
+// fill fills polygons. Overlapping polygons must have the same orientation.
 func (r *raster) fill(polygons [][]point, c color.Color) {
 	low, high := point{math.Inf(1), math.Inf(1)}, point{math.Inf(-1), math.Inf(-1)}
 	for _, p := range polygons {
@@ -196,13 +197,13 @@ func (r *raster) text(text string, style map[string]string) {
 	draw.Draw(r.image, turned.Rect.Add(place), turned, image.Point{}, draw.Over)
 }
 
-// number reads a number; 0 if there is none.
+// number parses a number; 0 if there is none.
 func number(text string) float64 {
 	v, _ := strconv.ParseFloat(text, 64)
 	return v
 }
 
-// paint returns a colour of the form #rrggbb with an opacity; false for none.
+// paint returns a colour of the form #rrggbb with an opacity. ok is false for none.
 func paint(text, opacity string) (color.Color, bool) {
 	v, err := strconv.ParseUint(strings.TrimPrefix(text, "#"), 16, 32)
 	if err != nil {

@@ -2,12 +2,12 @@ package chart
 
 import "fmt"
 
-// Style is the look of a line. Numbers beyond the last one start again from the first.
+// Style is the look of a line. Numbers beyond the last style start again from the first.
 type Style struct {
-	Colour int  // of the palette: purple, olive, blue, orange, teal, pink, green
+	Colour int  // in the palette: purple, olive, blue, orange, teal, pink, green
 	Dashes int  // 0 is a solid line, 1 to 3 are dashed
 	Marker int  // 0: none; circle, square, triangle, diamond, cross
-	Hollow bool // markers are outlines, as a cross always is
+	Hollow bool // draw markers as outlines; a cross always is one
 }
 
 // ink is the colour of text, axes and grid: a grey that can be read on light and dark backgrounds.

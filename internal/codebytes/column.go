@@ -1,7 +1,7 @@
 package codebytes
 
-// Transpose transposes a matrix of 32-bit words: word c of row r becomes word r of row c. Rows are from bytes apart in src, and to
-// bytes apart in dst.
+// Transpose transposes a matrix of 32-bit words: word c of row r becomes word r of row c. Rows are from bytes apart
+// in src, and to bytes apart in dst.
 func Transpose(dst, src []byte, to, from, rows, cols int) {
 	for r := 0; r < rows; r += 16 {
 		n := min(16, rows-r)
@@ -18,15 +18,15 @@ func Transpose(dst, src []byte, to, from, rows, cols int) {
 	}
 }
 
-// columnWords is how many words of a column are unpacked at a time.
+// columnWords is the number of words of a column that are unpacked at a time.
 const columnWords = 64
 
-// columnPlaces are the bytes of [SpreadWord] that hold the codes of eight neighbouring rows. AWQ stores rows 0, 2, 4, 6, 1, 3, 5, 7
-// from the lowest bits of a word on.
+// columnPlaces are the bytes of [SpreadWord] that hold the codes of eight neighbouring rows. From the lowest bits of
+// a word on, AWQ stores the rows 0, 2, 4, 6, 1, 3, 5, 7.
 var columnPlaces = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 
-// SpreadColumn unpacks words of eight 4-bit codes to eight rows that are stride bytes apart, in AWQ's order. Code i of a row is of
-// word i.
+// SpreadColumn unpacks words of eight 4-bit codes to eight rows in AWQ's order. The rows are stride bytes apart. Word
+// i has the codes i of the rows.
 func SpreadColumn(dst, words []byte, stride int) {
 	n := len(words) / 4
 	_ = dst[7*stride+n-1]
@@ -53,7 +53,7 @@ func SpreadColumn(dst, words []byte, stride int) {
 	}
 }
 
-// GatherColumn is the inverse of SpreadColumn, and reports whether all codes are below 16.
+// GatherColumn is the inverse of SpreadColumn. It reports whether all codes are below 16.
 func GatherColumn(words, src []byte, stride int) bool {
 	n := len(words) / 4
 	_ = src[7*stride+n-1]
@@ -87,7 +87,7 @@ func GatherColumn(words, src []byte, stride int) bool {
 	return ok
 }
 
-// transpose8 transposes a matrix of 8 × 8 bytes. Byte i of a row is its bits from 8·i on.
+// transpose8 transposes a matrix of 8 × 8 bytes. Byte i of a row has the bits from 8·i on.
 func transpose8(x *[8]uint64) {
 	for i := range 4 {
 		a, b := x[i], x[i+4]

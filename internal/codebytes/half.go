@@ -4,8 +4,8 @@ import "encoding/binary"
 
 var little = binary.LittleEndian
 
-// Spread unpacks 4-bit codes to one byte each, the low half of a byte first. src has at least as many codes as dst has bytes.
-// The number of codes is a multiple of 8.
+// Spread unpacks 4-bit codes to one byte each, the low half of a byte first. src has at least as many codes as dst
+// has bytes. The number of codes must be a multiple of 8.
 func Spread(dst, src []byte) {
 	n := spreadVectors(dst, src[:len(dst)/2])
 	for dst, src = dst[n:], src[n/2:]; len(dst) >= 8; dst, src = dst[8:], src[4:] {
@@ -13,8 +13,8 @@ func Spread(dst, src []byte) {
 	}
 }
 
-// Gather is the inverse of Spread: it packs codes, and reports whether all are below 16. It prefetches the codes of a later
-// call, ahead bytes after src; 0 prefetches nothing.
+// Gather is the inverse of Spread. It packs codes, and reports whether all are below 16. It prefetches the codes of a
+// later call, ahead bytes after src; an ahead of 0 prefetches nothing.
 func Gather(dst, src []byte, ahead int) bool {
 	n, ok := gatherVectors(dst[:len(src)/2], src, ahead)
 	var all uint64
@@ -26,7 +26,7 @@ func Gather(dst, src []byte, ahead int) bool {
 	return ok && all&aboveHalf == 0
 }
 
-// aboveHalf are the bits that no 4-bit code has.
+// aboveHalf has the bits that are 0 in all 4-bit codes.
 const aboveHalf = 0xF0F0F0F0F0F0F0F0
 
 // SpreadWord unpacks the eight codes of a word.

@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg codebytes
 
-// vectors is true if this machine has the kernels' instructions.
+// vectors reports whether this machine has the kernels' instructions.
 var vectors = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI
 
 // vectorBytes is the width of a vector.
@@ -17,7 +17,8 @@ func (b Block) split() (whole int, rest uint64) {
 	return b.Cols / vectorBytes, 1<<(b.Cols%vectorBytes) - 1
 }
 
-// translateVectors does the same as translatePlain. It returns false, and does nothing, on a machine without the instructions.
+// translateVectors gives the results of translatePlain. On a machine without the instructions it does nothing and
+// returns false.
 func translateVectors(dst []byte, src Block, table *[256]byte) bool {
 	if vectors {
 		whole, rest := src.split()
@@ -26,7 +27,7 @@ func translateVectors(dst []byte, src Block, table *[256]byte) bool {
 	return vectors
 }
 
-// addVectors does the same as addPlain. ok is false on a machine without the instructions.
+// addVectors gives the results of addPlain. On a machine without the instructions, ok is false.
 func (t *Table) addVectors(b Block) (sums Sums, ok bool) {
 	if !vectors {
 		return sums, false
@@ -42,7 +43,7 @@ func (t *Table) addVectors(b Block) (sums Sums, ok bool) {
 	return sums, true
 }
 
-// spreadVectors spreads codes in whole vectors, and returns their number.
+// spreadVectors unpacks codes in whole vectors. It returns their number.
 func spreadVectors(dst, src []byte) int {
 	n := len(dst) / vectorBytes
 	if !vectors || n == 0 {
@@ -52,7 +53,7 @@ func spreadVectors(dst, src []byte) int {
 	return n * vectorBytes
 }
 
-// gatherVectors packs codes in whole vectors, and returns their number. ok is false if a code is above 15.
+// gatherVectors packs codes in whole vectors. It returns their number. ok is false if a code is above 15.
 func gatherVectors(dst, src []byte, ahead int) (packed int, ok bool) {
 	n := len(src) / vectorBytes
 	if !vectors || n == 0 {
@@ -62,7 +63,7 @@ func gatherVectors(dst, src []byte, ahead int) (packed int, ok bool) {
 	return n * vectorBytes, above == 0
 }
 
-// transposeVectors transposes columns of 16 rows in whole vectors, and returns their number.
+// transposeVectors transposes columns of 16 rows in whole vectors. It returns their number.
 func transposeVectors(dst, src []byte, to, from, cols int) int {
 	n := cols / 16
 	if !vectors || n == 0 {

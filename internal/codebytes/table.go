@@ -1,8 +1,8 @@
-// Package codebytes translates, sums and packs one-byte codes, with AVX-512 64 at a time.
+// Package codebytes translates, sums and packs one-byte codes. With AVX-512 it processes 64 codes at a time.
 package codebytes
 
-// Block is a part of a matrix of bytes. It has Rows rows of Cols bytes, and rows are Stride bytes apart. Data begins with
-// the first byte.
+// Block is a part of a matrix of bytes. It has Rows rows of Cols bytes. The rows are Stride bytes apart. Data begins
+// with the first byte.
 type Block struct {
 	Data               []byte
 	Rows, Cols, Stride int
@@ -35,8 +35,8 @@ func translatePlain(dst []byte, src Block, table *[256]byte) {
 // Planes is the number of bytes in a number of a [Table].
 const Planes = 6
 
-// Table has a number for each value of a byte's low seven bits. In codes of floats the highest bit is the sign. The lowest
-// bytes of all numbers come first, then the next bytes.
+// Table has a number for each value of a byte's low seven bits. The highest bit of a floating-point code is the sign.
+// The table has the lowest bytes of all numbers first, then the next bytes.
 type Table [Planes][128]byte
 
 // NewTable returns the table of some numbers, each below 2^48.
@@ -50,7 +50,7 @@ func NewTable(numbers *[128]uint64) *Table {
 	return t
 }
 
-// Sums are sums of the bytes of numbers, the lowest bytes first.
+// Sums are the sums of each byte of the numbers, the lowest byte first.
 type Sums [Planes]uint64
 
 // Add returns the sums of the numbers of all bytes of b.
@@ -65,7 +65,8 @@ func (t *Table) Add(b Block) Sums {
 	return t.addPlain(b)
 }
 
-// addPlain is the definition of Add. Counting the bytes first takes one addition a byte instead of one for every plane.
+// addPlain is the definition of Add. It counts the bytes first, which needs one addition for a byte and not one for
+// every plane.
 func (t *Table) addPlain(b Block) (sums Sums) {
 	var counts [128]uint64
 	for at := 0; at < len(b.Data); at += b.Stride {

@@ -1,7 +1,8 @@
-// Package elementary has elementary functions whose results have the same bits on every processor. The last bits of package
-// math's differ: some processors have assembly for a function, and others fuse sums with products. What decides the bytes of
-// plans and of converted weights calls this package instead.
+// Package elementary has elementary functions whose results have the same bits on every processor. Package math's
+// last bits differ: some processors have assembly for a function, and others fuse sums with products. Code that
+// determines the bytes of plans and of converted weights must call this package.
 //
-// Every product that is added is converted to float64, which keeps compilers from fusing the two. Relative errors are below
-// 1e-14, but for [Pow] with a large result and for [Erfc] far from 0. Special cases are those of package math.
+// Every product that is added is converted to float64, which prevents fusing the product with the sum. Relative
+// errors are below 1e-14, except for [Pow] with a large result and for [Erfc] far from 0. Special cases are those of
+// package math.
 package elementary

@@ -4,11 +4,11 @@ import "math"
 
 const (
 	erfcNodes = 320 // from 0 to 10
-	erfcSteps = 32  // nodes in a unit
+	erfcSteps = 32  // nodes per unit
 	erfcTerms = 9
 )
 
-// erfcTable has Taylor's coefficients of the complementary error function around each node.
+// erfcTable has the Taylor coefficients of the complementary error function around each node.
 var erfcTable = func() (t [erfcNodes + 1][erfcTerms]float64) {
 	value := 2.0884875837625447570e-45 // erfc(10)
 	for k := erfcNodes; k >= 0; k-- {
@@ -19,8 +19,8 @@ var erfcTable = func() (t [erfcNodes + 1][erfcTerms]float64) {
 	return t
 }()
 
-// erfcSeries are Taylor's coefficients of erfc around c, where erfc is value: its derivatives are Hermite polynomials by
-// −2/√π·exp(−c²).
+// erfcSeries returns the Taylor coefficients of erfc around c. value is erfc(c). The derivatives of erfc are Hermite
+// polynomials times −2/√π·exp(−c²).
 func erfcSeries(c, value float64) (series [24]float64) {
 	series[0] = value
 	factor := -2 / math.Sqrt(math.Pi) * Exp(-float64(c*c))
@@ -34,8 +34,8 @@ func erfcSeries(c, value float64) (series [24]float64) {
 	return series
 }
 
-// Erfc is the complementary error function, 1 − erf x. The relative error is below 1e-14 for x < 3 and below 1e-9 up to 10.
-// Beyond 10, where the function is below 1e-44, the result is 0.
+// Erfc returns the complementary error function, 1 − erf x. The relative error is below 1e-14 for x < 3 and below
+// 1e-9 up to 10. Beyond 10, where the function is below 1e-44, the result is 0.
 func Erfc(x float64) float64 {
 	a := math.Abs(x)
 	if !(a < 10) {

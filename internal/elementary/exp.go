@@ -8,7 +8,7 @@ const (
 	ln2Low  = 0x1.473de6af278edp-34
 )
 
-// Exp is e^x.
+// Exp returns e^x.
 func Exp(x float64) float64 {
 	switch {
 	case x != x || x > 1000 || x < -1000:
@@ -18,7 +18,7 @@ func Exp(x float64) float64 {
 	return math.Ldexp(expNear(x-float64(k*ln2High)-float64(k*ln2Low)), int(k))
 }
 
-// Exp2 is 2^x.
+// Exp2 returns 2^x.
 func Exp2(x float64) float64 {
 	if x != x || x > 1100 || x < -1200 {
 		return math.Exp2(x) // NaN, +Inf or 0
@@ -27,7 +27,7 @@ func Exp2(x float64) float64 {
 	return math.Ldexp(expNear((x-k)*math.Ln2), int(k))
 }
 
-// Expm1 is e^x − 1, which is exact to the last digits near x = 0.
+// Expm1 returns e^x − 1. Near x = 0, it is accurate to the last digits.
 func Expm1(x float64) float64 {
 	if !(math.Abs(x) < 0.3) {
 		return Exp(x) - 1
@@ -35,12 +35,12 @@ func Expm1(x float64) float64 {
 	return x * expSlope(x)
 }
 
-// expNear is e^r for |r| ≤ ln 2/2.
+// expNear returns e^r for |r| ≤ ln 2/2.
 func expNear(r float64) float64 { return 1 + float64(r*expSlope(r)) }
 
-// expSlope is (e^r − 1)/r for |r| < 0.35.
+// expSlope returns (e^r − 1)/r for |r| < 0.35.
 func expSlope(r float64) float64 { return horner(expTerms[:], r) }
 
-// expTerms are Taylor's coefficients: 1/1!, 1/2!, …
+// expTerms are the Taylor coefficients 1/1!, 1/2!, …
 var expTerms = [...]float64{1, 1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800, 1. / 39916800,
 	1. / 479001600, 1. / 6227020800, 1. / 87178291200}

@@ -2,7 +2,7 @@ package elementary
 
 import "math"
 
-// Log is the natural logarithm of x.
+// Log returns the natural logarithm of x.
 func Log(x float64) float64 {
 	if !(x > 0) || x > math.MaxFloat64 {
 		return math.Log(x) // NaN or ±Inf
@@ -11,7 +11,7 @@ func Log(x float64) float64 {
 	return float64(float64(e)*ln2High) + (float64(float64(e)*ln2Low) + logNear(m))
 }
 
-// Log2 is the binary logarithm of x, exact for powers of two.
+// Log2 returns the binary logarithm of x. It is exact for powers of two.
 func Log2(x float64) float64 {
 	if !(x > 0) || x > math.MaxFloat64 {
 		return math.Log2(x) // NaN or ±Inf
@@ -20,10 +20,10 @@ func Log2(x float64) float64 {
 	return float64(e) + float64(logNear(m)*(1/math.Ln2))
 }
 
-// Log10 is the decimal logarithm of x.
+// Log10 returns the decimal logarithm of x.
 func Log10(x float64) float64 { return Log(x) * (1 / math.Ln10) }
 
-// Log1p is the natural logarithm of 1 + x, which is exact to the last digits near x = 0.
+// Log1p returns the natural logarithm of 1 + x. Near x = 0, it is accurate to the last digits.
 func Log1p(x float64) float64 {
 	switch y := 1 + x; {
 	case y == 1:
@@ -35,7 +35,8 @@ func Log1p(x float64) float64 {
 	}
 }
 
-// Pow is x^y for x ≥ 0, with a relative error below 1e-15·(1 + |y·log2 x|). It is exact for y = ±1 and rounded once for y = ½.
+// Pow returns x^y for x ≥ 0, with a relative error below 1e-15·(1 + |y·log2 x|). It is exact for y = ±1, and rounded
+// once for y = ½.
 func Pow(x, y float64) float64 {
 	switch {
 	case !(x > 0) || x > math.MaxFloat64 || y-y != 0 || y == 0:
@@ -59,7 +60,7 @@ func split(x float64) (m float64, e int) {
 	return m, e
 }
 
-// logNear is the logarithm of m from √½ to √2, by the series of the inverse hyperbolic tangent.
+// logNear returns the logarithm of m from √½ to √2, by the series of the inverse hyperbolic tangent.
 func logNear(m float64) float64 {
 	s := (m - 1) / (m + 1)
 	return 2 * float64(s*horner(logTerms[:], float64(s*s)))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is what happens to a request.
+// Fault is a kind of fault of a request.
 type Fault int
 
 // Faults of requests.
@@ -40,12 +40,12 @@ type Faulty struct {
 	Seen map[Fault]int
 }
 
-// NewFaulty returns a handler whose faults follow from a seed.
+// NewFaulty returns a handler with pseudo-random faults. The faults depend only on seed.
 func NewFaulty(store http.Handler, seed uint64, rate float64, only ...Fault) *Faulty {
 	return &Faulty{Store: store, Rate: rate, Only: only, rand: rand.New(rand.NewPCG(seed, 1)), Seen: map[Fault]int{}}
 }
 
-// Set changes the share of requests that fail, and whether any request is answered.
+// Set sets the share of requests that fail. With down, no request is answered.
 func (f *Faulty) Set(rate float64, down bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +69,7 @@ func (f *Faulty) choose() (fault Fault, ok, down bool) {
 	return fault, true, false
 }
 
-// ServeHTTP passes a request on, or lets it fail.
+// ServeHTTP passes a request on, or injects a fault.
 func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault, ok, down := f.choose()
 	switch {

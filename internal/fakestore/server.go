@@ -1,8 +1,8 @@
-// Package fakestore is an object store in memory that speaks as much of S3's and of Azure's Blob protocol as lowtoggle uses, for
-// tests alone, and a handler that makes requests to any store fail.
+// Package fakestore is an object store in memory, for tests only. It implements the parts of S3's and of Azure's Blob
+// protocol that lowtoggle uses. The package also has a handler that injects faults into requests to any store.
 //
-// The store checks what a real one checks: ranges, conditions, checksums, the key's name (not the signature), and that an upload's
-// parts are there. An opt-in test runs the same laws against a real store.
+// The store checks the same as a real store: ranges, conditions, checksums, the key's name (not the signature), and
+// that the parts of an upload exist. An opt-in test runs the same checks against a real store.
 package fakestore
 
 import (
@@ -27,7 +27,7 @@ const (
 	Secret = "not-checked"
 )
 
-// Buckets with a fault of their own.
+// Buckets with a specific fault.
 const (
 	ReadOnly  = "readonly"  // writing is refused
 	Elsewhere = "elsewhere" // lies in another region of S3
@@ -80,7 +80,7 @@ func (s *Server) Put(bucket, key string, data []byte) {
 	s.buckets[bucket][key] = newObject(data, nil)
 }
 
-// Objects returns the contents of the objects whose keys begin with a prefix, by the rest of their keys.
+// Objects returns the objects whose keys begin with a prefix. The result maps the rest of the key to the content.
 func (s *Server) Objects(bucket, prefix string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Server) Objects(bucket, prefix string) map[string]string {
 	return found
 }
 
-// Uploads is the number of S3's uploads that were begun and neither completed nor aborted.
+// Uploads returns the number of S3 uploads that were begun and neither completed nor aborted.
 func (s *Server) Uploads() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func newObject(data []byte, meta http.Header) object {
 	return object{data: data, etag: `"` + hex.EncodeToString(sum[:]) + `"`, meta: meta}
 }
 
-// answer is an error of the protocol.
+// answer is an error response of the protocol.
 type answer struct {
 	status int
 	code   string
@@ -176,7 +176,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuses returns the answer to a request that is not allowed.
+// refuses returns the error response for a request that is not allowed.
 func (s *Server) refuses(r *http.Request, bucket string) answer {
 	write := r.Method != http.MethodGet && r.Method != http.MethodHead
 	if bucket == Expiring {
@@ -225,7 +225,7 @@ func list(w http.ResponseWriter, prefix, after, most string, objects map[string]
 	xml.NewEncoder(w).Encode(result)
 }
 
-// intact compares a body with the checksums that were sent with it.
+// intact reports whether a body agrees with the checksums in its headers.
 func intact(h http.Header, body []byte) bool {
 	if want := h.Get("Content-Md5"); want != "" {
 		sum := md5.Sum(body)
@@ -239,7 +239,7 @@ func intact(h http.Header, body []byte) bool {
 		sum := crc64.Checksum(body, crc64.MakeTable(0x9A6C9329AC4BC9B5))
 		return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, sum)) == want
 	}
-	return false // every body has one
+	return false // every body must have a checksum
 }
 
 func put(w http.ResponseWriter, r *http.Request, objects map[string]object, key string, body []byte) {

@@ -1,4 +1,4 @@
-// Package goldenfile compares files of this repository with the contents that a test expects.
+// Package goldenfile compares files of this repository with the content that a test expects.
 package goldenfile
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Update is the flag -update of a test that uses this package: files are rewritten instead.
+// Update is the flag -update of a test that uses this package: the files are rewritten.
 var Update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
-// Same reports a file that differs from want. With -update it writes the file first.
+// Same fails the test if a file differs from want. With -update it writes the file first.
 func Same(t testing.TB, path string, want []byte) {
 	t.Helper()
 	if *Update {

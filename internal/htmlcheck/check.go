@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// children are the elements that an element may hold; "#" stands for text. Elements that are not listed hold nothing.
+// children are the elements that an element may contain; "#" stands for text. Unlisted elements must be empty.
 var children = map[string]string{
 	"": "html", "html": "head body", "head": "meta title style", "title": "#", "style": "#",
 	"body": "header main", "header": "h1 p", "main": "ul nav section", "nav": "ul", "section": "h2 " + flow,
@@ -28,10 +28,10 @@ const (
 	flow   = "p ul div pre details"
 )
 
-// void elements have no end tag, which XML wants.
+// void elements have no end tag, but XML requires one.
 var void = regexp.MustCompile(`<((?:meta|br)\b[^<>]*)>`)
 
-// attributes that an element may have, besides class and id.
+// attributes are the allowed attributes of elements, besides class and id.
 var attributes = map[string]string{
 	"html": "lang", "meta": "charset name content http-equiv", "a": "href", "th": "scope", "div": "tabindex role aria-label", "nav": "aria-label",
 	"svg":  "xmlns viewBox width height font-family font-size fill",
@@ -41,10 +41,10 @@ var attributes = map[string]string{
 
 const drawing = "fill stroke stroke-width stroke-opacity stroke-dasharray fill-opacity"
 
-// outside finds references in styles.
+// outside finds references to other files in styles.
 var outside = regexp.MustCompile(`(?i)url\s*\(|@import|@font-face|expression\s*\(`)
 
-// Check returns what is wrong with a document; nil if nothing is.
+// Check returns the problems of a document; nil if there are none.
 func Check(html []byte) (problems []string) {
 	c := checker{ids: map[string]bool{}}
 	html, found := bytes.CutPrefix(html, []byte("<!DOCTYPE html>\n"))

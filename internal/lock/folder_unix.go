@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder opens and locks a folder. Where another process holds the lock, the error wraps ErrHeld. The lock ends with the process, or once the
-// file is closed; it is on the folder itself, so it outlasts every file in it and a renaming.
+// Folder opens and locks a folder. If another process holds the lock, the error wraps ErrHeld. The lock ends with the
+// process, or when the file is closed. The folder itself is locked, so the lock outlasts the folder's files and a
+// renaming.
 func Folder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -21,7 +22,7 @@ func Folder(dir string) (*os.File, error) {
 		switch {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			err = ErrHeld
-		case errors.Is(err, unix.EBADF): // NFS locks nothing that is open for reading alone, as folders are
+		case errors.Is(err, unix.EBADF): // NFS cannot lock files that are open for reading only, such as folders
 			err = errors.ErrUnsupported
 		}
 		return nil, err

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Acquire locks the file at path, which it creates where it is missing, and writes this process's number
-// into it. Where another process holds the file, the error wraps ErrHeld.
+// Acquire locks the file at path, and writes this process's number into it. If there is no file, it creates one. If
+// another process holds the file, the error wraps ErrHeld.
 //
-// Closing the file ends the lock, unless a child inherited it. The file stays in its folder; the owner may
-// remove it before it closes it.
+// Closing the file ends the lock, unless a child inherited the file. The file stays in its folder. The owner may
+// remove it before closing it.
 func Acquire(path string) (*os.File, error) {
 	for {
 		f, err := open(path)
@@ -29,7 +29,7 @@ func Acquire(path string) (*os.File, error) {
 		switch ok, err := current(f); {
 		case err != nil:
 			return nil, errors.Join(err, f.Close())
-		case !ok: // the owner before removed the file that was opened here
+		case !ok: // the previous owner removed the opened file
 			if err := f.Close(); err != nil {
 				return nil, err
 			}
@@ -45,8 +45,8 @@ func Acquire(path string) (*os.File, error) {
 	}
 }
 
-// Check returns an error that wraps ErrHeld where a process holds the lock at path. It writes nothing. A file that this process
-// may not read is no error.
+// Check returns an error that wraps ErrHeld if a process holds the lock at path. It writes nothing. A file that this
+// process may not read is no error.
 func Check(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -58,13 +58,13 @@ func Check(path string) error {
 func try(f *os.File, how int) error {
 	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		pid, _ := os.ReadFile(f.Name()) // empty where the holder has just begun
+		pid, _ := os.ReadFile(f.Name()) // empty if the holder has just begun
 		return held(strings.TrimSpace(string(pid)))
 	}
 	return err
 }
 
-// current says whether the file still has its name.
+// current reports whether the file still has its name.
 func current(f *os.File) (bool, error) {
 	mine, err := f.Stat()
 	if err != nil {
@@ -77,8 +77,8 @@ func current(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(mine, named), err
 }
 
-// open makes the file where it is missing. In a folder that all users may write to it follows no link, and
-// creates nothing where somebody's file is.
+// open opens the file at path, and creates it if missing. In a folder that all users may write to, it follows no link
+// and does not create a file where another user's file exists.
 func open(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)

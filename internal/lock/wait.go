@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Pauses between two looks at a lock that another process holds.
+// Pauses between two attempts to get a lock that another process holds.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// Wait is [Acquire], but waits for as long as another process holds the lock. It calls waiting, which may be nil, before the first
-// pause. unlock ends the lock and removes the file. Without locks on the file system, Wait succeeds at once. The error is that of
-// Acquire, or ctx's.
+// Wait is [Acquire], but waits while another process holds the lock. It calls waiting, which may be nil, before the
+// first pause. unlock ends the lock and removes the file. Without locks on the file system, Wait succeeds at once.
+// The error is Acquire's or ctx's.
 func Wait(ctx context.Context, path string, waiting func()) (unlock func() error, err error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		f, err := Acquire(path)

@@ -1,4 +1,4 @@
-// Package parallel holds the module's one parallel loop.
+// Package parallel has the module's only parallel loop.
 package parallel
 
 import (
@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run runs the jobs 0 to n-1, each once, on at most so many goroutines; workers below 1 stands for
-// GOMAXPROCS. Jobs start in ascending order, as goroutines come free. A caller whose results must not
-// depend on the number of workers lets each job write to a place of its own, and sums up afterwards in
-// the jobs' order.
+// Run runs the jobs 0 to n-1, each once, on at most workers goroutines; workers below 1 stands for GOMAXPROCS. Jobs
+// start in ascending order when goroutines become free. If results must not depend on the number of workers, each job
+// should write to its own place, and the caller should sum in the jobs' order.
 //
-// Run returns the first error, and then starts no further jobs; the context that jobs get ends with it.
-// ctx is checked before each job. One worker, or one job, runs on the caller's goroutine.
+// Run returns the first error. After it, no further jobs start, and the context of running jobs ends. ctx is checked
+// before each job. One worker, or one job, runs on the caller's goroutine.
 func Run(ctx context.Context, n, workers int, job func(ctx context.Context, i int) error) error {
 	var next atomic.Int64
 	work := func(ctx context.Context) error {
@@ -44,7 +43,7 @@ func Run(ctx context.Context, n, workers int, job func(ctx context.Context, i in
 
 // Do is Run for jobs that neither fail nor end early.
 func Do(n, workers int, job func(i int)) {
-	_ = Run(context.Background(), n, workers, func(_ context.Context, i int) error { // nothing fails
+	_ = Run(context.Background(), n, workers, func(_ context.Context, i int) error { // no job fails
 		job(i)
 		return nil
 	})

@@ -1,16 +1,16 @@
-// Package powercap decides from a card's readings whether its power limit held down the clock.
+// Package powercap decides from a card's readings whether the power limit lowered the clock.
 package powercap
 
-// Often is the share of samples with the driver's power cap from which work counts as capped.
+// Often is the least share of samples with the driver's power-cap flag for which work counts as capped.
 const Often = 0.5
 
-// Near reports whether power is at a limit, in watts. Cards at their limit draw a little less.
+// Near reports whether watts, a power, is at limit. Cards at their limit draw a little less.
 func Near(watts, limit float64) bool {
 	const share = 0.96
 	return watts >= share*limit
 }
 
-// Slow reports whether a clock is below the highest, by more than it fluctuates.
+// Slow reports whether a clock is below the highest clock by more than the clock fluctuates.
 func Slow(clock, highest float64) bool {
 	const share = 0.99
 	return clock < share*highest

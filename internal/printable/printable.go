@@ -1,6 +1,6 @@
-// Package printable shows text of unknown origin, such as tensor names, file names and fields of a downloaded model,
-// so that it cannot control a terminal. Characters that move the cursor, change colours, reverse the direction of text or cannot
-// be seen are written as escapes.
+// Package printable makes text of unknown origin safe to print, such as tensor names, file names and fields of a
+// downloaded model. Such text could control a terminal. Characters that move the cursor, change colours, reverse the
+// direction of text or are invisible become escapes.
 package printable
 
 import (
@@ -12,17 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// Longest is about how many bytes of one text are worth printing: a path has at most 4 096.
+// Longest is the largest length, in bytes, of a printed text. A path has at most 4 096 bytes.
 const Longest = 5000
 
 // Quote returns s in one line. Control characters, line and paragraph separators, bidirectional and invisible
-// characters are written as \n, \t, \r or \u and the four hexadecimal digits of each UTF-16 unit, bytes that are not
-// UTF-8 as \x and two digits. Other text is unchanged; so are backslashes.
+// characters become \n, \t, \r or \u and the four hexadecimal digits of each UTF-16 unit. Bytes that are not UTF-8
+// become \x and two digits. All other text does not change, including backslashes.
 //
 // HTML needs its own escaping of the result.
 func Quote(s string) string { return escape(s, "") }
 
-// Cut returns s, and of a long s only the beginning and the end, with the number of bytes left out between them.
+// Cut returns s. Of a long s it returns only the beginning and the end, with the number of omitted bytes between
+// them.
 func Cut(s string) string {
 	const beginning, end = 1000, 400
 	if len(s) <= Longest {
@@ -32,17 +33,17 @@ func Cut(s string) string {
 		len(s)-beginning-end, strings.ToValidUTF8(s[len(s)-end:], ""))
 }
 
-// Writer escapes what is written through it as [Quote] does, except newlines and tabs. JSON stays JSON of the same
-// values: the escapes are JSON's.
+// Writer escapes text like [Quote], except newlines and tabs. JSON remains JSON with the same values, because the
+// escapes are JSON's.
 type Writer struct {
 	w    io.Writer
-	rest []byte // the beginning of a character that is split between two writes
+	rest []byte // the beginning of a character that two writes share
 }
 
-// NewWriter returns a writer that writes to w. It has no buffer but for a character that is split between two writes.
+// NewWriter returns a writer that writes to w. It buffers only a character that is split between two writes.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Unwrap returns the writer below.
+// Unwrap returns the underlying writer.
 func (w *Writer) Unwrap() io.Writer { return w.w }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -63,7 +64,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escape replaces characters that are not plain, except those of except.
+// escape replaces special characters, except those in except.
 func escape(s, except string) string {
 	plain := func(r rune) bool { return !special(r) || strings.ContainsRune(except, r) }
 	if strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || !plain(r) }) < 0 {
@@ -93,8 +94,8 @@ func escape(s, except string) string {
 	return b.String()
 }
 
-// special reports whether a character acts on a terminal or on the text around it, or cannot be seen. Variation
-// selectors and fillers are letters or marks to Unicode, and yet invisible.
+// special reports whether a character affects a terminal or the text around it, or is invisible. Variation selectors
+// and fillers are invisible too, although Unicode counts them as letters or marks.
 func special(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f

@@ -1,4 +1,5 @@
-// Package recordfile keeps the records of measurements, which a later run of the same command continues, as JSON files.
+// Package recordfile keeps the records of measurements as JSON files. A later run of the same command continues from
+// a record.
 package recordfile
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// Read reads the record at path, of which into is a pointer. A path that is empty or absent leaves it as it is.
+// Read reads the record at path into into, a pointer. If path is empty or there is no file, into does not change.
 func Read(path string, into any) error {
 	if path == "" {
 		return nil
@@ -30,7 +31,7 @@ func Read(path string, into any) error {
 	return nil
 }
 
-// Write creates or replaces the record at path, whole or not at all, and makes its folder.
+// Write creates or replaces the record at path, whole or not at all. It also makes the record's folder.
 func Write(path string, record any) error {
 	js, err := json.MarshalIndent(record, "", " ")
 	if err != nil {

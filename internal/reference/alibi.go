@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// alibiSlopes returns the slope of each head: how much its scores fall per position of distance. The largest power
-// of two of heads has a geometric series; the other heads take every second slope of the next finer series.
+// alibiSlopes returns the slope of each head: the decrease of its scores per position of distance. The largest power
+// of two of heads has a geometric series. The other heads take every second slope of the next finer series.
 func alibiSlopes(heads int) []float64 {
 	whole := 1
 	for 2*whole <= heads {
@@ -24,7 +24,7 @@ func alibiSlopes(heads int) []float64 {
 	return slopes
 }
 
-// bf16 rounds to BF16, to nearest.
+// bf16 rounds to the nearest BF16 value.
 func bf16(x float64) float64 {
 	f, _ := weights.BF16.Format()
 	return float64(f.Value(f.FromValue(float32(x))))

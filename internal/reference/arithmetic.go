@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// rmsNorm is x/rms·w.
+// rmsNorm returns x/rms·w.
 func rmsNorm(x, w []float64, epsilon float64) []float64 {
 	same(x, w)
 	scale := 1 / math.Sqrt(dot(x, x)/float64(len(x))+epsilon)
@@ -16,7 +16,7 @@ func rmsNorm(x, w []float64, epsilon float64) []float64 {
 	return y
 }
 
-// layerNorm is (x - mean)/deviation·w + b; b may be nil.
+// layerNorm returns (x - mean)/deviation·w + b. b may be nil.
 func layerNorm(x, w, b []float64, epsilon float64) []float64 {
 	same(x, w)
 	mean := 0.0
@@ -34,7 +34,7 @@ func layerNorm(x, w, b []float64, epsilon float64) []float64 {
 	return y
 }
 
-// softmax is exp(x)/Σ exp(x).
+// softmax returns exp(x)/Σ exp(x).
 func softmax(x []float64) []float64 {
 	largest, total := slices.Max(x), 0.0
 	y := make([]float64, len(x))
@@ -45,7 +45,8 @@ func softmax(x []float64) []float64 {
 	return times(y, 1/total)
 }
 
-// attend returns the mean of the values weighted by the softmax of the scores. score gives the score of a key's position.
+// attend returns the mean of the values, weighted by the softmax of the scores. score returns the score of a key's
+// position.
 func attend(values [][]float64, score func(position int) float64) []float64 {
 	scores := make([]float64, len(values))
 	for u := range values {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// bert is BERT. A pretraining checkpoint has two heads: the last row of outputs is the sentence head's.
+// bert computes BERT. A pretraining checkpoint has two heads; the last row of outputs is the sentence head's.
 func bert(p *model, in Inputs) [][]float64 {
 	h := p.bertEncoder(in, p.under("embeddings.word_embeddings.weight", "bert.", ""), func(t int) int { return t })
 	return p.bertHeads(h, bertHead{
@@ -14,7 +14,7 @@ func bert(p *model, in Inputs) [][]float64 {
 	})
 }
 
-// roberta is RoBERTa: BERT with other heads, and positions that skip padding.
+// roberta computes RoBERTa: BERT with other heads, and with positions that skip padding.
 func roberta(p *model, in Inputs) [][]float64 {
 	positions := pastPadding(in.Tokens, int32(p.count("pad_token_id", 1)))
 	h := p.bertEncoder(in, p.under("embeddings.word_embeddings.weight", "roberta.", ""), func(t int) int { return positions[t] })
@@ -23,7 +23,7 @@ func roberta(p *model, in Inputs) [][]float64 {
 	})
 }
 
-// pastPadding numbers positions from the padding token's id + 1. Padding itself has the position of that id.
+// pastPadding numbers positions from the padding token's id + 1. Padding tokens have the position padding.
 func pastPadding(tokens []int32, padding int32) (positions []int) {
 	next := int(padding)
 	for _, token := range tokens {
@@ -37,7 +37,7 @@ func pastPadding(tokens []int32, padding int32) (positions []int) {
 	return positions
 }
 
-// bertEncoder is the model without heads, with norms after attention and MLP.
+// bertEncoder computes the model without heads, with norms after attention and MLP.
 func (p *model) bertEncoder(in Inputs, prefix string, position func(t int) int) [][]float64 {
 	hidden, heads, act := p.count("hidden_size"), p.count("num_attention_heads"), activation(p.text("hidden_act", "gelu"))
 	if kind := p.text("position_embedding_type", "absolute"); kind != "absolute" {
@@ -74,8 +74,8 @@ type bertHead struct {
 	act                func(float64) float64
 }
 
-// bertHeads returns the outputs of config.json's architecture: of every position, of the sentence, or both with the
-// sentence last. The first position represents the sentence.
+// bertHeads returns the outputs of config.json's architecture: one row for every position, or one for the sentence,
+// or both with the sentence last. The first position represents the sentence.
 func (p *model) bertHeads(h [][]float64, words bertHead) (rows [][]float64) {
 	prefix := p.under("embeddings.word_embeddings.weight", "bert.", "roberta.", "")
 	pooled := func(dense, head string) []float64 {

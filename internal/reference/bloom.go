@@ -2,7 +2,7 @@ package reference
 
 import "fmt"
 
-// bloom is BLOOM: a norm after the embeddings, q, k and v fused head by head, ALiBi.
+// bloom computes BLOOM: a norm after the embeddings; q, k and v fused head by head; ALiBi.
 func bloom(p *model, in Inputs) [][]float64 {
 	hidden := p.count("n_embed", p.count("hidden_size", 0))
 	heads := p.count("n_head", p.count("num_attention_heads", 0))
@@ -30,7 +30,7 @@ func bloom(p *model, in Inputs) [][]float64 {
 		at := fmt.Sprintf("%sh.%d.", at, layer)
 		h = branch(h, norm(at+"input_layernorm"), func(x [][]float64) [][]float64 {
 			qkv := each(x, p.layer(at+"self_attention.query_key_value"))
-			part := func(i int) [][]float64 { // of every head's 3·size
+			part := func(i int) [][]float64 { // of the 3·size rows of every head
 				return each(qkv, func(x []float64) (y []float64) {
 					for n := range heads {
 						y = append(y, x[(3*n+i)*size:(3*n+i+1)*size]...)

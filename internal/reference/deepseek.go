@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// deepseekV2 is DeepSeek-V2 and V2-Lite: latent attention, and routed experts beside shared ones.
+// deepseekV2 computes DeepSeek-V2 and V2-Lite: latent attention, and routed experts beside shared experts.
 func deepseekV2(p *model, in Inputs) [][]float64 {
 	d := p.deepseek(rotary.neighbours)
 	d.mlp = d.shared(func(at string, x []float64) []choice {
@@ -23,8 +23,8 @@ func deepseekV2(p *model, in Inputs) [][]float64 {
 	return d.run(in)
 }
 
-// deepseekV3 is DeepSeek-V3 and R1: V2's attention, and a router with a bias that changes the choice of experts but
-// not their weights.
+// deepseekV3 computes DeepSeek-V3 and R1: V2's attention, and a router with a bias. The bias affects the choice of
+// experts but not their weights.
 func deepseekV3(p *model, in Inputs) [][]float64 {
 	p.presume("first_k_dense_replace", 3.0)
 	turn := rotary.neighbours
@@ -48,7 +48,7 @@ func deepseekV3(p *model, in Inputs) [][]float64 {
 	return d.run(in)
 }
 
-// topTwo is the sum of the two largest values.
+// topTwo returns the sum of the two largest values.
 func topTwo(x []float64) float64 {
 	sorted := slices.Sorted(slices.Values(x))
 	if len(sorted) < 2 {
@@ -57,7 +57,8 @@ func topTwo(x []float64) float64 {
 	return sorted[len(sorted)-1] + sorted[len(sorted)-2]
 }
 
-// shared is the FFN of a DeepSeek: dense in the first layers, and then the sum of routed and shared experts.
+// shared returns the FFN of a DeepSeek: dense in the first layers, and in the others the sum of routed and shared
+// experts.
 func (d *decoder) shared(route func(at string, x []float64) []choice) func(int, string, []float64) []float64 {
 	dense := d.mlp
 	return func(layer int, at string, x []float64) []float64 {
@@ -74,8 +75,9 @@ func (d *decoder) shared(route func(at string, x []float64) []choice) func(int, 
 	}
 }
 
-// deepseek is a decoder with multi-head latent attention. Keys and values, and in most models queries, are
-// projections of a short normalised vector. Rotary positions use extra channels; all heads share those of the key.
+// deepseek returns a decoder with multi-head latent attention. Keys and values, and in most models queries, are
+// projections of a short normalised vector. Rotary positions use extra channels; all heads share the key's rotary
+// channels.
 func (p *model) deepseek(turn func(r rotary, x []float64, position int) []float64) *decoder {
 	d := p.llama()
 	still, turned, value := p.count("qk_nope_head_dim", 128), p.count("qk_rope_head_dim", 64), p.count("v_head_dim", 128)
@@ -113,7 +115,7 @@ func (p *model) deepseek(turn func(r rotary, x []float64, position int) []float6
 	return d
 }
 
-// latentScale is YaRN's scale of the scores of latent attention.
+// latentScale returns YaRN's scale of the scores of latent attention.
 func (p *model) latentScale() float64 {
 	at := "rope_scaling."
 	if p.field("rope_parameters") != nil {

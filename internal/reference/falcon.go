@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// falcon is Falcon in its layouts: 7B (one KV head; attention and FFN in parallel after one norm), 40B and 180B
-// (grouped KV heads, one norm each; 11B shares one), RW (ALiBi; attention before FFN).
+// falcon computes Falcon in its layouts: 7B (one KV head; attention and FFN in parallel after one norm), 40B and 180B
+// (grouped KV heads, one norm each; 11B shares one norm), RW (ALiBi; attention before FFN).
 func falcon(p *model, in Inputs) [][]float64 {
 	hidden, heads := p.count("n_embed", p.count("hidden_size", 4544)), p.count("num_attention_heads", 71)
 	size := hidden / heads
@@ -26,7 +26,7 @@ func falcon(p *model, in Inputs) [][]float64 {
 	turn, lift := p.rotary(size).halves, func(head, position int) float64 { return 0 }
 	if slopes := alibiSlopes(heads); p.is("alibi", false) {
 		turn = func(x []float64, _ int) []float64 { return x }
-		// The published code rounds to BF16 here, whatever the model's type.
+		// The published code rounds to BF16 here, for every type of model.
 		lift = func(n, position int) float64 { return bf16(bf16(slopes[n]) * bf16(float64(position))) }
 	}
 	root := p.under("word_embeddings.weight", "transformer.", "")

@@ -2,7 +2,7 @@ package reference
 
 import "math"
 
-// gemma is Gemma 1: norms multiply by 1 + weight, embeddings are scaled by √hidden and tied.
+// gemma computes Gemma 1: norms multiply by 1 + weight; embeddings are scaled by √hidden and tied.
 func gemma(p *model, in Inputs) [][]float64 {
 	p.mustBeCausal()
 	return p.gemma("hidden_act").run(in)
@@ -30,7 +30,7 @@ func (p *model) gemma(act string) *decoder {
 	return d
 }
 
-// gemma2 is Gemma 2: norms also after attention and MLP, soft caps, a sliding window in every other layer.
+// gemma2 computes Gemma 2: norms also after attention and MLP, soft caps, a sliding window in every other layer.
 func gemma2(p *model, in Inputs) [][]float64 {
 	p.mustBeCausal()
 	return p.gemma2().run(in)
@@ -48,13 +48,13 @@ func (p *model) gemma2() *decoder {
 	return d
 }
 
-// queryScale returns the function that scales q·k: config.json's query_pre_attn_scalar takes the place of the head size.
+// queryScale returns the function that scales q·k. config.json's query_pre_attn_scalar replaces the head size.
 func (p *model) queryScale() func(qk float64) float64 {
 	size := p.number("query_pre_attn_scalar", 256)
 	return func(qk float64) float64 { return qk / math.Sqrt(size) }
 }
 
-// softCap keeps values within ±limit; 0 is none.
+// softCap returns the function that limits values to ±limit; 0 means no limit.
 func softCap(limit float64) func(float64) float64 {
 	return func(x float64) float64 {
 		if limit == 0 {
@@ -64,8 +64,8 @@ func softCap(limit float64) func(float64) float64 {
 	}
 }
 
-// gemma3 is the language model of Gemma 3: norms on q and k instead of the soft cap of scores, and a sliding window
-// with its own rotary frequencies in five of six layers.
+// gemma3 computes the language model of Gemma 3: norms on q and k replace the soft cap of scores, and five of six
+// layers have a sliding window with its own rotary frequencies.
 func gemma3(p *model, in Inputs) [][]float64 { return p.gemma3().run(in) }
 
 func (p *model) gemma3() *decoder {
@@ -86,7 +86,7 @@ func (p *model) gemma3() *decoder {
 	}
 	d.rope = func(layer int) rotary {
 		if p.field("rope_parameters") == nil {
-			if slides(layer) { // never scaled
+			if slides(layer) { // not scaled
 				return p.rotaryAt("", p.number("rope_local_base_freq", 1e4), d.size)
 			}
 			return p.rotaryAt("rope_scaling.", p.number("rope_theta", 1e6), d.size)

@@ -2,7 +2,7 @@ package reference
 
 import "fmt"
 
-// gpt2 is GPT-2: weights stored [in, out], learned positions.
+// gpt2 computes GPT-2: weights stored [in, out], learned positions.
 func gpt2(p *model, in Inputs) [][]float64 {
 	hidden, heads := p.count("n_embd"), p.count("n_head")
 	size, act := hidden/heads, activation(p.text("activation_function", "gelu_new"))

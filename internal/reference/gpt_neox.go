@@ -2,8 +2,8 @@ package reference
 
 import "fmt"
 
-// gptNeoX is GPT-NeoX and Pythia: q, k and v of a head are stored together, only a part of each head's channels is
-// rotary, and attention and FFN read the same hidden state through separate norms.
+// gptNeoX computes GPT-NeoX and Pythia. q, k and v of a head are stored together, only a part of each head's channels
+// is rotary, and attention and FFN read the same hidden state through separate norms.
 func gptNeoX(p *model, in Inputs) [][]float64 {
 	hidden, heads := p.count("hidden_size"), p.count("num_attention_heads")
 	size := hidden / heads

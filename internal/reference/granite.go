@@ -1,6 +1,6 @@
 package reference
 
-// granite is Granite 3: Llama with four multipliers.
+// granite computes Granite 3: Llama with four multipliers.
 func granite(p *model, in Inputs) [][]float64 {
 	d := p.llama()
 	d.embedding, d.branch = p.number("embedding_multiplier", 1), p.number("residual_multiplier", 1)

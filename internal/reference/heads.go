@@ -2,8 +2,8 @@ package reference
 
 import "math"
 
-// multiHead is attention with heads of equal size. The weights are the softmax of q·k/√size + bias; a bias of -Inf
-// masks a position. The heads' outputs are concatenated.
+// multiHead computes attention with heads of equal size. The weights are the softmax of q·k/√size + bias; a bias of
+// -Inf masks a position. The heads' outputs are concatenated.
 func multiHead(q, k, v [][]float64, heads int, bias func(head, t, u int) float64) [][]float64 {
 	size := len(q[0]) / heads
 	part := func(x []float64, n int) []float64 { return x[n*size : (n+1)*size] }
@@ -19,7 +19,7 @@ func multiHead(q, k, v [][]float64, heads int, bias func(head, t, u int) float64
 	return y
 }
 
-// backwards is the causal mask.
+// backwards is the bias of the causal mask.
 func backwards(_, t, u int) float64 {
 	if u > t {
 		return math.Inf(-1)
@@ -27,7 +27,7 @@ func backwards(_, t, u int) float64 {
 	return 0
 }
 
-// around masks nothing.
+// around is the bias without a mask.
 func around(_, _, _ int) float64 { return 0 }
 
 // each applies f to every position.
@@ -39,7 +39,7 @@ func each(x [][]float64, f func([]float64) []float64) [][]float64 {
 	return y
 }
 
-// plus adds two sequences of vectors.
+// plus returns the sum of two sequences of vectors.
 func plus(a, b [][]float64) [][]float64 {
 	y := make([][]float64, len(a))
 	for t := range a {
@@ -48,12 +48,12 @@ func plus(a, b [][]float64) [][]float64 {
 	return y
 }
 
-// layer is a linear layer as a function.
+// layer returns a linear layer as a function.
 func (p *model) layer(name string) func([]float64) []float64 {
 	return func(x []float64) []float64 { return p.linear(name, x) }
 }
 
-// layerNorm is a norm as a function. Old checkpoints call its weight gamma and its bias beta.
+// layerNorm returns a norm as a function. Old checkpoints name its weight gamma and its bias beta.
 func (p *model) layerNorm(name string, epsilon float64) func([]float64) []float64 {
 	weight, bias := name+".weight", name+".bias"
 	if p.has(name + ".gamma") {
@@ -62,7 +62,7 @@ func (p *model) layerNorm(name string, epsilon float64) func([]float64) []float6
 	return func(x []float64) []float64 { return layerNorm(x, p.values(weight), p.values(bias), epsilon) }
 }
 
-// mlp is two layers with an activation between them.
+// mlp returns two layers with an activation between them, as a function.
 func (p *model) mlp(up, down string, act func(float64) float64) func([]float64) []float64 {
 	return func(x []float64) []float64 { return p.linear(down, apply(act, p.linear(up, x))) }
 }

@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// llama is Llama 1 to 3.
+// llama computes Llama 1 to 3.
 func llama(p *model, in Inputs) [][]float64 { return p.llama().run(in) }
 
-// decoder is a Llama; other values of its fields make its relatives. The argument at of a function is the layer's
-// prefix: "model.layers.3.".
+// decoder is a Llama. Relatives of Llama set other values of its fields. The argument at of a function is the layer's
+// prefix, such as "model.layers.3.".
 type decoder struct {
 	*model
-	hidden, heads, kv, size int // size is a head's
+	hidden, heads, kv, size int // size: size of a head
 	epsilon                 float64
 	prefix                  string
 
-	// norms are the names of the norms before and after attention, before and after the MLP; empty: no norm.
+	// norms are the names of the norms before and after attention, and before and after the MLP; empty: no norm.
 	norms [4]string
 	norm  func(name string, x []float64) []float64
 
@@ -29,7 +29,7 @@ type decoder struct {
 	score   func(qk float64) float64
 	mlp     func(layer int, at string, x []float64) []float64
 
-	embedding, branch float64 // factors of the embeddings and of a layer's output before it is added to the residual stream
+	embedding, branch float64 // factors of the embeddings, and of a layer's output before it is added to the residual stream
 	logit             func(float64) float64
 	act               func(float64) float64
 }
@@ -63,12 +63,12 @@ func (p *model) llama() *decoder {
 	return d
 }
 
-// gatedMLP is down·(act(gate·x) ⊙ up·x).
+// gatedMLP returns down·(act(gate·x) ⊙ up·x).
 func (d *decoder) gatedMLP(gate, up, down string, x []float64) []float64 {
 	return d.linear(down, gated(d.act, d.linear(gate, x), d.linear(up, x)))
 }
 
-// gated is act(gate) ⊙ up.
+// gated returns act(gate) ⊙ up.
 func gated(act func(float64) float64, gate, up []float64) []float64 {
 	same(gate, up)
 	z := make([]float64, len(gate))
@@ -116,7 +116,7 @@ func (d *decoder) optionalNorm(at, name string, x []float64) []float64 {
 	return d.norm(at+name, x)
 }
 
-// headsAttention is attention with a key and a value per head, or per group of heads.
+// headsAttention computes attention with a key and a value for each head, or for each group of heads.
 func (d *decoder) headsAttention(layer int, at string, x [][]float64) [][]float64 {
 	rope, queries := d.rope(layer), make([][][]float64, d.heads) // by head and position
 	keys, values := make([][][]float64, d.kv), make([][][]float64, d.kv)
@@ -147,7 +147,7 @@ func (d *decoder) headsAttention(layer int, at string, x [][]float64) [][]float6
 	return y
 }
 
-// head is the name of the layer that computes logits; empty if the model returns hidden states.
+// head returns the name of the layer that computes logits; empty if the model returns hidden states.
 func (d *decoder) head() string {
 	switch {
 	case d.headless():

@@ -1,8 +1,8 @@
 package reference
 
-// mistral is Mistral 7B: all layers have a sliding window, if config.json has one.
+// mistral computes Mistral 7B: all layers have a sliding window, if config.json has one.
 func mistral(p *model, in Inputs) [][]float64 {
-	for name, as7B := range map[string]float64{ // which a text_config leaves out
+	for name, as7B := range map[string]float64{ // fields that a text_config leaves out
 		"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
 	} {
 		p.presume(name, as7B)

@@ -9,7 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// model is a checkpoint with its config.json. Its methods panic with a problem; Run returns it as an error.
+// model is a checkpoint with its config.json. Its methods panic with a problem. Run recovers it and returns it as an
+// error.
 type model struct {
 	file    *weights.Model
 	fields  map[string]any
@@ -26,13 +27,14 @@ func newModel(m *weights.Model) (*model, error) {
 	if err := json.Unmarshal(m.Config, &p.fields); err != nil {
 		return nil, fmt.Errorf("config.json: %w", err)
 	}
-	if text, ok := p.fields["text_config"].(map[string]any); ok { // a language model among others
+	if text, ok := p.fields["text_config"].(map[string]any); ok { // the language model of a larger model
 		maps.Copy(p.fields, text)
 	}
 	return p, nil
 }
 
-// field finds a field of config.json, nil where it is missing or null; dots lead into objects.
+// field returns a field of config.json; nil if the field is missing or null. Dots separate the names of nested
+// fields.
 func (p *model) field(name string) any {
 	var v any = p.fields
 	for key := range strings.SplitSeq(name, ".") {
@@ -58,7 +60,7 @@ func (p *model) number(name string, missing float64) float64 { return read(p, na
 func (p *model) is(name string, missing bool) bool           { return read(p, name, missing) }
 func (p *model) text(name, missing string) string            { return read(p, name, missing) }
 
-// presume sets the architecture's default of a field that config.json leaves out.
+// presume sets the architecture's default for a field that config.json leaves out.
 func (p *model) presume(name string, value any) {
 	if _, there := p.fields[name]; !there {
 		p.fields[name] = value
@@ -73,7 +75,7 @@ func (p *model) optionalNumber(name string, missing float64) float64 {
 	return p.number(name, missing)
 }
 
-// count reads a whole number. Without a default, the field is required.
+// count returns an integer field. Without a default, the field is required.
 func (p *model) count(name string, missing ...int) int {
 	if len(missing) == 0 && p.field(name) == nil {
 		failf("config.json: %s is missing", name)
@@ -121,7 +123,7 @@ func (p *model) has(name string) bool {
 	return ok
 }
 
-// values returns a tensor's values. The tensor is required. It is decoded once; do not change the values.
+// values returns a tensor's values. The tensor is required. Values are decoded once and must not be changed.
 func (p *model) values(name string) []float64 {
 	if v := p.decoded[name]; v != nil {
 		return v
@@ -142,7 +144,7 @@ func (p *model) values(name string) []float64 {
 	return values
 }
 
-// optional is values, or nil if the tensor is missing.
+// optional is values, but returns nil if the tensor is missing.
 func (p *model) optional(name string) []float64 {
 	if !p.has(name) {
 		return nil
@@ -150,7 +152,7 @@ func (p *model) optional(name string) []float64 {
 	return p.values(name)
 }
 
-// row returns row i of a tensor, read as a matrix of that width.
+// row returns row i of a tensor with width values in each row.
 func (p *model) row(name string, i, width int) []float64 {
 	v := p.values(name)
 	if i < 0 || (i+1)*width > len(v) {

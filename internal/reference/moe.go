@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// choice is an expert that the router chose, with the weight of its output.
+// choice is an expert chosen by the router, with the weight of its output.
 type choice struct {
 	expert int
 	factor float64
@@ -43,8 +43,8 @@ func scaled(choices []choice, s float64) []choice {
 	return after
 }
 
-// limit keeps the ranks of experts in the best groups, and sets all other ranks to that of excluded experts. merit
-// ranks a group by its experts' ranks.
+// limit keeps the ranks of experts in the best groups. All other ranks become excluded. merit ranks a group by its
+// experts' ranks.
 func limit(rank []float64, groups, keep int, merit func(group []float64) float64, excluded float64) []float64 {
 	if groups < 1 || len(rank)%groups != 0 {
 		failf("config.json: %d experts do not make %d groups", len(rank), groups)
@@ -60,7 +60,8 @@ func limit(rank []float64, groups, keep int, merit func(group []float64) float64
 	return limited
 }
 
-// mix returns the weighted sum of the chosen experts' outputs for x. Their tensors are named at, then the expert's number.
+// mix returns the weighted sum of the chosen experts' outputs for x. The names of their tensors begin with at and the
+// expert's number.
 func (d *decoder) mix(choices []choice, at, gate, up, down string, x []float64) []float64 {
 	y := make([]float64, d.hidden)
 	for _, c := range choices {
@@ -70,7 +71,7 @@ func (d *decoder) mix(choices []choice, at, gate, up, down string, x []float64) 
 	return y
 }
 
-// mixtral is Mixtral: a Mistral with a router that sends each position to a few experts.
+// mixtral computes Mixtral: a Mistral with a router that sends each position to a few experts.
 func mixtral(p *model, in Inputs) [][]float64 {
 	p.presume("num_key_value_heads", 8.0)
 	p.presume("rms_norm_eps", 1e-5)
@@ -88,7 +89,7 @@ func mixtral(p *model, in Inputs) [][]float64 {
 	return d.run(in)
 }
 
-// qwen3MoE is Qwen3's variant with experts in some of the layers, or in all.
+// qwen3MoE computes Qwen3's variant with experts in some or all layers.
 func qwen3MoE(p *model, in Inputs) [][]float64 {
 	p.presume("num_key_value_heads", 4.0)
 	d := p.llama()

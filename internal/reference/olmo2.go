@@ -1,6 +1,6 @@
 package reference
 
-// olmo2 is OLMo 2: norms only after attention and MLP, and norms over all of q and all of k.
+// olmo2 computes OLMo 2: norms only after attention and MLP, and norms over all of q and all of k.
 func olmo2(p *model, in Inputs) [][]float64 {
 	p.presume("rms_norm_eps", 1e-5)
 	d := p.llama()

@@ -2,8 +2,8 @@ package reference
 
 import "fmt"
 
-// opt is OPT and Galactica: positions count from 2. The 350M model has norms after the layers and embeddings of
-// another width.
+// opt computes OPT and Galactica. Positions count from 2. The 350M model has norms after the layers, and embeddings
+// of another width.
 func opt(p *model, in Inputs) [][]float64 {
 	hidden, heads := p.count("hidden_size"), p.count("num_attention_heads")
 	width, before := p.count("word_embed_proj_dim", hidden), p.is("do_layer_norm_before", true)
@@ -55,7 +55,7 @@ func opt(p *model, in Inputs) [][]float64 {
 	return each(h, p.layer(p.under("lm_head.weight", "", "language_model.")+"lm_head"))
 }
 
-// selfAttention is the attention of OPT and Whisper: q_proj, k_proj, v_proj and out_proj.
+// selfAttention computes the attention of OPT and Whisper: q_proj, k_proj, v_proj and out_proj.
 func (p *model) selfAttention(at string, x [][]float64, heads int, bias func(head, t, u int) float64) [][]float64 {
 	return p.crossAttention(at, x, x, heads, bias)
 }

@@ -2,7 +2,7 @@ package reference
 
 import "math"
 
-// phi3 is Phi-3 and Phi-4: fused projections, rotary positions in a part of each head.
+// phi3 computes Phi-3 and Phi-4: fused projections, rotary positions in a part of each head.
 func phi3(p *model, in Inputs) [][]float64 {
 	p.presume("rms_norm_eps", 1e-5)
 	d := p.llama()
@@ -20,15 +20,15 @@ func phi3(p *model, in Inputs) [][]float64 {
 	return d.run(in)
 }
 
-// phiRotary is rotary for a sequence of a given length. LongRoPE divides each frequency by its own factor, with a
-// second set of factors beyond the original training length.
+// phiRotary is rotary for a sequence of a given length. LongRoPE divides each frequency by its own factor. Beyond the
+// original training length, it uses a second set of factors.
 func (p *model) phiRotary(size, length int) rotary {
 	at := "rope_scaling."
 	if p.field("rope_parameters") != nil {
 		at = "rope_parameters."
 	}
 	switch p.text(at+"rope_type", p.text(at+"type", "default")) {
-	case "longrope", "su", "yarn": // names that Phi-3 has for the same
+	case "longrope", "su", "yarn": // Phi-3's names for the same method
 	default:
 		return p.rotary(size)
 	}
@@ -53,7 +53,7 @@ func (p *model) phiRotary(size, length int) rotary {
 	return r
 }
 
-// longScale is LongRoPE's scale of q and k for a context that is longer by factor.
+// longScale returns LongRoPE's scale of q and k, for a context extended by factor.
 func longScale(factor, first float64) float64 {
 	if factor <= 1 {
 		return 1

@@ -1,6 +1,6 @@
 package reference
 
-// qwen2 is Qwen2 and 2.5: biases on q, k and v; the later layers may slide.
+// qwen2 computes Qwen2 and 2.5: biases on q, k and v; the later layers may have a sliding window.
 func qwen2(p *model, in Inputs) [][]float64 { return p.qwen2().run(in) }
 
 func (p *model) qwen2() *decoder {
@@ -12,7 +12,7 @@ func (p *model) qwen2() *decoder {
 	return d
 }
 
-// qwen3 is Qwen3: a norm on each head's q and k before the rotary positions.
+// qwen3 computes Qwen3: a norm on each head's q and k before the rotary positions.
 func qwen3(p *model, in Inputs) [][]float64 { return p.qwen3().run(in) }
 
 func (p *model) qwen3() *decoder {

@@ -18,7 +18,7 @@ func (p *model) rotary(size int) rotary {
 	return p.rotaryAt(at, theta, size)
 }
 
-// rotaryAt is rotary with the parameters at a place in config.json, such as "rope_scaling.".
+// rotaryAt is rotary with parameters at a place in config.json, such as "rope_scaling.".
 func (p *model) rotaryAt(at string, theta float64, size int) rotary {
 	r := rotary{scale: 1}
 	for i := range size / 2 {
@@ -40,7 +40,7 @@ func (p *model) rotaryAt(at string, theta float64, size int) rotary {
 	return r
 }
 
-// llama3 is Llama 3.1's scaling of a frequency.
+// llama3 returns a frequency after Llama 3.1's scaling.
 func (p *model) llama3(at string, f float64) float64 {
 	factor, length := p.number(at+"factor", 1), p.number(at+"original_max_position_embeddings", 8192)
 	low, high := p.number(at+"low_freq_factor", 1), p.number(at+"high_freq_factor", 4)
@@ -55,7 +55,7 @@ func (p *model) llama3(at string, f float64) float64 {
 	return (1-smooth)*f/factor + smooth*f
 }
 
-// halves rotates the pairs (x[i], x[i+n/2]). Channels after the n rotary ones stay.
+// halves rotates the pairs (x[i], x[i+n/2]). Channels after the n rotary channels do not change.
 func (r rotary) halves(x []float64, position int) []float64 {
 	y, n := append([]float64{}, x...), len(r.frequency)
 	for i, f := range r.frequency {

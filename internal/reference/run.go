@@ -15,10 +15,10 @@ var ErrUnknown = errors.New("model_type is not computed here")
 
 // Inputs are a model's inputs.
 type Inputs struct {
-	// Tokens are those of one sequence.
+	// Tokens are the tokens of one sequence.
 	Tokens []int32
-	// Values are those of an image [channels, height, width] for a vision model, or of a recording's features [bins, frames] for an
-	// audio model.
+	// Values are an image [channels, height, width] for a vision model, or the features [bins, frames] of a recording
+	// for an audio model.
 	Values []float64
 }
 
@@ -56,8 +56,8 @@ var architectures = map[string]func(*model, Inputs) [][]float64{
 // Types lists the known model_types, sorted.
 func Types() []string { return slices.Sorted(maps.Keys(architectures)) }
 
-// Run computes a model's outputs, a row for every position: logits, or hidden states if the checkpoint has no head.
-// Missing fields of config.json, missing tensors and tensors of a wrong size are errors.
+// Run computes a model's outputs, one row for every position: logits, or hidden states if the checkpoint has no head.
+// It returns an error for missing fields of config.json, missing tensors and tensors of a wrong size.
 func Run(m *weights.Model, in Inputs) (rows [][]float64, err error) {
 	p, err := newModel(m)
 	if err != nil {
@@ -71,7 +71,7 @@ func Run(m *weights.Model, in Inputs) (rows [][]float64, err error) {
 	return run(p, in), nil
 }
 
-// Values returns the number of Inputs.Values that a model takes; 0 for a text model.
+// Values returns the number of Inputs.Values that a model needs; 0 for a text model.
 func Values(m *weights.Model) (n int, err error) {
 	p, err := newModel(m)
 	if err != nil {
@@ -87,7 +87,7 @@ func Values(m *weights.Model) (n int, err error) {
 	return 0, nil
 }
 
-// catch returns a problem that a function panics with as an error.
+// catch recovers from a problem and returns it as an error.
 func catch(err *error) {
 	if r := recover(); r != nil {
 		failure, ok := r.(problem)

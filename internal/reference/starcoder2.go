@@ -1,6 +1,6 @@
 package reference
 
-// starcoder2 is StarCoder2: a Llama with LayerNorms, biases, a sliding window, and an FFN without a gate.
+// starcoder2 computes StarCoder2: a Llama with LayerNorms, biases, a sliding window, and an FFN without a gate.
 func starcoder2(p *model, in Inputs) [][]float64 {
 	p.presume("num_key_value_heads", 2.0)
 	p.presume("hidden_act", "gelu_pytorch_tanh")

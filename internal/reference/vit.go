@@ -2,8 +2,8 @@ package reference
 
 import "fmt"
 
-// vit is ViT: a class token and the patches of an image. A classifier returns one row, of the class token. A decoder
-// returns a row for every patch: its pixels [channels, height, width] before they are shuffled.
+// vit computes ViT: a class token and the patches of an image. A classifier returns one row, for the class token. A
+// decoder returns a row for every patch: the patch's pixels [channels, height, width] before they are shuffled.
 func vit(p *model, in Inputs) [][]float64 {
 	hidden, heads, act := p.count("hidden_size"), p.count("num_attention_heads"), activation(p.text("hidden_act", "gelu"))
 	prefix := p.under("embeddings.cls_token", "vit.", "")
@@ -33,7 +33,7 @@ func vit(p *model, in Inputs) [][]float64 {
 	return [][]float64{p.linear("classifier", h[0])}
 }
 
-// pixels is the number of values of an image.
+// pixels returns the number of values of an image.
 func (p *model) pixels() int {
 	return p.count("num_channels", 3) * p.count("image_size") * p.count("image_size")
 }

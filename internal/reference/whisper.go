@@ -2,8 +2,8 @@ package reference
 
 import "fmt"
 
-// whisper is Whisper: the tokens' logits, given a recording in Values. Without a head it returns the decoder's hidden
-// states, then the encoder's. A classifier returns one row.
+// whisper computes Whisper: the tokens' logits, given a recording in Values. Without a head it returns the decoder's
+// hidden states, then the encoder's. A classifier returns one row.
 func whisper(p *model, in Inputs) [][]float64 {
 	prefix := p.under("encoder.conv1.weight", "model.", "")
 	states := p.hear(prefix+"encoder.", in.Values)
@@ -41,7 +41,7 @@ func whisper(p *model, in Inputs) [][]float64 {
 	return each(h, p.layer("proj_out"))
 }
 
-// hear is the encoder. It returns the input of each layer, and the output of the last norm.
+// hear computes the encoder. It returns the input of each layer, and the output of the last norm.
 func (p *model) hear(prefix string, values []float64) (states [][][]float64) {
 	hidden, heads, gelu := p.count("d_model"), p.count("encoder_attention_heads"), activation("gelu")
 	h := p.frames(values)
@@ -60,7 +60,8 @@ func (p *model) hear(prefix string, values []float64) (states [][][]float64) {
 	return append(states, each(h, p.layerNorm(prefix+"layer_norm", 1e-5)))
 }
 
-// layerSum averages all layers' states, weighted by the softmax of layer_weights if the checkpoint has them.
+// layerSum averages all layers' states. If the checkpoint has layer_weights, the states are weighted by their
+// softmax.
 func (p *model) layerSum(states [][][]float64) (sum [][]float64) {
 	scores := p.optional("layer_weights")
 	if scores == nil {
@@ -81,10 +82,10 @@ func (p *model) whisperMLP(at string, h [][]float64) [][]float64 {
 	return each(each(h, p.layerNorm(at+"final_layer_norm", 1e-5)), p.mlp(at+"fc1", at+"fc2", act))
 }
 
-// features is the number of values of a recording: two frames for every position of the encoder.
+// features returns the number of values of a recording: two frames for every position of the encoder.
 func (p *model) features() int { return 2 * p.count("num_mel_bins") * p.count("max_source_positions") }
 
-// frames turns features [bins, frames] into one vector of bins per frame.
+// frames converts features [bins, frames] to one vector of bins per frame.
 func (p *model) frames(values []float64) [][]float64 {
 	bins, n := p.count("num_mel_bins"), 2*p.count("max_source_positions")
 	if len(values) != p.features() {

@@ -3,12 +3,13 @@ package reference
 // causal is the causal mask.
 func causal(_, t, u int) bool { return u <= t }
 
-// sliding is causal attention to the last width positions, including t itself; width 0 means no limit.
+// sliding is causal attention to the last width positions, including t. A width of 0 means no limit.
 func sliding(width int) func(layer, t, u int) bool {
 	return func(_, t, u int) bool { return u <= t && (width == 0 || u > t-width) }
 }
 
-// slidingIn is sliding in the layers that config.json lists, or else that a rule names, and causal in the others.
+// slidingIn is sliding in the layers that config.json lists, and causal in all others. Without a list, rule selects
+// the layers.
 func (p *model) slidingIn(rule func(layer int) bool, width int) func(layer, t, u int) bool {
 	narrow := sliding(width)
 	return func(layer, t, u int) bool {
@@ -31,7 +32,7 @@ func (p *model) slides(layer int, rule func(layer int) bool) bool {
 	return kinds[layer] == "sliding_attention"
 }
 
-// window is the width of the sliding window; 0, or null in config.json, means no limit.
+// window returns the width of the sliding window; 0, or null in config.json, means no limit.
 func (p *model) window(missing int) int {
 	return int(p.optionalNumber("sliding_window", float64(missing)))
 }

@@ -2,11 +2,11 @@ package reference
 
 import "math"
 
-// yarnSpeed is YaRN's factor of the frequency of rotary pair i: 1 for pairs with many turns within the training
-// length, 1/factor for pairs with less than one turn, and a ramp between.
+// yarnSpeed returns YaRN's factor of the frequency of rotary pair i: 1 for pairs with many turns within the training
+// length, 1/factor for pairs with less than one turn, and a ramp in between.
 func (p *model) yarnSpeed(at string, theta float64, i, size int) float64 {
 	length := p.number(at+"original_max_position_embeddings", p.number("max_position_embeddings", 2048))
-	// pair is the index of the pair that makes that many turns.
+	// pair returns the index of the pair with this number of turns.
 	pair := func(turns float64) float64 {
 		return float64(size) * math.Log(length/(turns*2*math.Pi)) / (2 * math.Log(theta))
 	}
@@ -22,13 +22,13 @@ func (p *model) yarnSpeed(at string, theta float64, i, size int) float64 {
 	return 1 - ramp + ramp/p.yarnFactor(at)
 }
 
-// yarnFactor is the extension of the context over the training length.
+// yarnFactor returns the extension of the context relative to the training length.
 func (p *model) yarnFactor(at string) float64 {
 	length := p.number("max_position_embeddings", 2048)
 	return p.number(at+"factor", length/p.number(at+"original_max_position_embeddings", length))
 }
 
-// yarnScale is YaRN's factor of queries and keys.
+// yarnScale returns YaRN's factor of queries and keys.
 func (p *model) yarnScale(at string) float64 {
 	if p.field(at+"attention_factor") != nil {
 		return p.number(at+"attention_factor", 1)

@@ -1,7 +1,8 @@
-// Package report writes reports as HTML: one file with text, tables, charts and the origin of every number. The file refers
-// to nothing outside itself and has no script. It is readable on light and dark screens and on a phone.
+// Package report writes reports as HTML: one file with text, tables, charts and the origin of every number. The file
+// has no references to other files and no script. It is readable on light and dark screens and on a phone.
 //
-// The package knows nothing of models. All text is escaped, and invisible characters in it are shown (package printable).
+// The package is independent of models. All text is escaped, and invisible characters in it become visible (package
+// printable).
 package report
 
 import "github.com/lowtoggle/lowtoggle/internal/chart"
@@ -10,12 +11,13 @@ import "github.com/lowtoggle/lowtoggle/internal/chart"
 type Document struct {
 	Title    string
 	Subtitle string
-	// Main are the few figures that stand above all sections.
+	// Main are the most important figures. They stand above all sections.
 	Main     []Figure
 	Sections []*Section
-	// Origins say where the numbers come from, in the last section.
+	// Origins are the origins of the numbers, for the last section.
 	Origins []Origin
-	// Command can be pasted into a shell to make the report again. Program, Version and Date say what made it, and when.
+	// Command can be pasted into a shell to make the report again. Program, Version and Date describe the report's
+	// creation.
 	Command, Program, Version, Date string
 }
 
@@ -27,18 +29,18 @@ type Figure struct {
 	How   How
 }
 
-// How says how a number came to be known.
+// How is the way in which a number was obtained.
 type How string
 
-// Ways to know a number.
+// Ways to obtain a number.
 const (
 	Predicted How = "predicted" // by a calibration
 	Measured  How = "measured"  // on a card
-	Simulated How = "simulated" // means nothing
+	Simulated How = "simulated" // the number has no meaning
 	Computed  How = "computed"  // from the weights, or by running the model
 )
 
-// Origin is where numbers come from.
+// Origin is the origin of numbers.
 type Origin struct {
 	What string // such as "energy of the linear layers"
 	How  How
@@ -51,23 +53,23 @@ type Section struct {
 	Blocks []Block
 }
 
-// Block is one part of a section: exactly one field is set.
+// Block is one part of a section. Exactly one field is set.
 type Block struct {
 	Text    string
 	Remark  *Remark
 	Table   *Table
 	Picture *Picture
-	Folded  *Section // shown when its title is opened
+	Folded  *Section // shown when the reader opens its title
 }
 
 // Remark is a paragraph that begins with a word such as "note".
 type Remark struct {
 	Word, Text string
-	Alert      bool // stands out
+	Alert      bool // highlight the remark
 }
 
-// Table has a row of headings. A line break in a heading is kept. The first column holds names, the others figures. A last row
-// whose first cell is "total" stands apart.
+// Table has a row of headings. Line breaks in a heading are kept. The first column holds names, the others figures. A
+// last row is set apart if its first cell is "total".
 type Table struct {
 	Head []string
 	Rows [][]string
@@ -79,7 +81,7 @@ type Picture struct {
 	Caption string
 }
 
-// Narrow is the width of a chart in pixels that a phone shows in a readable size.
+// Narrow is the width of a chart, in pixels, that is readable on a phone.
 const Narrow = 420
 
 // Add appends blocks.

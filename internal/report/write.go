@@ -2,7 +2,7 @@ package report
 
 import (
 	"cmp"
-	_ "embed" // of the page's template and style
+	_ "embed" // embeds the page's template and style
 	"fmt"
 	"html/template"
 	"io"
@@ -32,17 +32,17 @@ func (d *Document) Write(w io.Writer) error {
 	return nil
 }
 
-// SVG draws the picture's chart at the width of a phone, unless it has a width of its own.
+// SVG draws the picture's chart. Without a width of its own, the chart has the width for a phone.
 func (p *Picture) SVG() template.HTML {
 	c := p.Chart
 	c.Width = cmp.Or(c.Width, Narrow)
 	return template.HTML(strings.TrimSpace(string(c.SVG()))) // package chart escapes all text
 }
 
-// torn are spaces that a line must not end with: within a number, and before its per cent.
+// torn matches spaces at which a line must not break: within a number, and before a per cent sign.
 var torn = regexp.MustCompile(`(\d) (\d{3}|%)`)
 
-// show makes all characters of a text visible, and keeps its numbers whole.
+// show makes all characters of a text visible, and prevents line breaks within numbers.
 func show(s string) string {
 	s = printable.Quote(s)
 	for range 2 { // matches do not overlap
@@ -51,22 +51,22 @@ func show(s string) string {
 	return s
 }
 
-// lines splits a heading.
+// lines splits a heading into lines.
 func lines(s string) []string { return strings.Split(s, "\n") }
 
-// isTotal reports whether a row is the last one and a total.
+// isTotal reports whether a row is the last row and a total.
 func isTotal(rows [][]string, i int) bool {
 	return i == len(rows)-1 && i > 0 && len(rows[i]) > 0 && rows[i][0] == "total"
 }
 
-// run is blocks of one sort that follow each other: remarks are one list, and pictures stand beside each other.
+// run is a sequence of blocks of one kind: remarks form one list, and pictures stand side by side.
 type run struct {
 	Remarks  []*Remark
 	Pictures []*Picture
 	Block    *Block
 }
 
-// group gathers runs.
+// group groups blocks into runs.
 func group(blocks []Block) (list []run) {
 	for i := range blocks {
 		b, last := &blocks[i], len(list)-1
@@ -86,7 +86,7 @@ func group(blocks []Block) (list []run) {
 	return list
 }
 
-// id is the anchor of the section of that number.
+// id returns the anchor of section i.
 func id(i int) string { return fmt.Sprintf("section-%d", i+1) }
 
 // HasMain reports whether there are figures above the sections.

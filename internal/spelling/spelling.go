@@ -3,7 +3,7 @@ package spelling
 
 import "fmt"
 
-// DidYouMean suggests the name closest to a mistyped word; "" if none is close.
+// DidYouMean returns a question with the name closest to a mistyped word; "" if no name is close.
 func DidYouMean(prefix, word string, names []string) string {
 	best := Closest(word, names)
 	if best == "" {

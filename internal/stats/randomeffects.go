@@ -9,8 +9,8 @@ import (
 // Estimate is an estimate of a quantity with its standard error, which must be positive.
 type Estimate struct{ Value, Error float64 }
 
-// RandomEffects describes a quantity that differs between members of a population, such as cards of one kind. Every
-// member's quantity was estimated with an error of its own.
+// RandomEffects describes a quantity that differs between members of a population, such as cards of one kind. Each
+// member's quantity was estimated with its own error.
 type RandomEffects struct {
 	Mean    float64 // of the population
 	Error   float64 // of Mean
@@ -23,14 +23,15 @@ type RandomEffects struct {
 
 // Combine returns the random effects of one estimate for each member.
 //
-// Between is Paule's and Mandel's estimate ([Between]). Interval is that of Hartung and Knapp (Statistics in
-// Medicine 20, 2001, 3875), whose factor is at least 1 here, as Röver, Knapp and Friede advise for few members (BMC
-// Medical Research Methodology 15, 2015, 99). Without differences between members, Mean is the mean of a fixed effect,
-// weighted by 1/Error².
+// Between is Paule's and Mandel's estimate ([Between]). Interval is the interval of Hartung and Knapp (Statistics in
+// Medicine 20, 2001, 3875), with a factor of at least 1, as Röver, Knapp and Friede advise for few members (BMC
+// Medical Research Methodology 15, 2015, 99). Without differences between members, Mean is the mean of a fixed
+// effect, weighted by 1/Error².
 //
-// Next is Student's prediction interval from the scatter of the estimates, errors included. The usual one, from Between
-// alone (Higgins, Thompson and Spiegelhalter, Journal of the Royal Statistical Society A 172, 2009, 137), holds only 85 to
-// 91 % of further members where Between is about as large as the errors, because Between is then often estimated as 0.
+// Next is Student's prediction interval from the scatter of the estimates, errors included. The usual interval, from
+// Between alone (Higgins, Thompson and Spiegelhalter, Journal of the Royal Statistical Society A 172, 2009, 137),
+// contains only 85 to 91 % of further members if Between is about as large as the errors, because Between is then
+// often estimated as 0.
 func Combine(members []Estimate) RandomEffects {
 	r := RandomEffects{Between: Between(members)}
 	n := float64(len(members))
@@ -57,9 +58,10 @@ func Combine(members []Estimate) RandomEffects {
 
 const confidence = 0.95
 
-// Between returns the standard deviation between members by the method of Paule and Mandel (Journal of Research of the National
-// Bureau of Standards 87, 1982, 377): the smallest one that explains, together with the errors, the scatter of the members
-// about their weighted mean. For several groups it is one common deviation; the means may differ.
+// Between returns the standard deviation between members by the method of Paule and Mandel (Journal of Research of
+// the National Bureau of Standards 87, 1982, 377). It is the smallest deviation that explains, together with the
+// errors, the scatter of the members about their weighted mean. Several groups have one common deviation, and their
+// means may differ.
 func Between(groups ...[]Estimate) float64 {
 	var freedom, squares float64
 	for _, members := range groups {
@@ -77,7 +79,7 @@ func Between(groups ...[]Estimate) float64 {
 	if freedom == 0 || excess(0) <= 0 {
 		return 0
 	}
-	low, high := 0.0, squares/freedom // the excess falls, and at squares/freedom it is at most 0
+	low, high := 0.0, squares/freedom // the excess falls; at squares/freedom it is at most 0
 	for range 50 {
 		if middle := (low + high) / 2; excess(middle) > 0 {
 			low = middle
@@ -88,7 +90,7 @@ func Between(groups ...[]Estimate) float64 {
 	return math.Sqrt(high)
 }
 
-// variance is that of the members' values.
+// variance returns the variance of the members' values.
 func variance(members []Estimate) float64 {
 	values := make([]float64, len(members))
 	for i, m := range members {
@@ -97,8 +99,8 @@ func variance(members []Estimate) float64 {
 	return stat.Variance(values, nil)
 }
 
-// scatter is the sum of the members' squared deviations from their weighted mean. Each is divided by its variance, to which the
-// variance between members is added.
+// scatter returns the sum of the members' squared deviations from their weighted mean. Each is divided by the
+// member's variance plus the variance between members.
 func scatter(members []Estimate, between float64) (sum float64) {
 	var mean, weights float64
 	for _, m := range members {

@@ -1,4 +1,4 @@
-// Package stats holds the statistics that several packages need and gonum does not offer in this form.
+// Package stats has statistics for several packages that gonum does not offer in this form.
 package stats
 
 import (
@@ -7,14 +7,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Student returns the two-sided quantile of Student's t distribution: the share confidence of its values
-// lies within ± the quantile. The interval of the mean of n values has n-1 degrees of freedom.
+// Student returns the two-sided quantile of Student's t distribution: the share confidence of the values lies within
+// ± the quantile. For the interval of the mean of n values, freedom is n-1.
 func Student(freedom, confidence float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
 }
 
-// Median returns the middle of the values, and the mean of the middle two of an even number. The values
-// stay as they are; there must be at least one, and no NaN.
+// Median returns the middle of the values; for an even number, it is the mean of the middle two. values must have at
+// least one element and no NaN. It does not change values.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)

@@ -1,4 +1,4 @@
-// Package strictjson finds fields that a JSON document lacks, which encoding/json reads as zeros.
+// Package strictjson finds missing fields in a JSON document. encoding/json reads them as zeros.
 package strictjson
 
 import (
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Missing returns the path of the first field of of's type that the document lacks or has as null, such as
-// "power.static_watts.low", and "" if it has all of them. Fields tagged omitempty may be absent. Values of
-// another kind than the field's are left to the decoder to report.
+// Missing returns the path of the first field of of's type that is missing or null in the document, such as
+// "power.static_watts.low". If no field is missing, it returns "". Fields tagged omitempty may be absent. The decoder
+// reports values of another kind than the field's.
 func Missing(document []byte, of any) string {
 	return strings.TrimPrefix(missing(document, reflect.TypeOf(of)), ".")
 }

@@ -1,5 +1,5 @@
-// Package tally counts expensive work, so that a test can check that a run does it only once. A caller that wants no counts
-// passes an ordinary context, and nothing is counted.
+// Package tally counts expensive work, so that tests can check that the work is done only once. Without a tally in
+// the context, nothing is counted.
 package tally
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Tally has counts by name. It may be used from several goroutines.
+// Tally has counts by name. Several goroutines may use it.
 type Tally struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -19,7 +19,7 @@ type key struct{}
 // With returns a context under which [Add] counts into t.
 func With(ctx context.Context, t *Tally) context.Context { return context.WithValue(ctx, key{}, t) }
 
-// Add adds n to the count of a name, such as "forward.Pass", where ctx carries a tally.
+// Add adds n to the count of a name, such as "forward.Pass", if ctx has a tally.
 func Add(ctx context.Context, name string, n int) {
 	t, ok := ctx.Value(key{}).(*Tally)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Dequantised writes an unquantised copy of a quantised model in F32, each value computed on its own, and returns its
-// folder. Weights for which transposed returns true are stored as inputs × outputs; transposed may be nil.
+// Dequantised writes an unquantised copy of a quantised model in F32 and returns its folder. Each value is decoded by itself. Weights for which transposed returns true are stored as inputs × outputs.
+// transposed may be nil.
 func Dequantised(t testing.TB, m *weights.Model, transposed func(name string) bool) string {
 	t.Helper()
 	q, err := quant.Describe(m)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Digest describes a folder's files whose names end with a suffix by their number, their bytes and the SHA-256 of names and contents,
-// for golden files.
+// Digest describes a folder's files with a suffix, for golden files: their number, their bytes, and the SHA-256 of
+// names and contents.
 func Digest(t testing.TB, dir, suffix string) string {
 	t.Helper()
 	h := sha256.New()

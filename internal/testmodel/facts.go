@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// EachNumber calls try with facts in which one number differs, for every number outside lists, and returns how many
-// there are. what is the number's place in the JSON form with its new value.
+// EachNumber calls try with facts in which one number differs, for every number outside lists. It returns the number
+// of calls. what is the number's path in the JSON form, with the new value.
 func EachNumber[F any](t TB, facts F, change func(name string, v float64) float64, try func(what string, changed F)) (numbers int) {
 	t.Helper()
 	tree := fields(t, facts)
@@ -44,7 +44,7 @@ func WriteChanged(t TB, file string, v any, change func(fields map[string]any)) 
 	OK(t, os.WriteFile(file, text, 0o666))
 }
 
-// WriteReplaced writes text with its first from replaced, which must be there.
+// WriteReplaced writes text with the first from replaced by to. If text lacks from, the test fails.
 func WriteReplaced(t TB, file string, text []byte, from, to string) {
 	t.Helper()
 	changed := bytes.Replace(text, []byte(from), []byte(to), 1)

@@ -15,10 +15,10 @@ import (
 type Hessians struct {
 	Name             string
 	Fitting, HeldOut Observed
-	Asked            func(tensor string) error // precedes every answer of Fit; may be nil
+	Asked            func(tensor string) error // called before every result of Fit; may be nil
 }
 
-// HessiansOf returns the Hessians of a model, from different tokens for fitting and held out.
+// HessiansOf returns the Hessians of a model, with different tokens for fitting and held-out Hessians.
 func HessiansOf(t TB, m *weights.Model) *Hessians {
 	t.Helper()
 	h := &Hessians{Name: "these tokens"}
@@ -27,13 +27,13 @@ func HessiansOf(t TB, m *weights.Model) *Hessians {
 	return h
 }
 
-// Key is the name.
+// Key returns the name.
 func (h *Hessians) Key() string { return h.Name }
 
-// Has is true of every tensor.
+// Has returns true for every tensor.
 func (h *Hessians) Has(string) bool { return true }
 
-// Fit is a copy: the caller may change it.
+// Fit returns a copy, because the caller may change it.
 func (h *Hessians) Fit(_ context.Context, tensor string) (sgemm.Matrix, error) {
 	if h.Asked != nil {
 		if err := h.Asked(tensor); err != nil {
@@ -43,12 +43,12 @@ func (h *Hessians) Fit(_ context.Context, tensor string) (sgemm.Matrix, error) {
 	return h.Fitting.of(tensor)
 }
 
-// Held is a copy, too.
+// Held returns a copy too.
 func (h *Hessians) Held(_ context.Context, tensor string) (sgemm.Matrix, error) {
 	return h.HeldOut.of(tensor)
 }
 
-// Observed are Hessians by layer, of one batch.
+// Observed are the Hessians of one batch, by layer.
 type Observed map[string]sgemm.Matrix
 
 // Input implements [forward.Observer].
@@ -77,7 +77,8 @@ func (o Observed) of(tensor string) (sgemm.Matrix, error) {
 	return sgemm.Dense(h.Rows, h.Cols, append([]float32{}, h.Data...)), nil
 }
 
-// sequences of random tokens: fewer in all than most layers have inputs, so that inputs are correlated.
+// sequences returns sequences of random tokens. There are fewer tokens than most layers have inputs, so that inputs
+// are correlated.
 func sequences(t TB, m *weights.Model, seed uint64) [][]int32 {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -98,7 +99,8 @@ func Decoder(t TB, m *weights.Model) *forward.Decoder {
 	return d
 }
 
-// Forward runs a model with the given weights on random tokens, and returns its layers' Hessians and the losses.
+// Forward runs a model with the given weights on random tokens. It returns the Hessians of the model's layers, and
+// the losses.
 func Forward(t TB, m *weights.Model, w forward.Weights, seed uint64) (Observed, *forward.Scores) {
 	t.Helper()
 	seen := Observed{}
@@ -107,7 +109,7 @@ func Forward(t TB, m *weights.Model, w forward.Weights, seed uint64) (Observed, 
 	return seen, scores
 }
 
-// Tensors are the tensors of a model by name. They are the weights of a forward pass.
+// Tensors are the tensors of a model by name. They can be the weights of a forward pass.
 type Tensors map[string]weights.Tensor
 
 // TensorsOf returns the tensors of a model.
@@ -138,7 +140,7 @@ func EachLinear(t TB, m *weights.Model, fn func(x weights.Tensor, outAxis int)) 
 	}
 }
 
-// Outputs are a stored layer's values, each row an output's.
+// Outputs returns a stored layer's values, with one row for each output.
 func Outputs(x weights.Tensor, outAxis int) [][]float64 {
 	rows, cols := x.Matrix()
 	v := Values(x)
@@ -158,7 +160,7 @@ func Outputs(x weights.Tensor, outAxis int) [][]float64 {
 	return w
 }
 
-// Power is tr(w·h·wᵀ).
+// Power returns tr(w·h·wᵀ).
 func Power(w [][]float64, h sgemm.Matrix) (sum float64) {
 	for _, row := range w {
 		for i, a := range row {
@@ -170,7 +172,7 @@ func Power(w [][]float64, h sgemm.Matrix) (sum float64) {
 	return sum
 }
 
-// Lost is the share of the power of a layer's outputs that has become error.
+// Lost returns the error power of a layer's outputs as a share of the outputs' power.
 func Lost(before, after weights.Tensor, outAxis int, h sgemm.Matrix) float64 {
 	w, e := Outputs(before, outAxis), Outputs(after, outAxis)
 	for n, row := range e {

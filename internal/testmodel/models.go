@@ -26,7 +26,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// TB is what *testing.T and *rapid.T share.
+// TB has the common methods of *testing.T and *rapid.T.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -42,7 +42,7 @@ func OK(t TB, err error) {
 	}
 }
 
-// DTypes are the types that are transformed.
+// DTypes are the types that passes transform.
 var DTypes = []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2, weights.I8}
 
 // FormatOf returns the format of a type that has one.
@@ -51,7 +51,7 @@ func FormatOf(d weights.DType) weights.Format {
 	return f
 }
 
-// Config is a named configuration with fields changed by JSON such as `{"tie_word_embeddings": true}`.
+// Config returns a named configuration, with fields changed by JSON such as `{"tie_word_embeddings": true}`.
 func Config(t TB, name, changes string) []byte {
 	t.Helper()
 	js, err := synth.Config(name)
@@ -77,7 +77,7 @@ func Folder(t testing.TB, config []byte, o synth.Options) string {
 	return dir
 }
 
-// Open opens a model until the test ends.
+// Open opens a model. The test closes it at its end.
 func Open(t testing.TB, dir string) *weights.Model {
 	t.Helper()
 	m, err := weights.Open(dir)
@@ -86,13 +86,13 @@ func Open(t testing.TB, dir string) *weights.Model {
 	return m
 }
 
-// Random is a small random model in one file.
+// Random returns a small random model in one file.
 func Random(t testing.TB, name string, seed uint64) *weights.Model {
 	t.Helper()
 	return Open(t, Folder(t, Config(t, name, ""), synth.Options{Seed: seed}))
 }
 
-// Pair makes two random models for an example, which has no TB, and a function that removes them.
+// Pair returns two random models for an example, which has no TB, and a function that removes them.
 func Pair(name string) (before, after *weights.Model, remove func()) {
 	dir, err := os.MkdirTemp("", "testmodel")
 	must(err)
@@ -118,7 +118,7 @@ func must(err error) {
 	}
 }
 
-// Trained is the demo model with its calibration and evaluation tokens.
+// Trained returns the demo model with its calibration and evaluation tokens.
 func Trained(t testing.TB) (m *weights.Model, calibration, evaluation tokens.Part) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
@@ -130,13 +130,13 @@ func Trained(t testing.TB) (m *weights.Model, calibration, evaluation tokens.Par
 	return Open(t, dir), calibration, evaluation
 }
 
-// Tiny is a small random model in two shards.
+// Tiny returns a small random model in two shards.
 func Tiny(t testing.TB, name string, d weights.DType) *weights.Model {
 	t.Helper()
 	return Open(t, Folder(t, Config(t, name, ""), synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))
 }
 
-// Edit rewrites tensors of a folder in place; fn gets each tensor's data.
+// Edit rewrites tensors of a folder in place. fn gets each tensor's data.
 func Edit(t testing.TB, dir string, fn func(info weights.Info, data []byte)) {
 	t.Helper()
 	m, err := weights.Open(dir)
@@ -153,7 +153,7 @@ func Edit(t testing.TB, dir string, fn func(info weights.Info, data []byte)) {
 	}
 }
 
-// Alter adds tensors to a one-file model, or changes the type of those it has.
+// Alter adds tensors to a one-file model, or changes the types of its tensors.
 func Alter(t *testing.T, dir string, change func(infos []weights.Info, data map[string][]byte) []weights.Info) {
 	t.Helper()
 	m := Open(t, dir)
@@ -187,7 +187,7 @@ func Files(t TB, dir string) map[string]string {
 	return all
 }
 
-// SameFiles compares two folders.
+// SameFiles fails the test if two folders' files differ.
 func SameFiles(t TB, got, want map[string]string) {
 	t.Helper()
 	if g, w := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(g, w) {
@@ -200,7 +200,7 @@ func SameFiles(t TB, got, want map[string]string) {
 	}
 }
 
-// LayoutOf returns the layout of a model; nil if its family is not known.
+// LayoutOf returns the layout of a model; nil for an unknown family.
 func LayoutOf(t TB, m *weights.Model) *arch.Layout {
 	t.Helper()
 	l, err := arch.ResolveIfKnown(m, nil)
@@ -208,7 +208,7 @@ func LayoutOf(t TB, m *weights.Model) *arch.Layout {
 	return l
 }
 
-// TensorOf returns a tensor of a model, which must have it.
+// TensorOf returns a tensor of a model. If there is none, the test fails.
 func TensorOf(t TB, m *weights.Model, name string) weights.Tensor {
 	t.Helper()
 	x, found := m.Tensor(name)
@@ -228,12 +228,12 @@ func Values(x weights.Tensor) []float64 {
 	return list
 }
 
-// Memory is a tensor that lies in no file.
+// Memory returns a tensor in memory.
 func Memory(d weights.DType, shape []int, data []byte) weights.Tensor {
 	return weights.Tensor{Info: weights.Info{Name: "w", DType: d, Shape: shape, End: int64(len(data))}, Data: data, File: "memory"}
 }
 
-// Matrix encodes Values as a tensor in memory.
+// Matrix encodes values as a tensor in memory.
 func Matrix(d weights.DType, cols int, v []float32) weights.Tensor {
 	f := FormatOf(d)
 	data := make([]byte, len(v)*f.Bits/8)
@@ -243,7 +243,7 @@ func Matrix(d weights.DType, cols int, v []float32) weights.Tensor {
 	return Memory(d, []int{len(v) / cols, cols}, data)
 }
 
-// DrawBytes draws so many.
+// DrawBytes draws n random bytes.
 func DrawBytes(t *rapid.T, n int, label string) []byte {
 	rng := rapid.Uint64().Draw(t, label)
 	data := make([]byte, n)
@@ -254,7 +254,7 @@ func DrawBytes(t *rapid.T, n int, label string) []byte {
 	return data
 }
 
-// WantError ends a test where an error is nil or lacks one of the parts.
+// WantError fails the test if an error is nil or its text lacks one of the parts.
 func WantError(t TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
@@ -267,8 +267,8 @@ func WantError(t TB, err error, parts ...string) {
 	}
 }
 
-// TogglesCost is a cost model for tests: energy goes with the bits that differ between neighbours
-// in Memory, so that what is coarse saves, and zeros save more together than scattered.
+// TogglesCost is a cost model for tests. Energy is proportional to the bits that differ between neighbours in memory.
+// Coarse values therefore save energy, and contiguous zeros save more than scattered ones.
 type TogglesCost struct{}
 
 func (TogglesCost) Energy(_ context.Context, w cost.Weights, _ cost.Role, _ cost.Workload) (cost.Estimate, error) {
@@ -295,7 +295,7 @@ func (f CostFunc) Energy(ctx context.Context, w cost.Weights, role cost.Role, l 
 	return f(ctx, w, role, l)
 }
 
-// Lags are the H200's, with outputs that stream in the streaming role.
+// Lags returns the H200's lags, with streaming outputs in the streaming role.
 func (TogglesCost) Lags(_ context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -304,7 +304,7 @@ func (TogglesCost) Lags(_ context.Context, w cost.Weights, axis int, role cost.R
 	return c.Facts.Lags(w, axis, role == cost.Streaming, l), nil
 }
 
-// Lags are those of TogglesCost.
+// Lags returns the lags of TogglesCost.
 func (f CostFunc) Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error) {
 	return TogglesCost{}.Lags(ctx, w, axis, role, l)
 }

@@ -18,11 +18,12 @@ import (
 // Quantisation is a layout of quantised checkpoints.
 type Quantisation struct {
 	Name   string
-	Format string // as quant.Format words it
+	Format string // in the wording of quant.Format
 	Config string // JSON of quantization_config
-	// Side is a second file that says the same; empty where the layout has none.
+	// Side is a second file with the same configuration; empty if the layout has none.
 	Side, SideText string
-	// Tensors are the tensors of a linear layer of n outputs and k inputs. Their names follow that of the module.
+	// Tensors returns the tensors of a linear layer of n outputs and k inputs. Their names are added to the module's
+	// name.
 	Tensors func(n, k int) []weights.Info
 }
 
@@ -141,27 +142,27 @@ func gptqTensors(n, k int) []weights.Info {
 	return []weights.Info{info("qweight", weights.I32, k/8, n), info("qzeros", weights.I32, k/64, n/8), info("scales", weights.F16, k/64, n), info("g_idx", weights.I32, k)}
 }
 
-// QuantisedShape makes llama-tiny's layers as wide as the layouts need.
+// QuantisedShape gives llama-tiny's layers the widths that the layouts need.
 const QuantisedShape = `{"hidden_size": 128, "intermediate_size": 256, "head_dim": 32, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 64}`
 
-// With changes what a quantised checkpoint is made with.
+// With changes the checkpoint that Quantised writes.
 type With struct {
-	// Config replaces quantization_config; "none" leaves it out, and the side file, too.
+	// Config replaces quantization_config. "none" leaves out the configuration and the side file.
 	Config string
-	// Keep names modules, by a part of their names, that stay unquantised. The config lists them, if its method has a list
-	// and Unlisted is false.
+	// Keep selects modules that stay unquantised, by a part of their names. The config lists them if its method has a
+	// list and Unlisted is false.
 	Keep     []string
 	Unlisted bool
-	// Head is true where lm_head is quantised, too.
+	// Head is true if lm_head is quantised too.
 	Head bool
 	// Change edits the tensors; may be nil.
 	Change func([]weights.Info) []weights.Info
-	// Fields are JSON of further fields of config.json, which are added once the model is made.
+	// Fields is JSON with further fields of config.json, added after the model is made.
 	Fields string
 }
 
-// Quantised writes a small Llama in a layout, and returns its folder. Two shards share the tensors, so that
-// codes and scales lie apart.
+// Quantised writes a small Llama in a layout, and returns its folder. Two shards share the tensors, so that codes and
+// scales are in different shards.
 func Quantised(t testing.TB, q Quantisation, w With) string {
 	t.Helper()
 	var fields map[string]any
@@ -221,7 +222,7 @@ func Quantised(t testing.TB, q Quantisation, w With) string {
 	return dir
 }
 
-// ListField is the field of a quantization_config that lists unquantised modules; empty if its method has none.
+// ListField returns the field of a quantization_config that lists unquantised modules; empty if its method has none.
 func ListField(config map[string]any) string {
 	switch config["quant_method"] {
 	case "compressed-tensors", "modelopt":
@@ -247,7 +248,8 @@ func list(config map[string]any, modules []string) {
 	config[field] = all
 }
 
-// writeShards deals tensors out to two shards in turn. Those without data get numbers that a rounding would change.
+// writeShards distributes tensors over two shards in turn. Tensors without data get numbers that rounding would
+// change.
 func writeShards(t testing.TB, dir string, infos []weights.Info, data map[string][]byte) {
 	t.Helper()
 	names := []string{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}
@@ -273,7 +275,7 @@ func writeShards(t testing.TB, dir string, infos []weights.Info, data map[string
 	OK(t, os.WriteFile(filepath.Join(dir, weights.IndexName), weights.EncodeIndex(index, 0), 0o666))
 }
 
-// QuantisedLayer writes a folder with one layer, "m.up_proj", in a layout, and returns it.
+// QuantisedLayer writes a folder with one layer, "m.up_proj", in a layout. It returns the folder.
 func QuantisedLayer(t testing.TB, q Quantisation, n, k int) string {
 	t.Helper()
 	dir, data := t.TempDir(), map[string][]byte{}
@@ -289,8 +291,8 @@ func QuantisedLayer(t testing.TB, q Quantisation, n, k int) string {
 	return dir
 }
 
-// numbered makes the data of a tensor whose numbers depend on the other tensors of its layer; nil for all others. Groups
-// have equally many inputs, which lie apart.
+// numbered returns the data of a tensor whose numbers depend on the other tensors of its layer; nil for other
+// tensors. Groups have equally many inputs, which are not contiguous.
 func numbered(x weights.Info, layer []weights.Info, shape []int) (b []byte) {
 	switch {
 	case x.Name == "weight_shape":
@@ -314,13 +316,13 @@ func numbered(x weights.Info, layer []weights.Info, shape []int) (b []byte) {
 	return b
 }
 
-// number fills a tensor: floats near 0.01, which have all their mantissa bits, and codes of any bits but NaN.
+// number fills a tensor: floats near 0.01 with all mantissa bits in use, and codes with random bits, except NaN.
 func number(x weights.Info, random *rand.Rand) []byte {
 	b := make([]byte, x.Size())
 	f, known := x.DType.Format()
 	for i := range x.Len() {
 		switch v := float32(0.01 + 0.001*random.Float64()); {
-		case strings.HasSuffix(x.Name, "qzeros"): // GPTQ adds 1, and the sum is a code
+		case strings.HasSuffix(x.Name, "qzeros"): // GPTQ adds 1, and the sum must be a code
 			binary.LittleEndian.PutUint32(b[4*i:], random.Uint32()&0x77777777)
 		case strings.HasSuffix(x.Name, "_scale") && x.DType.Bits() == 8: // positive powers of two, and E4M3
 			b[i] = byte(110 + random.Uint32N(16))

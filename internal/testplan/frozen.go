@@ -20,16 +20,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// Frozen is a conversion of a small model whose bytes and plan a golden file holds.
+// Frozen is a conversion of a small model. A golden file has its bytes and plan.
 type Frozen struct {
-	Model  string // a configuration of package synth, or a layout of testmodel.Quantisations
-	Fields string // JSON of changed fields of a configuration
+	Model  string // a configuration of package synth, or a layout in testmodel.Quantisations
+	Fields string // JSON of changed fields of the configuration
 	Passes string
-	MinSNR float64 // 0: none
+	MinSNR float64 // 0: no budget
 	Format string
-	Card   bool // costs are those of the built-in card; default: toggles
+	Card   bool // costs of the built-in card; default: TogglesCost
 	Decode bool
-	DType  weights.DType // of the source; default: that of the configuration
+	DType  weights.DType // of the source; default: the configuration's
 }
 
 func (f Frozen) String() string {
@@ -52,7 +52,8 @@ func (f Frozen) String() string {
 // Narrow makes a configuration of one small layer.
 const Narrow = `{"num_hidden_layers": 1}`
 
-// FrozenPlain are conversions of weights that are stored as values, FrozenCodes of codes, and FrozenFormats those that make codes.
+// FrozenPlain are conversions of weights stored as values, FrozenCodes are conversions of codes, and FrozenFormats
+// are conversions that make codes.
 var (
 	FrozenPlain = []Frozen{
 		{Model: "llama-tiny", Fields: Narrow, Passes: "scale,reorder,signs,grid=4"},
@@ -92,8 +93,8 @@ var (
 	}()
 )
 
-// CheckFrozen converts models and holds a golden file against the digests of what comes out. The file is path. With verify, the
-// results are verified too, as they are and with a byte changed.
+// CheckFrozen converts models and compares the digests of the results with the golden file at path. With verify, it
+// also verifies the results, unchanged and with one byte changed.
 func CheckFrozen(t *testing.T, path string, verify bool, list ...Frozen) {
 	t.Helper()
 	var b bytes.Buffer
@@ -169,7 +170,7 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 	}
 }
 
-// source makes the model.
+// source makes the source model.
 func (f Frozen) source(t *testing.T) *weights.Model {
 	t.Helper()
 	for _, q := range testmodel.Quantisations {

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Rules are the compiler's rules for the module's own passes.
+// Rules returns the compiler's rules for the module's own passes.
 func Rules() map[string]program.Rule {
 	rules := map[string]program.Rule{}
 	for i, r := range transform.Passes {
@@ -31,14 +31,14 @@ func Compiler(t testmodel.TB, m *weights.Model, l *arch.Layout, h program.Hessia
 	return c
 }
 
-// Weight is a tensor as a weight of one part.
+// Weight returns a tensor as a weight with one part.
 func Weight(x weights.Tensor) *quant.Weight {
 	w := &quant.Weight{Name: x.Name, DType: x.DType, Shape: x.Shape, Unit: 1, Parts: []quant.Part{{Tensor: x}}}
 	w.Rows, w.Cols = x.Matrix()
 	return w
 }
 
-// Alone is the layer of one matrix outside any model, in prefill and the stationary role.
+// Alone returns the layer of one matrix outside any model, in prefill and the stationary role.
 func Alone(t testmodel.TB, x weights.Tensor, outAxis int) *pass.Layer {
 	t.Helper()
 	layout := &arch.Layout{Claims: map[string]*arch.Claim{x.Name: {Name: x.Name, Role: arch.Linear, OutAxis: outAxis}}}
@@ -50,7 +50,7 @@ func Alone(t testmodel.TB, x weights.Tensor, outAxis int) *pass.Layer {
 	return l
 }
 
-// Result is what steps make of a layer.
+// Result returns the tensor that steps make of a layer.
 func Result(t testmodel.TB, l *pass.Layer, steps ...*plan.Step) weights.Tensor {
 	t.Helper()
 	p, err := l.Program(context.Background(), steps...)
@@ -58,7 +58,7 @@ func Result(t testmodel.TB, l *pass.Layer, steps ...*plan.Step) weights.Tensor {
 	return ran(t, p)
 }
 
-// ran is what a program makes of its source.
+// ran returns the tensor that a program makes of its source.
 func ran(t testmodel.TB, p *program.Program) weights.Tensor {
 	t.Helper()
 	testmodel.OK(t, p.Prepare(context.Background(), 2))
@@ -69,7 +69,7 @@ func ran(t testmodel.TB, p *program.Program) weights.Tensor {
 	return x
 }
 
-// Under is what steps make of tensors, without a folder; m says how they belong together. h may be nil.
+// Under returns the tensors that steps make of all, without a folder. m has the layout. h may be nil.
 func Under(t testmodel.TB, all testmodel.Tensors, m *weights.Model, h program.Hessians, steps []*plan.Step) testmodel.Tensors {
 	t.Helper()
 	c := Compiler(t, m, testmodel.LayoutOf(t, m), h, steps)
@@ -82,13 +82,13 @@ func Under(t testmodel.TB, all testmodel.Tensors, m *weights.Model, h program.He
 	return result
 }
 
-// Planned is what a plan for passes makes of a model. h may be nil.
+// Planned returns the tensors that a plan for passes makes of a model. h may be nil.
 func Planned(t testmodel.TB, m *weights.Model, h program.Hessians, passes string) testmodel.Tensors {
 	t.Helper()
 	return Under(t, testmodel.TensorsOf(m), m, h, Weighed(t, m, h, passes).Steps)
 }
 
-// ByTensor sorts steps by the tensors that they act on.
+// ByTensor groups steps by tensor.
 func ByTensor(steps []*plan.Step) map[string][]*plan.Step {
 	of := map[string][]*plan.Step{}
 	for _, s := range steps {
@@ -99,7 +99,8 @@ func ByTensor(steps []*plan.Step) map[string][]*plan.Step {
 	return of
 }
 
-// Lossy returns a plan's steps on tensors, without the rates that couple rows in trellis, because these depend on places.
+// Lossy returns a plan's steps on tensors. It removes the rates that couple rows in trellis, because these depend on
+// the order of rows.
 func Lossy(t testmodel.TB, p *plan.Plan) (steps []*plan.Step) {
 	t.Helper()
 	for _, s := range p.Steps {

@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Passes reads a list such as "reorder,round=4".
+// Passes parses a list such as "reorder,round=4".
 func Passes(t testmodel.TB, list string) []pass.Choice {
 	t.Helper()
 	c, err := transform.ParsePasses(list)
@@ -61,7 +61,7 @@ func Weighed(t testmodel.TB, m *weights.Model, h program.Hessians, passes string
 	return With(t, m, o)
 }
 
-// Applied is the new folder of a plan that was carried out. h may be nil.
+// Applied carries out a plan and returns the new folder. h may be nil.
 func Applied(t *testing.T, m *weights.Model, h program.Hessians, p *plan.Plan) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -70,7 +70,7 @@ func Applied(t *testing.T, m *weights.Model, h program.Hessians, p *plan.Plan) s
 	return out
 }
 
-// Interrupted cancels a conversion at its n-th event. It reports false if the conversion ends before that.
+// Interrupted cancels a conversion at its n-th event. It returns false if the conversion ends before.
 func Interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int64, resume bool) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func Of(t testmodel.TB, m *weights.Model, steps ...*plan.Step) *plan.Plan {
 	return p
 }
 
-// Encoded is a plan's JSON.
+// Encoded returns a plan's JSON.
 func Encoded(t testmodel.TB, p *plan.Plan) []byte {
 	t.Helper()
 	js, err := p.Encode()
@@ -120,10 +120,10 @@ func Encoded(t testmodel.TB, p *plan.Plan) []byte {
 	return js
 }
 
-// PartialSuffix follows the name of an output that is being made.
+// PartialSuffix ends the name of an unfinished output.
 const PartialSuffix = ".partial"
 
-// NothingAt makes sure that neither an output nor its parts exist.
+// NothingAt fails the test if an output or its parts exist.
 func NothingAt(t testmodel.TB, out string) {
 	t.Helper()
 	for _, path := range []string{out, out + PartialSuffix} {

@@ -25,10 +25,10 @@ func main() {
 	Generate()
 }
 
-// at is vector i of the memory that p points to.
+// at returns vector i of the memory at p.
 func at(p reg.Register, i int) operand.Mem { return operand.Mem{Base: p, Disp: i * vectorBytes} }
 
-// param is a parameter that fits a register.
+// param returns a parameter that fits a register.
 func param(name string) reg.Register { return Load(Param(name), GP64()) }
 
 // load fills n vectors.
@@ -41,8 +41,8 @@ func load(p reg.Register, n int) []reg.VecVirtual {
 	return v
 }
 
-// eachVector calls whole for each whole vector of a row, with its offset, and rest for the remaining bytes, whose lanes a
-// mask selects. pointers move from row to row.
+// eachVector calls whole for each whole vector of a row, with the vector's offset. It calls rest for the remaining
+// bytes; mask selects their lanes. pointers move from row to row.
 func eachVector(whole func(offset reg.Register), rest func(offset reg.Register, mask reg.Register), pointers ...reg.Register) {
 	rows, count, stride := param("rows"), param("whole"), param("stride")
 	bits := param("rest")
@@ -72,7 +72,7 @@ func eachVector(whole func(offset reg.Register), rest func(offset reg.Register, 
 	JNZ(operand.LabelRef("row"))
 }
 
-// in is the memory at an offset from a pointer.
+// in returns the memory at an offset from a pointer.
 func in(p, offset reg.Register) operand.Mem { return operand.Mem{Base: p, Index: offset, Scale: 1} }
 
 func translate() {
@@ -86,7 +86,7 @@ func translate() {
 	look := func() {
 		VMOVDQA64(codes, low)
 		VMOVDQA64(codes, high)
-		VPMOVB2M(codes, upper) // codes from 128 on
+		VPMOVB2M(codes, upper) // marks codes from 128 on
 		VPERMI2B(table[1], table[0], low)
 		VPERMI2B(table[3], table[2], high)
 		VMOVDQU8(high, upper, low)
@@ -139,7 +139,7 @@ func add() {
 	RET()
 }
 
-// blocks starts a kernel for n ≥ 1 blocks of 64 codes.
+// blocks begins a kernel for n ≥ 1 blocks of 64 codes.
 func blocks(name, signature, doc string) (dst, src, n reg.Register) {
 	TEXT(name, NOSPLIT, signature)
 	Doc(name+" "+doc, "n ≥ 1 is the number of blocks of 64 codes.")
@@ -155,7 +155,7 @@ func words(word uint64) reg.VecVirtual {
 	return v
 }
 
-// repeat ends the loop that begins at the label block.
+// repeat ends the loop that began at the label block.
 func repeat(n reg.Register) {
 	DECQ(n)
 	JNZ(operand.LabelRef("block"))
@@ -204,14 +204,14 @@ func gather() {
 	end()
 }
 
-// none is a vector of zeros.
+// none returns a vector of zeros.
 func none() reg.VecVirtual {
 	v := ZMM()
 	VPXORQ(v, v, v)
 	return v
 }
 
-// returnAbove returns a mask of the bytes of all codes together that are not below 16.
+// returnAbove returns a mask of the bytes that are not below 16. all is the bitwise or of all codes.
 func returnAbove(all reg.Register) {
 	mask, above := K(), GP64()
 	VPTESTMB(words(0xF0F0), all, mask)
@@ -219,7 +219,7 @@ func returnAbove(all reg.Register) {
 	Store(above, Return("above"))
 }
 
-// eachRow calls do with the memory of n rows that are stride bytes apart.
+// eachRow calls do with the memory of n rows. The rows are stride bytes apart.
 func eachRow(p, stride reg.Register, n int, do func(i int, row operand.Mem)) {
 	at := GP64()
 	MOVQ(p, at)
@@ -230,14 +230,14 @@ func eachRow(p, stride reg.Register, n int, do func(i int, row operand.Mem)) {
 	}
 }
 
-// shuffle is VSHUFI32X4 of two vectors.
+// shuffle applies VSHUFI32X4 to two vectors.
 func shuffle(lanes uint8, a, b reg.Register) reg.Register {
 	v := ZMM()
 	VSHUFI32X4(operand.U8(lanes), b, a, v)
 	return v
 }
 
-// Lanes of 128 bits that a shuffle takes from each of two vectors.
+// Selections of 128-bit lanes from two vectors, for shuffle.
 const (
 	evenLanes  = 0x88
 	oddLanes   = 0xDD
@@ -288,7 +288,7 @@ func transpose() {
 	end()
 }
 
-// bytes is a constant vector.
+// bytes returns a constant vector.
 func bytes(name string, value func(i int) int) reg.Register {
 	m := GLOBL(name, RODATA|NOPTR)
 	for i := range vectorBytes {
@@ -299,7 +299,7 @@ func bytes(name string, value func(i int) int) reg.Register {
 	return v
 }
 
-// select2 takes bytes of two vectors by their places.
+// select2 selects bytes of two vectors by place.
 func select2(places, a, b reg.Register) reg.Register {
 	v := ZMM()
 	VMOVDQA64(places, v)
@@ -307,8 +307,8 @@ func select2(places, a, b reg.Register) reg.Register {
 	return v
 }
 
-// columnRows is the order of the halves of a word's bytes in a column's rows: the low halves of bytes 0, 2, their high halves,
-// and those of bytes 1, 3.
+// columnRows is the order of a word's half bytes in a column's rows: the low halves of bytes 0 and 2, their high
+// halves, then the halves of bytes 1 and 3.
 var columnRows = [8]struct {
 	part int
 	high bool
@@ -346,7 +346,8 @@ func gatherColumn() {
 	Doc("gatherColumn512 is the inverse of spreadColumn512. above is 0 if all codes are below 16.")
 	Pragma("noescape")
 	dst, src, stride := param("dst"), param("src"), param("stride")
-	// A vector with byte 0 of 32 words, then their byte 1, and one with bytes 2 and 3: the first or last 16 of the words.
+	// A vector with byte 0 of 32 words and then their byte 1, and a vector with bytes 2 and 3: the first or last 16
+	// words.
 	place := func(from int) func(i int) int {
 		return func(i int) int { return i%4%2*32 + i%4/2*64 + i/4 + from }
 	}
