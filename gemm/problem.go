@@ -13,8 +13,8 @@ type Problem struct {
 	N    int        `json:"n"` // outputs, at least 1
 	K    int        `json:"k"` // inputs, at least 1
 	Type arith.Type `json:"type"`
-	// Streaming puts the weights into the streaming operand slot, as w·xᵀ does. False: into the stationary slot, as linear layers of
-	// today's runtimes do.
+	// Streaming puts the weights into the streaming operand slot, as in w·xᵀ. False: the stationary slot, as in linear layers of
+	// today's runtimes.
 	Streaming bool `json:"streaming"`
 }
 
@@ -24,7 +24,7 @@ const maxIntK = math.MaxInt32 / (128 * 128)
 // maxBytes is the largest size of an operand or result: far beyond a card's memory, far below the range of int.
 const maxBytes = 1 << 40
 
-// size is that of a matrix in bytes, with elements of the output's type, which are the largest.
+// size returns an upper bound of a matrix' size in bytes: the size with elements of the output's type, which are the largest.
 func (p Problem) size(rows, cols int) float64 {
 	return float64(rows) * float64(cols) * float64(p.Type.Output().Bits()) / 8
 }

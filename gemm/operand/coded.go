@@ -23,8 +23,8 @@ type coded struct {
 	check      func() error
 }
 
-// codedOf lists the layers of a quantised weight with their names: that of the weight, and the expert's number if there
-// are several.
+// codedOf yields the layers of a quantised weight with their names: the weight's name, with the expert's number if there are
+// several.
 func codedOf(w *quant.Quantised) iter.Seq2[string, *coded] {
 	return func(yield func(string, *coded) bool) {
 		d, check := len(w.Shape), sync.OnceValue(func() error { return weights.Guard(strings.Join(w.Files(), " or "), w.Check) })
@@ -85,7 +85,7 @@ func (c *coded) block(ctx context.Context, row, rows, col, cols int) ([]byte, er
 	return m.Data, err
 }
 
-// whole has the scales of codes that are multiplied as they are, and the codes of others if a kernel dequantises them.
+// whole returns all elements. It adds the scales if kernels multiply the codes unchanged, and the codes if a kernel dequantises them.
 func (c *coded) whole(ctx context.Context) (gemm.Matrix, error) {
 	values, err := c.w.Load(c.expert)
 	if err = errors.Join(err, ctx.Err()); err != nil {
@@ -174,10 +174,10 @@ func codesOf(m *quant.Matrix) *gemm.Codes {
 	return c
 }
 
-// packedCodes are the four-bit codes of a layer as memory holds them, two in a byte.
+// packedCodes are the four-bit codes of a layer in memory, two in a byte.
 type packedCodes struct{ *coded }
 
-// packed returns a layer's packed codes; nil if no kernel dequantises four-bit codes of it.
+// packed returns a layer's packed codes; nil if no kernel dequantises its codes from four bits.
 func (l Layer) packed() *Matrix {
 	c, ok := l.W.values.(*coded)
 	if !ok || c.transposed || c.w.Operand() != weights.BF16 {

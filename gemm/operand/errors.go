@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ErrNoFile marks sources whose file or folder does not exist.
+// ErrNoFile is the error for sources whose file or folder does not exist.
 var ErrNoFile = errors.New("there is no such file or folder")
 
 // noFile returns an ErrNoFile that says how to download path, if it may be a model's name on the Hugging Face Hub.
@@ -18,7 +18,7 @@ func noFile(path string) error {
 	return fmt.Errorf("%s: %w", path, ErrNoFile)
 }
 
-// NotFoundError says that a model has no tensor, or no layers, of the name that a source gives.
+// NotFoundError is the error for a source that names a tensor or layers that the model does not have.
 type NotFoundError struct {
 	Path string // of the model
 	text string
@@ -30,12 +30,12 @@ func noTensor(path, name string) error {
 	return &NotFoundError{path, fmt.Sprintf("%s has no tensor %q", path, name)}
 }
 
-// ShapeError says that N and K of [Options] differ from those of a source that has a shape.
+// ShapeError is the error for N and K of [Options] that differ from a source's shape.
 type ShapeError struct{ text string }
 
 func (e *ShapeError) Error() string { return e.text }
 
-// TypeError says that no GPU multiplies a layer's stored type, and that [Options] name no other type.
+// TypeError is the error for a layer whose stored type no GPU multiplies, if [Options] name no other type.
 type TypeError struct {
 	Layer string
 	DType weights.DType
@@ -45,7 +45,7 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("%s: no GPU multiplies %v directly", e.Layer, e.DType)
 }
 
-// ProblemError says that a product is not possible, for example because its sizes are too large for its type.
+// ProblemError is the error for an impossible product, for example if its sizes are too large for its type.
 type ProblemError struct{ err error }
 
 func (e *ProblemError) Error() string { return e.err.Error() }

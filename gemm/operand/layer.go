@@ -161,7 +161,8 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 	return all, nil
 }
 
-// stored returns the layers of a file that a source names; without a name, those of like, or all. It reads no data.
+// stored returns the layers of a file that a source names. Without a name it returns the layers with the names of like, or all
+// layers. It reads no data.
 func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	m, err := s.resolved(src)
 	if err != nil {
@@ -254,7 +255,7 @@ func (m *model) matching(wildcards string) (all []Layer, skipped []string, err e
 	return all, skipped, err
 }
 
-// takesPlain reports whether a weight that the config calls quantised is stored unquantised, and is to be taken.
+// takesPlain reports whether the weight is taken although the config calls it quantised: it is stored unquantised.
 func (m *model) takesPlain(w *quant.Weight) bool {
 	q, ok := m.quantised.Weight(w.Name)
 	return ok && q.Plain() && m.codes && m.layout.IsLinearWeight(q)
@@ -268,7 +269,7 @@ func (m *model) layer(t weights.Tensor) (Layer, error) {
 	return Layer{Name: t.Name, Kind: m.layout.Kind(t.Name), W: newStored(w, m.layout.OutAxis(t.Name) == 1, t.File)}, nil
 }
 
-// noLayers explains why a source has no layers.
+// noLayers returns the error of a source without layers.
 func noLayers(src Source, skipped []string, q *quant.Description) error {
 	text := "there are no linear layers in it"
 	switch {

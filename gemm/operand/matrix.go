@@ -40,8 +40,7 @@ func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, e
 	return m.values.block(ctx, row, rows, col, cols)
 }
 
-// Whole returns all elements. The result may share a file's mapped memory or that of earlier results and must not
-// be changed.
+// Whole returns all elements. The result may share memory with a mapped file or with earlier results, and must not be changed.
 func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) {
 	if m == nil || m.values == nil {
 		return gemm.Matrix{}, errNoValues

@@ -147,8 +147,8 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 	return p, nil
 }
 
-// activations returns a layer's x. Layers with the same number of inputs share x of a pattern. Layers with the same
-// tensor share that.
+// activations returns a layer's x. Layers with the same number of inputs share x of a pattern. Layers with the same tensor share
+// its matrix.
 func (s *Set) activations(ctx context.Context, l Layer, m int, typ arith.Type) (*Matrix, error) {
 	src := s.options.x(typ)
 	key := activations{typ: typ, rows: m, in: l.W.Cols}

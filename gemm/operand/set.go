@@ -23,7 +23,7 @@ const (
 // DefaultSize is N and K of patterns if no source has a shape.
 const DefaultSize = 8192
 
-// Options say how operands are made. The zero value is ready to use.
+// Options are the options of [NewSet]. The zero value is ready to use.
 type Options struct {
 	// Type is the arithmetic of the products. Default: the type in which weights are stored; BF16 for patterns.
 	Type arith.Type
@@ -42,19 +42,19 @@ type Options struct {
 	// Quantised takes quantised layers, too, as the tensor cores read them; see [quant.Matrix.Operand]. Default: they are
 	// left out.
 	Quantised bool
-	// Kernel is assumed for quantised layers: it decides which operand their weights are. Default: the kernels that vLLM runs
-	// on Hopper.
+	// Kernel is the assumed kernel of quantised layers, which determines the role of their weights. Default: the kernels that
+	// vLLM runs on Hopper.
 	Kernel cost.Kernel
-	// OnCard is true for products for package cuda. Its dequantising kernels take four-bit weights as the same operand as
-	// Kernel does, and with at most [gemm.FewTokens] tokens as the A operand. Default: products are for predictions.
+	// OnCard is true for products for package cuda. Its dequantising kernels take four-bit weights in the same role as Kernel,
+	// but always as the A operand with at most [gemm.FewTokens] tokens. Default: products are for predictions.
 	OnCard bool
 	// OpenURL opens a model in an object store; the set closes it. Default: such sources are an error.
 	OpenURL func(url string) (*weights.Model, error)
-	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
+	// Family describes the models' architecture. Default: the catalogue's family for their config.json.
 	Family *arch.Family
 }
 
-// XText returns the text of X, or of the default for products of type t.
+// XText returns the text of X, or of the default activations for products of type t.
 func (o Options) XText(t arith.Type) string { return o.x(t).Text }
 
 func (o Options) x(t arith.Type) Source {
@@ -84,8 +84,8 @@ type activations struct {
 // model is a model that a source names.
 type model struct {
 	*weights.Model
-	own      bool         // opened here
-	resolved bool         // layout was looked for
+	own      bool         // opened by the set
+	resolved bool         // layout was resolved
 	layout   *arch.Layout // nil: of no known family
 
 	quantised *quant.Description
@@ -116,7 +116,7 @@ func (s *Set) open(src Source) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var key any = src.Path
-	if src.model != nil { // single files of one folder have one path
+	if src.model != nil { // the path is not unique: single files of a folder share it
 		key = src.model
 	}
 	if m := s.models[key]; m != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Source is where the values of an operand come from: a pattern, or tensors of a model. The zero value is no
-// source.
+// Source is the origin of an operand's values: a pattern, or tensors of a model. The zero value is no source.
 type Source struct {
 	Text    string          // as it was written
 	Pattern pattern.Pattern // if Path is empty
@@ -26,8 +25,8 @@ type Source struct {
 // errNoSource is the error of the zero Source.
 var errNoSource = errors.New("a source of values is missing: parse a pattern or PATH:TENSOR, or take a model's")
 
-// Parse reads a pattern, or PATH:TENSOR. The path may be a URL of an object store, where nothing is looked up yet. If the path does not exist, the error is an [ErrNoFile]; all other errors
-// are about the text.
+// Parse reads a pattern, or PATH:TENSOR. The path may be a URL of an object store, which Parse does not access. If the path does
+// not exist, the error is an [ErrNoFile]; all other errors are about the text.
 func Parse(text string) (Source, error) {
 	s := Source{Text: text}
 	p, wrong := pattern.Parse(text)

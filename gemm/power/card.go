@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ErrAbsent marks a query that this card, driver or build does not support.
+// ErrAbsent is the error of a query that this card, driver or build does not support.
 var ErrAbsent = errors.New("the card does not support this query")
 
 // Card is a GPU's sensors. It is read-only; a [Governor] changes settings. Queries fail with ErrAbsent if the
 // card has no such sensor.
 type Card interface {
-	// Info describes the card as it was on opening.
+	// Info returns a description of the card at the time of opening.
 	Info() Info
 	// Energy reads the energy counter: millijoules since the driver was loaded.
 	Energy() (uint64, error)

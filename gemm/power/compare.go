@@ -47,7 +47,7 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 		return "", err
 	}
 	if m.opt.Duty != 0 {
-		defer func() { _ = m.unpace(context.WithoutCancel(ctx), loads) }() // the loads may be of no more use after an error
+		defer func() { _ = m.unpace(context.WithoutCancel(ctx), loads) }() // ignore the error: after a failure the loads may be unusable
 		if err := m.pace(ctx, loads, r); err != nil {
 			return "", err
 		}
@@ -142,7 +142,7 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	return append(order, back...)
 }
 
-// exchanged returns an order with the baseline and the null load exchanged. Over two blocks both have the same places and the same
+// exchanged returns an order with the baseline and the null load exchanged. Over two blocks, both loads have the same places and
 // neighbours, so the order cannot bias the null comparison.
 func exchanged(order []Load, loads Loads) []Load {
 	order = slices.Clone(order)

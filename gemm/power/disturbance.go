@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// ErrDisturbed marks a measurement that a fault of a sensor, or something else on the card, has made worthless. The error says what.
+// ErrDisturbed is wrapped by the error of a measurement that a sensor's fault, another process or another change of the card made
+// invalid. The text names the cause.
 var ErrDisturbed = errors.New("the measurement was disturbed")
 
-// ErrLost marks a card that the driver has lost: it has fallen off the bus.
+// ErrLost is the error for a card that the driver has lost, because the card has fallen off the bus.
 var ErrLost = errors.New("the driver has lost the card: see the kernel's log")
 
-// Disturbed returns an [ErrDisturbed] with a text of its own.
+// Disturbed returns an [ErrDisturbed] with the given text.
 func Disturbed(format string, args ...any) error { return disturbance{fmt.Errorf(format, args...)} }
 
 type disturbance struct{ error }
@@ -24,7 +25,7 @@ type disturbance struct{ error }
 func (d disturbance) Is(target error) bool { return target == ErrDisturbed }
 func (d disturbance) Unwrap() error        { return d.error }
 
-// spoils reports whether an error leaves no valid figures, not even of the time before.
+// spoils reports whether an error also invalidates the figures measured before it.
 func spoils(err error) bool {
 	return errors.Is(err, ErrDisturbed) || errors.Is(err, ErrLost) || errors.Is(err, ErrCounterStill)
 }
@@ -52,12 +53,12 @@ func Undisturbed(ctx context.Context, clock Clock, do func(again bool) error, to
 	}
 }
 
-// Monitor notices when something else changes a card: processes that come or go, and the power limit.
+// Monitor detects changes of a card by others: processes that come or go, and changes of the power limit.
 type Monitor struct {
 	card   Card
 	self   int
-	others []int    // numbers of the other processes at the beginning, sorted
-	asked  bool     // the card lists processes
+	others []int    // process ids of the other processes at the beginning, sorted
+	asked  bool     // the card can list processes
 	limit  *float64 // in watts, at the beginning; nil: unknown
 }
 
@@ -107,14 +108,14 @@ func (w *Monitor) Check() error {
 	}
 	for _, pid := range w.others {
 		if !slices.Contains(now, pid) {
-			w.others = now // it cannot come back under the same number
+			w.others = now // so that it is reported once
 			return Disturbed("another process left the card (%d) during the measurement", pid)
 		}
 	}
 	return nil
 }
 
-// inspect returns an [ErrDisturbed] if a window cannot be right.
+// inspect returns an [ErrDisturbed] if a window's values are impossible.
 func (m *Meter) inspect(w *Window) error {
 	info := m.card.Info()
 	watts := WattsRange(info)

@@ -29,12 +29,12 @@ type Paced interface {
 // Bursts describes the bursts of a run, by the card's clocks.
 type Bursts struct {
 	Count int
-	Busy  time.Duration // of all bursts together
+	Busy  time.Duration // total duration of all bursts
 	// Clock is the clock of a multiprocessor during the bursts, in MHz: its cycles over the card's time. 0: unknown.
 	Clock float64
 }
 
-// Pacing says how the loads of a comparison ran in bursts. All had the same time for an execution and its gaps.
+// Pacing describes the bursts of a comparison. All loads had the same time for an execution and its gaps.
 type Pacing struct {
 	// Duty is the share of time that the baseline was busy before the first block; 1: back to back.
 	Duty float64 `json:"duty"`
@@ -168,7 +168,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 	return low, nil
 }
 
-// takeOut sets a window's energy and time to those of the bursts, without the gaps. Without gaps it adds the clock alone.
+// takeOut subtracts the gaps from a window's energy and time. Without gaps it only adds the effective clock.
 func (m *Meter) takeOut(w *Window, load Paced) error {
 	b, err := load.Bursts()
 	if err != nil {

@@ -21,9 +21,9 @@ type Governor interface {
 	UnlockClock() error
 }
 
-// Govern returns the card's governor, or that of the card that a wrapper's Unwrap returns. It sets the power
-// limit to its current value to check the permission. It fails with ErrAbsent if settings cannot be
-// changed, and with ErrNotPermitted if this process may not change them.
+// Govern returns the card's governor; for a wrapper, the governor of the card that Unwrap returns. It checks the permission by
+// setting the power limit to its current value. The error is ErrAbsent if settings cannot be changed, and ErrNotPermitted if this
+// process may not change them.
 func Govern(card Card) (Governor, error) {
 	if card == nil {
 		return nil, fmt.Errorf("no card was given: %w", ErrAbsent)

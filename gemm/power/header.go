@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Why a comparison ended ([Header.Stopped]).
+// Reasons why a comparison ended ([Header.Stopped]).
 const (
 	StoppedPrecision = "precision" // every interval was narrow enough
 	StoppedTime      = "time"      // its time was spent first
@@ -24,7 +24,7 @@ type Header struct {
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Stopped says why the comparison ended: [StoppedPrecision] and so on.
+	// Stopped is the reason why the comparison ended, such as [StoppedPrecision].
 	Stopped   string  `json:"stopped"`
 	Date      string  `json:"date,omitempty"`
 	Command   string  `json:"command,omitempty"`

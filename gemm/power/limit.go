@@ -6,18 +6,19 @@ import "github.com/lowtoggle/lowtoggle/internal/powercap"
 type Limit string
 
 const (
-	// AveragePower is the card's power limit, kept on average.
+	// AveragePower means that average power is at the card's limit.
 	AveragePower Limit = "average_power"
-	// DriverCap is the driver's power cap while the card's mean power is below its limit. The sensors do not show which quantity the
-	// driver limits.
+	// DriverCap means that the driver reports its power cap although mean power is below the card's limit. The sensors do not
+	// show which quantity the driver limits.
 	DriverCap Limit = "driver_cap"
-	// StretchedClock is a lower clock during the work than the driver reports, while the driver names no power cap.
+	// StretchedClock means that the clock during the work is lower than the reported one, while the driver names no power cap.
 	StretchedClock Limit = "stretched_clock"
-	// ReportedClock is a reported clock below the highest, for no reason that the driver gives.
+	// ReportedClock means that the reported clock is below the highest, and the driver gives no reason.
 	ReportedClock Limit = "reported_clock"
 )
 
-// limit is empty if the load ran at the highest clock, or if a sensor that would tell is missing.
+// limit returns the cause that held the clock down. It is empty if the load ran at the highest clock, or if a needed sensor is
+// missing.
 func (s *Summary) limit(card *Info) Limit {
 	switch {
 	case s.Capped == nil || card.PowerLimit == nil || s.SMClock == nil:
@@ -33,7 +34,7 @@ func (s *Summary) limit(card *Info) Limit {
 	return ""
 }
 
-// Describe says in words what the limit is. Without one it does not claim the highest clock: a sensor may be missing.
+// Describe returns the limit in words. An empty limit need not mean the highest clock, because a sensor may be missing.
 func (l Limit) Describe() string {
 	switch l {
 	case AveragePower:

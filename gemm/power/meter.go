@@ -21,7 +21,7 @@ type Options struct {
 	Window time.Duration
 	// Settle is the least time that a load runs before its window. Default 150 ms.
 	Settle time.Duration
-	// CapSettle is that time for a load that reaches the power cap from lower power: the card's power control
+	// CapSettle is the settling time of a load that reaches the power cap from lower power, because the card's power control then
 	// overshoots and oscillates for seconds. Default 3 s.
 	CapSettle time.Duration
 	// WarmUp is the longest warm-up. Default 60 s.
@@ -99,13 +99,13 @@ type Meter struct {
 	clock   Clock
 	opt     Options
 	start   time.Duration
-	tick    time.Duration // of the energy counter; from the self-test
+	tick    time.Duration // interval of the energy counter's steps, from the self-test
 	gap     time.Duration // shortest time between two readings of the counter
 	idle    float64       // watts of the gaps between bursts; 0: there are none
 	quick   bool          // the instant power sensor shows the power of one window
 	monitor *Monitor
-	again   []string // what was waited out
-	// latest window of each load, and of any.
+	again   []string // disturbances after which a window was measured again
+	// seen has the latest window of each load; last is the latest window of any load.
 	seen   map[string]Window
 	last   Window
 	stage  string        // current
@@ -125,7 +125,7 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 	return m, nil
 }
 
-// length of a window.
+// length returns the length of a window.
 func (m *Meter) length() time.Duration { return max(m.opt.Window, 5*m.tick) }
 
 // windowOf returns the length of a window for executions of this many seconds: at least ten executions, so that
@@ -143,7 +143,7 @@ func (m *Meter) beginStage(name string) {
 	m.tell()
 }
 
-// tell reports progress. Only stageMeasure has a known length.
+// tell calls Options.Progress. Only stageMeasure has a known length.
 func (m *Meter) tell() {
 	if m.opt.Progress == nil {
 		return

@@ -54,7 +54,7 @@ func whole(v float64) (uint32, error) {
 	return uint32(v), nil
 }
 
-// settingError is nil for success, or says why a setting was refused.
+// settingError returns the error of a refused setting; nil for success.
 func settingError(what string, ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_NO_PERMISSION:

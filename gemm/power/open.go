@@ -10,7 +10,7 @@ var (
 	ErrNoCGO = errors.New("no NVML in this build (built without cgo)")
 	// ErrNoCard means that there is no such card, or no permission to read it.
 	ErrNoCard = errors.New("no such card")
-	// ErrMIG means a slice of a card. The energy counter counts the whole card.
+	// ErrMIG is the error for a slice of a card, because the energy counter counts the whole card.
 	ErrMIG = errors.New("the energy counter counts the whole card, not a MIG slice: measure on a whole card")
 )
 

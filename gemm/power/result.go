@@ -48,7 +48,7 @@ type Comparison struct {
 	RelativeTime   float64   `json:"relative_time,omitempty"` // per execution
 	TimeInterval   []float64 `json:"time_interval,omitempty"`
 	Summary
-	// EDP, EDS and GainMinusLoss are those of the functions of these names.
+	// EDP, EDS and GainMinusLoss are the results of the functions of these names.
 	EDP           float64  `json:"relative_edp,omitempty"`
 	EDS           float64  `json:"relative_eds,omitempty"`
 	EDSk          float64  `json:"eds_k,omitempty"`
@@ -69,7 +69,7 @@ type Block struct {
 	Arrangement int `json:"arrangement,omitempty"`
 }
 
-// of lists the windows of a load.
+// of returns the windows of a load.
 func (b Block) of(load string) []Window {
 	var own []Window
 	for _, w := range b.Windows {

@@ -27,7 +27,7 @@ type SelfTest struct {
 // Response is the response of a power sensor to a step of load, in seconds.
 type Response struct {
 	Update float64 `json:"update_seconds"` // median time between changes of the reading
-	Rise   float64 `json:"rise_seconds"`   // from the step to nine tenths of it
+	Rise   float64 `json:"rise_seconds"`   // time from the step to 90 % of the response
 	// Window is the length of a running mean with the same delay. It is twice the mean delay.
 	Window float64 `json:"window_seconds"`
 }
@@ -79,7 +79,7 @@ func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	return t, nil
 }
 
-// learn keeps what windows need of a self-test.
+// learn stores the results of a self-test that windows need.
 func (m *Meter) learn(t SelfTest) {
 	m.tick = seconds(t.Tick)
 	m.quick = t.Instant != nil && t.Instant.Window <= quickWindow
@@ -128,7 +128,7 @@ func (t *trace) add(at time.Duration, value float64, err error) {
 	}
 }
 
-// intervals between changes, in seconds.
+// intervals returns the times between changes, in seconds.
 func (t trace) intervals() []float64 {
 	var s []float64
 	for i := 1; i < len(t); i++ {
@@ -137,7 +137,7 @@ func (t trace) intervals() []float64 {
 	return s
 }
 
-// slope from the first to the last change, per second.
+// slope returns the slope from the first to the last change, per second.
 func (t trace) slope() float64 {
 	first, last := t[0], t[len(t)-1]
 	return (last.value - first.value) / (last.at - first.at).Seconds()

@@ -111,7 +111,7 @@ type Sim struct {
 	hooks  []simHook
 }
 
-// simState is constant between two events.
+// simState is the state of the card that is constant between two events.
 type simState struct {
 	target      float64 // watts that power rises to
 	memory      float64 // watts of the memory
@@ -143,8 +143,9 @@ func NewSim(opt SimOptions) *Sim {
 	return s
 }
 
-// OpenSim returns a card that has been idle for long. It fails if the State exists and is not readable or valid,
-// and without a power limit, a clock or a tick of the energy counter, because time would not pass: begin with [DefaultSim].
+// OpenSim returns a card that has been idle for long. It is an error if the State exists and cannot be read or is invalid.
+// Options without a power limit, a clock or a tick of the energy counter are an error, too, because time would not advance: begin
+// with [DefaultSim].
 func OpenSim(opt SimOptions) (*Sim, error) {
 	if opt.Cap <= 0 || opt.MaxClock <= 0 || opt.Tick <= 0 {
 		return nil, fmt.Errorf("simulated card with a power limit of %v W, a clock of %v MHz and a tick of %v: begin with DefaultSim", opt.Cap, opt.MaxClock, opt.Tick)

@@ -34,7 +34,7 @@ const (
 var SimFaultKinds = []SimFaultKind{FaultCounterStops, FaultCounterBack, FaultCounterRepeats, FaultCounterAbsurd, FaultPowerAbsurd, FaultTemperatureAbsurd,
 	FaultClockAbsurd, FaultLost, FaultHeat, FaultProcess, FaultLimit}
 
-// simFaults is what faults have done to the sensors.
+// simFaults has the effects of faults on the sensors.
 type simFaults struct {
 	at      float64 // joules at the last update
 	wrong   float64 // joules that the counter shows too much
@@ -45,7 +45,7 @@ type simFaults struct {
 	limited bool // FaultLimit has set the limit
 }
 
-// failing reports whether a fault of a kind is there now.
+// failing reports whether a fault of a kind is active now.
 func (s *Sim) failing(kind SimFaultKind) bool {
 	for _, f := range s.opt.Faults {
 		if f.Kind == kind && s.now >= f.From && (f.For == 0 || s.now < f.From+f.For) {
@@ -63,7 +63,7 @@ func (s *Sim) lost() error {
 	return nil
 }
 
-// spoilTick lets the faults change an update of the counter.
+// spoilTick applies the faults to an update of the counter.
 func (s *Sim) spoilTick() {
 	since := s.joule - s.faults.at
 	s.faults.updates++
@@ -78,7 +78,7 @@ func (s *Sim) spoilTick() {
 	}
 }
 
-// shownCounter is what a query of the counter returns.
+// shownCounter returns the value that a query of the counter gives.
 func (s *Sim) shownCounter() uint64 {
 	s.faults.reads++
 	if s.failing(FaultCounterRepeats) && s.faults.reads%2 == 0 {

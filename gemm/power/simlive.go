@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// LiveSim is a simulated card in the host's time, for work that takes its own time: requests to a server. What runs
-// on the card says what the card draws. Queries take no time. Unlike a [Sim], a LiveSim may be used from
-// several goroutines.
+// LiveSim is a simulated card in the host's time, for work in real time such as requests to a server. The work reports the power
+// that it draws ([LiveSim.Draw]). Queries take no time. Unlike a [Sim], a LiveSim may be used from several goroutines.
 type LiveSim struct {
 	mu    sync.Mutex
 	sim   *Sim
@@ -31,7 +30,7 @@ func (l *LiveSim) Draw(watts float64) {
 	}
 }
 
-// now advances the card to the host's time. It returns the lock that the caller must release.
+// now advances the card to the host's time. It returns the held lock, which the caller must release.
 func (l *LiveSim) now() *sync.Mutex {
 	l.mu.Lock()
 	l.sim.advance(time.Since(l.start))

@@ -50,7 +50,7 @@ func (l *SimLoad) Bursts() (b Bursts, err error) {
 	return b, nil
 }
 
-// openGap gives a gap in front of the queue what its burst has left of the slot.
+// openGap sets the length of a gap to the rest of its burst's slot.
 func (s *Sim) openGap(burst *simWork) {
 	if gap := s.queue[0]; gap.gap {
 		gap.Seconds = max(time.Nanosecond, gap.slot-(s.now-burst.begin)).Seconds()
@@ -60,7 +60,7 @@ func (s *Sim) openGap(burst *simWork) {
 // pacedShare returns the clock, as a share of the maximum, at which the mean power of slots is at the limit. still is the power in a
 // gap, and demand the power that the work adds at full clock. A burst that fills its slot has the limit of steady work.
 func (s *Sim) pacedShare(w *simWork, still, demand float64) float64 {
-	duty := w.Seconds / float64(w.bursts()) / w.slot.Seconds() // at full clock
+	duty := w.Seconds / float64(w.bursts()) / w.slot.Seconds() // duty at full clock
 	e := s.opt.ClockExponent
 	room := max(0, s.settings.Limit-still) / demand
 	return max(math.Pow(room, 1/e), math.Pow(room/duty, 1/(e-1)))

@@ -18,7 +18,7 @@ type Steady struct {
 	SSP float64 `json:"ssp_seconds,omitempty"`
 	// ExecutionTimes are the seconds per execution of each burst until SSE.
 	ExecutionTimes []float64 `json:"execution_times"`
-	// Windows are those until SSP.
+	// Windows are the windows until SSP.
 	Windows []Window `json:"windows"`
 }
 

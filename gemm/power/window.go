@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrCounterStill marks a card whose energy counter does not move. Nothing can be measured then.
+// ErrCounterStill is the error for a card whose energy counter does not move, so that no energy can be measured.
 var ErrCounterStill = errors.New("the energy counter does not move")
 
 // Window is one measurement: a load running back to back between two steps of the energy counter. A nil
@@ -36,7 +36,7 @@ type Window struct {
 	CappedShare *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
 	Throttle    []string `json:"throttle,omitempty"`      // every reason seen
 	heat        bool
-	odd         []string // readings that cannot be right, and are left out
+	odd         []string // implausible readings, which are left out
 	each        float64  // seconds per execution, gaps included
 }
 
@@ -153,8 +153,8 @@ func (m *Meter) wentBack(from, to uint64) error {
 	return Disturbed("%s: the energy counter went from %d to %d mJ, perhaps because the driver was reloaded: measure again", m.card.Info().Name, from, to)
 }
 
-// edge polls until the counter steps, and returns its new value and the time. A step that was seen late, because
-// a reading took unusually long, is skipped for a while.
+// edge polls until the counter steps, and returns its new value and the time. For a while it skips steps that were seen late
+// because a reading took unusually long.
 func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	const patience = 3 * time.Second
 	last, err := m.card.Energy()
@@ -185,7 +185,7 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
 }
 
-// sample reads the other sensors until a time, and the energy counter from its value before.
+// sample reads the other sensors until a time, and also the energy counter, whose value so far is before.
 func (m *Meter) sample(ctx context.Context, before uint64, until time.Duration) (samples, error) {
 	const every = 40 * time.Millisecond
 	s := samples{counter: before}

@@ -9,16 +9,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Change is the stored weight of a linear layer before and after a conversion. Neither may be empty, and their dtypes
-// must be ones that can be decoded ([weights.DType.Format]).
+// Change is the stored weight of a linear layer before and after a conversion. Neither may be empty, and both dtypes must be
+// decodable ([weights.DType.Format]).
 type Change struct {
 	Before, After weights.Tensor
-	// Codes replace Before and After of a quantised layer. Scales move its codes, so both are relative to random weights of
-	// Before's scale. Default: nil.
+	// Codes replaces Before and After for a quantised layer. New scales change the magnitude of its codes, so both predictions
+	// are relative to random weights of Before's scale. Default: nil.
 	Codes *Codes
 	// OutAxis is the stored dimension that counts outputs.
 	OutAxis int
-	// Rescaled is true if the weights were multiplied by powers of two. Both are then relative to random weights of
+	// Rescaled is true if the weights were multiplied by powers of two. Both predictions are then relative to random weights of
 	// Before's scale. Relative to random weights of its own scale, After would show no saving.
 	Rescaled bool
 }
@@ -33,7 +33,7 @@ type ConversionOptions struct {
 }
 
 // Conversion predicts the energy of all layers' products after a conversion relative to before. The ratio is nil without
-// layers. Conversion reads samples of the weights. The error is that of reading them, or ctx's.
+// layers. Conversion reads samples of the weights. Errors are those of reading the weights and of ctx.
 func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o ConversionOptions) (*Ratio, error) {
 	var done, all int64
 	for _, l := range changes {
@@ -101,7 +101,7 @@ func (l *Change) estimates(ctx context.Context, c *cost.Calibration, o Conversio
 
 // Tensor predicts a product with a stored weight from a sample of its rows, relative to random weights of like's
 // scale. like is t itself, or the weight from which t was made. t must not be empty. outAxis is the stored
-// dimension that counts outputs. The error is that of reading the files, or ctx's.
+// dimension that counts outputs. Errors are those of reading the files and of ctx.
 func Tensor(ctx context.Context, c *cost.Calibration, t, like weights.Tensor, outAxis int, role cost.Role, w cost.Workload) (e cost.Estimate, err error) {
 	files := t.File
 	if like.File != t.File {

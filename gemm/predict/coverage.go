@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Coverage says which part of a model the predictions leave out: quantised weights whose values cannot be read.
+// Coverage is the part of a model that predictions cover. They leave out quantised weights whose values cannot be read.
 type Coverage struct {
 	// Share is the share of the bytes of linear layers and quantised weights that predictions cover, from 0 to 1.
 	Share float64 `json:"share_of_bytes"`

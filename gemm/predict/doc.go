@@ -1,5 +1,5 @@
-// Package predict predicts the energy of products without a GPU. It uses a calibration: a model of a GPU, fitted to
-// measurements on one (package cost).
+// Package predict predicts the energy of products without a GPU. It uses a calibration: a model of a GPU that is fitted to
+// measurements (package cost).
 //
 // [Models] compares a model with its converted copy. [Sources] predicts patterns, tensors or all layers of a
 // folder. [Conversion] predicts a conversion's saving for a workload from samples of the stored weights. A

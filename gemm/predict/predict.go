@@ -51,7 +51,7 @@ type Prediction struct {
 	Count   int           `json:"count"` // number of layers
 	Cold    bool          `json:"cold"`
 	X       string        `json:"x"` // the activations, as a pattern or a tensor
-	// Kernels are those that are assumed for quantised layers.
+	// Kernels are the assumed kernels of quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
 	// Coverage is the part of a model that the prediction covers; nil: all linear layers, or those that the source names.
 	Coverage *Coverage `json:"coverage,omitempty"`
@@ -65,7 +65,7 @@ type Layer struct {
 	cost.Prediction
 }
 
-// ErrNotComparable marks sources whose products differ.
+// ErrNotComparable is the error for sources with different products.
 var ErrNotComparable = errors.New("only sources with the same products can be compared")
 
 // Models predicts all linear layers of a model and of its converted copy. Over of the second prediction is the energy of
@@ -121,7 +121,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 		kernels := operand.Kernels(products[i])
 		for j, p := range products[i] {
 			scale := 0.0
-			if o.Compare && i > 0 && s.Path != "" && sources[0].Path != "" { // s may be the first source multiplied by powers of two
+			if o.Compare && i > 0 && s.Path != "" && sources[0].Path != "" { // s may be the first source times powers of two
 				scale = r.Predictions[0].Layers[j].Scale
 			}
 			e, err := product(ctx, by, p, o.Cold, scale)

@@ -12,7 +12,7 @@ import (
 
 // Quantised predicts a product with a quantised weight from a sample of its rows, as the tensor cores read them, relative to
 // random elements of like's scale. like is w itself, or the weight from which w was made. The values of both must be readable.
-// outAxis is the dimension that counts outputs. The error is that of reading the files, or ctx's.
+// outAxis is the dimension that counts outputs. Errors are those of reading the files and of ctx.
 func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantised, outAxis int, role cost.Role, load cost.Workload) (e cost.Estimate, err error) {
 	if c == nil || w == nil || like == nil {
 		return e, errors.New("a prediction needs a calibration and two quantised weights")
@@ -46,7 +46,7 @@ func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantise
 	return e, err
 }
 
-// sampleOf is [cost.SampleOf] of a quantised weight. Experts lie one after another.
+// sampleOf is [cost.SampleOf] for a quantised weight. Its rows are the rows of all experts, one expert after the other.
 func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
 	d := len(w.Shape)
 	s := cost.Weights{DType: w.Operand(), Format: &w.Format, OutAxis: outAxis, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1]}

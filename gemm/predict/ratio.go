@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// Ratio is the predicted energy of many layers together, after a conversion relative to before. The weight of a layer is
-// its number of weights, to which its multiplications are proportional. The zero value has no layers.
+// Ratio is the predicted energy of many layers together, after a conversion relative to before. Layers count in proportion to
+// their number of weights, and so of multiplications. The zero value has no layers.
 type Ratio struct {
 	Relative    float64    `json:"relative_energy"`
 	Interval    [2]float64 `json:"interval"` // 95 %

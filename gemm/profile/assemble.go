@@ -31,7 +31,7 @@ func (p *profiler) profiles(ctx context.Context, card int) error {
 	return failed
 }
 
-// alignClocks converts all moments of a card's runs to the time since its work began, by the host's clock.
+// alignClocks converts all times of a card's runs to times since the start of the work, by the host's clock.
 func (p *profiler) alignClocks(card int) {
 	c := p.cards[card]
 	sync, err := synchronise(c.groups)
@@ -218,7 +218,7 @@ func ofLatestRuns(readings []stitch.Reading, runs int) []stitch.Reading {
 
 // goldenRuns returns those of a card's runs that are golden in every segment, and marks them.
 func (s *sequence) goldenRuns(runs []*run) (golden []*run) {
-	var alike []*run // those with the same stamps as the first
+	var alike []*run // runs with the same stamps as the first
 	for _, r := range runs {
 		if slices.Equal(r.timeline.Done, runs[0].timeline.Done) {
 			r.golden = true
@@ -261,7 +261,7 @@ func testedSensors(test *power.SelfTest) (known []stitch.Sensor) {
 	return known
 }
 
-// align moves a run's readings to the moments at which the mean run had done as many executions.
+// align shifts a run's readings to the times at which the mean run had done the same number of executions.
 func (r *run) align(mean Timeline) {
 	for i := range r.readings {
 		a := &r.readings[i]

@@ -14,14 +14,14 @@ import (
 // Bursts are short runs of one length that begin and end on an idle card. The energy counter gives their energy without
 // deconvolution, because both of its readings are of the idle card.
 type Bursts struct {
-	Executions int       `json:"executions"` // of a burst
+	Executions int       `json:"executions"` // number of executions of a burst
 	Seconds    []float64 `json:"seconds"`    // of each burst's work
 	// Joules is the energy of each burst above the idle card's, from the work's start until 70 ms after its end.
 	Joules []float64 `json:"joules"`
 }
 
 // Counted is the mean power between the ends of bursts of two lengths: the difference of energy divided by the difference of
-// length. Energy after the end of the work is in both, and cancels.
+// length. Energy after the end of the work is in both energies and cancels.
 type Counted struct {
 	From  Seconds `json:"from_seconds"`
 	To    Seconds `json:"to_seconds"`
@@ -36,7 +36,7 @@ var burstLengths = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond,
 const (
 	// afterBurst is how long after a burst the sensors are read: a step of the energy counter more than decayed.
 	afterBurst = 200 * time.Millisecond
-	// decayed is the time after which neither the card nor its sensors' filter holds any of the work's power.
+	// decayed is the time after which the work's power has decayed in the card and in its sensors' filter.
 	decayed = 70 * ms
 )
 

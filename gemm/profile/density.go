@@ -6,10 +6,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// Density counts the readings of the quick sensors within one execution, over all golden runs, and holds the number that
-// FinGraV's Table I asks for (logs of interest). A sensor that reads every 20 ms gives a run of the paper's length no such
-// reading. The trace uses the readings of all executions around a moment instead, so its resolution is longer than an
-// execution.
+// Density has the number of readings of the quick sensors within one execution, over all golden runs, and the number in FinGraV's
+// Table I (logs of interest). A sensor that reads every 20 ms may give no such reading in a run of the paper's length. The trace
+// uses the readings of all executions around a moment instead, so its resolution is longer than an execution.
 type Density struct {
 	Asked int `json:"asked"`        // readings within one execution, by Table I
 	SSE   int `json:"sse_readings"` // within the execution of SSE

@@ -8,11 +8,11 @@ import (
 
 // Execution is the power within one execution, averaged over all executions of steady power.
 type Execution struct {
-	// Resolved reports whether an execution lasts at least twice the trace's resolution. Else there are no watts, and Why
-	// says more.
+	// Resolved reports whether an execution lasts at least twice the trace's resolution. If not, there are no watts, and Why has
+	// the reason.
 	Resolved   bool   `json:"resolved"`
 	Why        string `json:"why,omitempty"`
-	Executions int    `json:"executions,omitempty"` // that were averaged
+	Executions int    `json:"executions,omitempty"` // number of averaged executions
 	// Watts are the powers of equal parts of an execution, none shorter than the resolution, with the ends of their 95 % intervals.
 	Watts      []float64 `json:"watts,omitempty"`
 	Low        []float64 `json:"low,omitempty"`
@@ -21,7 +21,7 @@ type Execution struct {
 	Resolution Seconds   `json:"resolution_seconds"` // of the trace, the median
 }
 
-// withinExecution averages the first segment's executions, where they last long enough for two parts.
+// withinExecution averages the first segment's executions, if they last long enough for two parts.
 func withinExecution(p *Profile) *Execution {
 	segment := p.Segments[0]
 	mean := segment.End / Seconds(segment.Executions)
@@ -53,7 +53,7 @@ func withinExecution(p *Profile) *Execution {
 	return e
 }
 
-// tooShort says why these sensors cannot resolve an execution.
+// tooShort returns the reason why these sensors cannot resolve an execution.
 func tooShort(execution, resolution Seconds, sensors []stitch.Sensor) string {
 	why := fmt.Sprintf("an execution takes %v", execution)
 	var finest *stitch.Sensor

@@ -34,9 +34,9 @@ func Guide(execution time.Duration) Guidance {
 	return tableI[len(tableI)-1]
 }
 
-// Golden says which runs are golden: those whose execution times at SSE and, on average, in the second half lie in the
-// main bins of all runs. The second half is used in place of SSP, because the clock may oscillate: a single execution would show
-// only one point of an oscillation. All runs must have the same entries in Done.
+// Golden reports for each run whether it is golden: its execution times at SSE and, on average, in the second half must lie in
+// the main bins of all runs. The second half is used in place of SSP, because the clock may oscillate: a single execution would
+// show only one point of an oscillation. All runs must have the same entries in Done.
 func Golden(runs []Timeline) []bool {
 	golden := make([]bool, len(runs))
 	if len(runs) == 0 || len(runs[0].Done) < 2 {

@@ -9,19 +9,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Group is work that several cards of a host do together.
+// Group is work that runs on several cards of a host at the same time.
 type Group struct {
 	Machines []measure.Machine
 	Clock    power.Clock // of all cards
-	// Works are the works of the launcher's segments, in the order of their numbers. The caller sets Name, Problem, W and X.
+	// Works are the workloads of the launcher's segments, in the order of their numbers. The caller sets Name, Problem, W and X.
 	Works    []Product
 	Launcher Launcher
 	// Load tests the sensors of all cards.
 	Load power.Load
 }
 
-// MeasureGroup profiles each of a group's works alone, from idle cards, and returns a result for each card. All cards' sensors are
-// read in the same runs. It closes the launcher. Errors are those of [Measure].
+// MeasureGroup profiles each of a group's workloads alone, from idle cards, and returns a result for each card. All cards'
+// sensors are read in the same runs. It closes the launcher. Errors are those of [Measure].
 func MeasureGroup(ctx context.Context, g Group, o Options) ([]*Result, error) {
 	if err := errors.Join(g.validate(), o.Validate()); err != nil {
 		if g.Launcher != nil {

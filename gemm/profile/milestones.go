@@ -10,8 +10,8 @@ import (
 type Milestone struct {
 	Name       string  `json:"name"`
 	Executions float64 `json:"executions"` // done by then
-	// Watts are the mean over the time Over up to the moment, with the ends of their 95 % interval. They are absent where
-	// the trace is too coarse to tell power at the moment from later power; see [Milestone.TooCoarse].
+	// Watts are the mean over the time Over up to the moment, with the ends of their 95 % interval. They are absent if the trace
+	// is too coarse to distinguish power at this moment from later power; see [Milestone.TooCoarse].
 	Watts   float64  `json:"watts,omitempty"`
 	Low     float64  `json:"low,omitempty"`
 	High    float64  `json:"high,omitempty"`
@@ -20,7 +20,7 @@ type Milestone struct {
 	Over    Seconds  `json:"over_seconds"`
 }
 
-// TooCoarse reports whether the trace is too coarse to tell power at the moment from later power.
+// TooCoarse reports whether the trace is too coarse to distinguish power at this moment from later power.
 func (m Milestone) TooCoarse() bool { return m.Over > m.At }
 
 // moments are the milestones of every profile, as far as the first segment goes.

@@ -19,8 +19,8 @@ type Options struct {
 	Length time.Duration
 	// Runs is the number of runs of each launch sequence, 2 to 10000. Default: the number in FinGraV's Table I, see [Guide].
 	Runs int
-	// Time is how long the card may be used, from the self-test on. No run that would end later is begun, except the first two. The
-	// trace takes some seconds more. Default 3 min.
+	// Time limits the use of the card, from the self-test on. A run that would end later is not begun, except for the first two
+	// runs. The trace takes some seconds more. Default 3 min.
 	Time time.Duration
 	// Idle is the time without work between two runs. Up to 0.1 s is added, so that runs begin at every phase of the sensors.
 	// Default 550 ms, at least 300 ms.
@@ -33,8 +33,8 @@ type Options struct {
 	// Resolution is the resolution that the trace must have from the work's start to its end; see [stitch.Options]. Default, and if
 	// the readings do not support it: 50 ms or finer, finest where power changes.
 	Resolution time.Duration
-	// Tolerance is the largest change of steady power, as a share. Up to three times as much counts as steady where the trace is
-	// that imprecise; see [FindSteady]. Default 0.01.
+	// Tolerance is the largest change of steady power, as a share. If the trace is less precise, up to three times as much counts
+	// as steady; see [FindSteady]. Default 0.01.
 	Tolerance float64
 	// Resamples is the number of bootstrap resamples for the intervals. Default 100.
 	Resamples int
@@ -54,7 +54,7 @@ type Options struct {
 // Resolutions that may be asked for. A cell is half as long, so a trace of two seconds has thousands of cells.
 const finest, coarsest = 2 * time.Millisecond, time.Second
 
-// margin is how long before a run's work, and after it, the sensors are read: more than a step of an energy counter.
+// margin is the time before and after a run's work in which the sensors are read. It is longer than a step of an energy counter.
 const margin = 150 * time.Millisecond
 
 // sensorPeriod is the period of the slowest sensors.

@@ -73,7 +73,7 @@ func (p *profiler) measure(ctx context.Context, prepare func(context.Context) er
 	return results, failed
 }
 
-// share copies to another card's result what concerns the work.
+// share copies the description of the work to another card's result.
 func (p *profiler) share(r *Result) {
 	r.Products, r.Stopped, r.Seconds = p.result.Products, p.result.Stopped, p.result.Seconds
 }
@@ -81,17 +81,17 @@ func (p *profiler) share(r *Result) {
 // profiler is a measurement in progress.
 type profiler struct {
 	*subject             // the first card, whose times count
-	cards    []*subject  // all of them
-	clock    power.Clock // of all
+	cards    []*subject  // all cards
+	clock    power.Clock // the common clock of all cards
 	products []cuda.Product
 	traffic  []cuda.Traffic
-	// alone: nothing follows in a run.
+	// alone is true if a run has a single segment.
 	alone       bool
 	opt         Options
 	rng         *rand.Rand
 	began       time.Duration
 	phase       float64       // of the first run
-	ended       time.Duration // when the latest work did
+	ended       time.Duration // end of the latest work
 	launcher    Launcher
 	sequences   []*sequence
 	interrupted bool
@@ -131,7 +131,7 @@ type sequence struct {
 	bursts   []*sequence   // of the first product, the shortest first
 }
 
-// mostKernels is how many products and traffic one measurement profiles.
+// mostKernels is the largest number of products and traffic in one measurement.
 const mostKernels = 8
 
 const (
@@ -141,10 +141,10 @@ const (
 	timingTime    = 10 * time.Millisecond
 )
 
-// How a measurement ends.
+// Reasons for the end of a measurement.
 const stoppedByRuns, stoppedByTime, stoppedByContext, stoppedByError = "runs", "time", "cancelled", "failed"
 
-// After an interrupt the readings are worth a coarser trace of some of them.
+// Limits of the coarser trace that is made after an interrupt.
 const (
 	graceTime = 400 * time.Millisecond // for all traces, from the first one on
 	graceRuns = 50                     // the latest; as many as FinGraV found enough
@@ -355,8 +355,7 @@ func (p *profiler) warmUp(ctx context.Context) error {
 	}
 }
 
-// warmUpRun returns a run that does not count. It corrects the number of executions for the clock that the card has under so
-// long a load.
+// warmUpRun makes a run that does not count. It corrects the number of executions for the card's clock under this load.
 func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
 	all, err := p.undisturbed(ctx, s, 0)
 	if err != nil {
@@ -421,7 +420,7 @@ func (p *profiler) runs(ctx context.Context) error {
 	return nil
 }
 
-// burst runs a burst beside a sequence's run of this number, from 0. The lengths take turns.
+// burst runs the burst that follows a sequence's run of this number, from 0. The lengths take turns.
 func (p *profiler) burst(ctx context.Context, s *sequence, number int) error {
 	lengths := len(s.bursts)
 	if number >= lengths*p.opt.Bursts {
@@ -471,7 +470,7 @@ func (p *profiler) tell(e Event) {
 	}
 }
 
-// executions returns how many executions of so many seconds each last for d.
+// executions returns the number of executions of each seconds that last for d.
 func executions(d time.Duration, each float64) int {
 	return max(1, int(math.Round(d.Seconds()/each)))
 }

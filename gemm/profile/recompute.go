@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Recompute makes all profiles of a result again from its readings, which Options.Readings put there. It needs no card.
+// Recompute computes all profiles of a result again from its readings, which [Options].Readings keeps. It needs no card.
 // Of the options Step, Resolution, Tolerance, Resamples, Seed, Readings and Command count. Errors: a result without
 // readings, or with values that no card and no sensor produces.
 func Recompute(ctx context.Context, r *Result, o Options) error {
@@ -130,7 +130,7 @@ func (p *Profile) checkReadings() error {
 	const (
 		highest  = 1e5                  // watts
 		farthest = 2 * longestRun       // from the work's start
-		slowest  = Seconds(time.Second) // the energy counter, as a median: a missed step makes one stretch of two
+		slowest  = Seconds(time.Second) // for the energy counter's median: a missed step doubles a stretch
 	)
 	var steps, works []float64
 	for i, r := range p.Readings {

@@ -19,7 +19,7 @@ type Result struct {
 	Card      power.Info `json:"card"`
 	Platform  *cuda.Info `json:"platform,omitempty"`
 	Simulated bool       `json:"simulated,omitempty"` // the card is simulated, and the figures mean nothing
-	Interval  string     `json:"interval"`            // what low and high are the ends of: "95 %"
+	Interval  string     `json:"interval"`            // the interval of low and high: "95 %"
 	Products  []Product  `json:"products"`
 	// Profiles has one profile for each product, from an idle card; of several products, the next one follows.
 	Profiles []Profile `json:"profiles"`
@@ -41,12 +41,12 @@ type Result struct {
 type Product struct {
 	Name      string          `json:"name"`
 	Problem   *gemm.Problem   `json:"problem,omitempty"`
-	Copied    int64           `json:"copied_bytes,omitempty"` // by an execution, which reads and writes as many
+	Copied    int64           `json:"copied_bytes,omitempty"` // bytes that an execution reads, and writes
 	W         string          `json:"w,omitempty"`            // source of the weights; the caller fills it in
 	X         string          `json:"x,omitempty"`            // source of the activations, likewise
 	Kernel    *cuda.Kernel    `json:"kernel,omitempty"`
-	Deviation *gemm.Deviation `json:"deviation,omitempty"` // of its result from the reference
-	Seconds   float64         `json:"seconds"`             // of an execution, when it was timed
+	Deviation *gemm.Deviation `json:"deviation,omitempty"` // deviation of its result from the reference
+	Seconds   float64         `json:"seconds"`             // duration of an execution in the timing
 	Advised   Guidance        `json:"advised"`
 }
 
@@ -69,7 +69,7 @@ type Profile struct {
 	Counted    []Counted       `json:"counted,omitempty"`          // power by the bursts' energy
 	States     []State         `json:"states,omitempty"`
 	Throttle   []string        `json:"throttle,omitempty"` // every reason that was seen while the card worked
-	// Readings and Timelines, by run, of the golden runs are there where they were asked for; see [Recompute].
+	// Readings and Timelines of the golden runs, by run, are present only on request; see [Recompute].
 	Readings  []stitch.Reading `json:"readings,omitempty"`
 	Timelines map[int]Timeline `json:"paces,omitempty"`
 
@@ -139,12 +139,12 @@ func (r *Result) HasTrace() bool {
 	return slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace != nil })
 }
 
-// Steady reports whether every profile reached steady power, and kept it.
+// Steady reports whether every profile reached steady power and kept it.
 func (r *Result) Steady() bool {
 	return len(r.Profiles) > 0 && !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return !p.Steady.SSP.Lasts })
 }
 
-// Resolves reports whether every trace is as fine as a resolution.
+// Resolves reports whether every trace has at least the given resolution.
 func (r *Result) Resolves(resolution time.Duration) bool {
 	return !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace == nil || p.Coarsest() > Seconds(resolution) })
 }
@@ -174,7 +174,7 @@ func (p *Profile) Temperatures() (low, high float64, ok bool) {
 // BeforeWork returns the power before the work, with the ends of its 95 % interval, and the clock, nil if it is unknown.
 // A card that worked shortly before draws more than an idle one, and its clock may still be high.
 func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
-	const before = -20 * ms // in the last cells before it the work may show
+	const before = -20 * ms // the last cells before 0 may contain power of the work
 	watts, low, high = p.Trace.Mean(-Seconds(margin), before)
 	var sum mean
 	for _, s := range p.States {

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// undisturbed is run. A run that was disturbed is left out and made again, once the card has rested.
+// undisturbed calls run. It discards a disturbed run and repeats it after the card has rested.
 func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (all []*run, err error) {
 	disturbed := p.subject
 	err = power.Undisturbed(ctx, p.clock, func(bool) error {
@@ -33,8 +33,8 @@ func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (al
 // run is one run of a launch sequence, from an idle card to an idle card.
 type run struct {
 	*recording
-	launched time.Duration // when the work was given to the card, by the host's clock
-	first    time.Duration // when it began, by the card's
+	launched time.Duration // time of the launch, by the host's clock
+	first    time.Duration // start of the work, by the card's clock
 	timeline Timeline      // by the card's clock
 	golden   bool
 }
@@ -58,7 +58,7 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) ([]*run, er
 		return nil, err
 	}
 	err := sample(ctx, p.clock, launched+s.lasts+s.after, recordings...)
-	if failed := p.launcher.Wait(ctx); err == nil { // the card must be waited for in any case
+	if failed := p.launcher.Wait(ctx); err == nil { // wait for the card also after an error
 		err = failed
 	}
 	if err != nil {

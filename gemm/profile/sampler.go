@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// sampler reads a card's sensors. What it learns about them holds for all runs.
+// sampler reads a card's sensors. It keeps facts about the sensors for all runs.
 type sampler struct {
 	card  power.Card
 	clock power.Clock
@@ -19,7 +19,7 @@ type sampler struct {
 	gap     time.Duration
 	fetched time.Time         // the latest reading of the driver's buffer
 	kept    float64           // its watts
-	absent  map[string]string // why sensors are not asked
+	absent  map[string]string // sensors that are not read, with the reason
 	failed  map[string]error  // the first error of each sensor that is present
 	still   time.Duration     // for which the energy counter was read without a step
 }
@@ -35,8 +35,8 @@ type recording struct {
 	begun    time.Duration
 	readings []stitch.Reading
 	states   []state
-	late     int   // readings that were seen too late to be dated, and left out
-	wrong    error // a reading that makes the run worthless; nil: none
+	late     int   // readings that were seen too late to have a time, and are left out
+	wrong    error // a reading that makes the run invalid; nil: none
 
 	energy  uint64        // of the counter, in millijoules, at the last step that was seen in time
 	step    time.Duration // that step's moment; 0: none yet
@@ -63,7 +63,7 @@ type state struct {
 	throttle           *power.Throttle
 }
 
-// probe is a query that is made now and then.
+// probe is a periodic query.
 type probe struct {
 	name  string
 	every time.Duration
@@ -72,7 +72,7 @@ type probe struct {
 }
 
 const (
-	// pause between two rounds of queries.
+	// pause is the time between two rounds of queries.
 	pause = 500 * time.Microsecond
 	// late is the longest time between two readings of a sensor in which a change can be dated.
 	late = 10 * time.Millisecond
@@ -155,7 +155,7 @@ func (r *recording) due(now time.Duration) *probe {
 	return first
 }
 
-// ask makes a query, unless its sensor is known to be absent or to fail. A query that fails is repeated later.
+// ask makes a query, unless the sensor is known to be absent or failing. A failed query is repeated later.
 func (r *recording) ask(name string, query func() error) {
 	if r.absent[name] != "" {
 		return
@@ -263,7 +263,7 @@ func (r *recording) fetch() error {
 	return nil
 }
 
-// spoil notes why the run is worthless. The first reason counts.
+// spoil records why the run is invalid. The first reason counts.
 func (r *recording) spoil(format string, args ...any) {
 	if r.wrong == nil {
 		r.wrong = power.Disturbed(format, args...)

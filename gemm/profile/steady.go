@@ -13,7 +13,7 @@ import (
 // SteadyPoint is the execution with which execution time or power became steady.
 type SteadyPoint struct {
 	Found bool `json:"found"`
-	// Why the steady state was not found, with the remaining change, or why steady power did not last.
+	// Why is the reason why the steady state was not found, with the remaining change, or why steady power did not last.
 	Why       string  `json:"why,omitempty"`
 	Execution int     `json:"execution,omitempty"` // its number, from 1
 	Seconds   float64 `json:"seconds,omitempty"`   // its length
@@ -92,7 +92,7 @@ type steadySearch struct {
 	all       int // executions that are considered
 }
 
-// mostUncertain is the interval in tolerances from which on no change that matters could be seen.
+// mostUncertain is the interval, in tolerances, from which on relevant changes would not be detected.
 const mostUncertain = 3
 
 // ofMany widens a 95 % interval so that it holds the largest of some twenty differences in 95 % of all searches.
@@ -184,7 +184,7 @@ func (s steadySearch) until(n, other int) int {
 	return end
 }
 
-// explain says why power was not steady to the end, if it was not, and whether the card's power cap limited it.
+// explain sets Why if power was not steady to the end, and says whether the card was at its power cap.
 func (p *SteadyPoint) explain(capped float64) {
 	if p.Lasts {
 		return

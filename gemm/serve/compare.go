@@ -14,12 +14,12 @@ import (
 
 // Servers are the servers of a comparison.
 type Servers struct {
-	// Baseline is "before".
+	// Baseline is the server of the original model.
 	Baseline Server
 	// Null serves a copy of the baseline's weights; nil: there is none. Its difference from Baseline shows the
 	// error of the run.
 	Null *Server
-	// Variants are "after". Without any, and without a null, the baseline alone is measured.
+	// Variants are the servers of converted models. Without variants and null, the baseline alone is measured.
 	Variants []Server
 }
 
@@ -95,7 +95,7 @@ func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options
 	return result, err
 }
 
-// newRun checks everything that can be checked without a server.
+// newRun returns a run after all checks that need no server.
 func newRun(cards []power.Card, servers Servers, o Options) (*run, error) {
 	if err := errors.Join(o.Validate(), servers.Validate()); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (r *run) block(ctx context.Context, order []*endpoint, pass int, result *Re
 }
 
 // valid repeats a turn until its window is valid, and passes every window to keep. A repeated turn has new prompts, because
-// the server may have cached the earlier ones. So has a server that is named twice.
+// the server may have cached the earlier ones. A server that is named twice gets new prompts, too.
 func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(Window)) error {
 	var w Window
 	for try := range r.opt.Tries {

@@ -20,9 +20,9 @@ import (
 type Server struct {
 	// Name is unique within a comparison.
 	Name string `json:"name"`
-	// URL is where the API is: http://127.0.0.1:8000, the same with /v1, or the full address of
-	// /v1/chat/completions for a server that has only chats. A fragment chooses one of the server's models:
-	// http://127.0.0.1:8000#llama. Default: the first that the server lists.
+	// URL is the API's address: http://127.0.0.1:8000, the same with /v1, or the full address of /v1/chat/completions for a
+	// server with chat completions only. A fragment chooses one of the server's models: http://127.0.0.1:8000#llama. Default: the
+	// first that the server lists.
 	URL string `json:"url"`
 }
 
@@ -36,7 +36,7 @@ type endpoint struct {
 	client *http.Client
 	clock  power.Clock
 	stall  time.Duration
-	copy   int // of how many earlier servers of the comparison
+	copy   int // number of earlier servers in the comparison with the same address
 }
 
 // newEndpoint reads a server's address.
@@ -65,13 +65,13 @@ type answer struct {
 	finish   string
 }
 
-// StallError means that a server sent nothing for the given time.
+// StallError is the error of a server that sent no token for the given time.
 type StallError struct{ For time.Duration }
 
 func (e StallError) Error() string { return fmt.Sprintf("no token for %v", e.For) }
 
-// complete asks for one answer and reads it as it is streamed. arrived is called for each part of the text with the
-// time. The answer so far is returned with an error.
+// complete requests one answer and reads its stream. It calls arrived with the time of each part of the text. After an error it
+// returns the answer so far.
 func (e *endpoint) complete(ctx context.Context, q request, arrived func(at time.Duration)) (answer, error) {
 	body, err := e.body(q)
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 		case err != nil:
 			return err
 		case string(data) == "[DONE]":
-			// Only a connection whose answer was read to its end is used again.
+			// The HTTP client reuses a connection only after the answer was read to its end.
 			if _, err := io.CopyN(io.Discard, r, 1); err != nil && err != io.EOF {
 				return fmt.Errorf("the server did not end the answer after its last event: %w", err)
 			}
@@ -141,7 +141,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 	}
 }
 
-// complaint returns an error if a finished answer is not what was asked for.
+// complaint returns an error if a finished answer differs from the request.
 func (a *answer) complaint(want int) error {
 	have := a.output
 	if have == 0 {
@@ -215,7 +215,7 @@ func advise(err error) error {
 	return err
 }
 
-// beginning reads the first kilobytes of an answer, for a message.
+// beginning returns the first kilobytes of an answer, for a message.
 func beginning(r io.Reader) []byte {
 	data, _ := io.ReadAll(io.LimitReader(r, 4<<10))
 	return data

@@ -19,7 +19,7 @@ type load struct {
 	ended    chan struct{} // closed when no request is in flight any more
 
 	mu       sync.Mutex
-	closing  bool // begin no more requests
+	closing  bool // set: no more requests are started
 	next     int  // number of the next request
 	firsts   int  // slots that have finished their first request
 	arrived  int  // parts of answers
@@ -27,8 +27,8 @@ type load struct {
 	requests []*answer // all, in the order of their beginnings
 }
 
-// startLoad begins requests on a server. They end when the context ends or close is called. After a failure, the
-// context that it returns ends with the reason.
+// startLoad begins requests on a server. They end when the context ends or close is called. After a failure, the returned context
+// ends with the reason.
 func startLoad(ctx context.Context, server *endpoint, w Workload, seed uint64, pass int) (*load, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &load{server: server, workload: w, seed: seed, pass: pass, cancel: cancel,
@@ -116,7 +116,7 @@ func (l *load) tokens() float64 {
 	return float64(l.arrived) * float64(l.finished.tokens) / float64(l.finished.arrivals)
 }
 
-// drain begins no more requests and waits for those in flight.
+// drain stops starting requests and waits for the requests in flight.
 func (l *load) drain(ctx context.Context) error {
 	l.mu.Lock()
 	l.closing = true

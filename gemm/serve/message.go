@@ -80,7 +80,7 @@ type chunk struct {
 		Output int `json:"completion_tokens"`
 	} `json:"usage"`
 	Error json.RawMessage `json:"error"`
-	// Object and Message are another form of errors.
+	// Object and Message are fields of another format of errors.
 	Object  string `json:"object"`
 	Message string `json:"message"`
 }
@@ -99,7 +99,7 @@ func parseChunk(data []byte) (c chunk, err error) {
 	return c, nil
 }
 
-// text reports whether an event brings part of the answer.
+// text reports whether an event contains part of the answer.
 func (c *chunk) text() bool {
 	for _, choice := range c.Choices {
 		if choice.Text != "" || choice.Delta.Content != "" || choice.Delta.Reasoning != "" {
@@ -109,7 +109,7 @@ func (c *chunk) text() bool {
 	return false
 }
 
-// finish returns the reason for the answer's end; empty before it.
+// finish returns the reason for the answer's end; empty before the end.
 func (c *chunk) finish() string {
 	for _, choice := range c.Choices {
 		if choice.Finish != "" {
@@ -146,7 +146,7 @@ func errorText(body []byte) []byte {
 	return body
 }
 
-// quoted returns the beginning of what a server sent, fit for a terminal.
+// quoted returns the beginning of a server's answer, made safe for a terminal.
 func quoted(data []byte) string {
 	const most = 200
 	text := strings.Map(func(r rune) rune {

@@ -25,9 +25,9 @@ type Options struct {
 	// Settle is the least time from the first request of a turn to its window: at the power cap, a card's power
 	// control oscillates for seconds. Default 3 s.
 	Settle time.Duration
-	// Stall is how long a request may wait for its next token. Default 60 s.
+	// Stall is the longest wait of a request for its next token. Default 60 s.
 	Stall time.Duration
-	// Tries is how often a turn is tried before the run ends. Default 3.
+	// Tries is the number of attempts at a turn before the run ends. Default 3.
 	Tries int
 	// Seed sets prompts, the order within blocks and the bootstrap. Default 0.
 	Seed uint64

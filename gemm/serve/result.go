@@ -21,13 +21,13 @@ type Result struct {
 	Blocks     []Block      `json:"blocks"`
 }
 
-// ServerInfo is a server as its first answer showed it.
+// ServerInfo has facts about a server from its first answer.
 type ServerInfo struct {
 	Server
 	Model string `json:"model"`
 	// Extras are the non-standard request fields that the server accepted.
 	Extras Extras `json:"extras"`
-	// Counted reports whether the server counts tokens itself. Else every part of an answer counts as one.
+	// Counted reports whether the server counts tokens. If not, every part of an answer counts as one token.
 	Counted bool `json:"reports_usage"`
 	// PromptTokens is the number of tokens of the first prompt, by the server's count; absent if unknown.
 	PromptTokens int `json:"first_prompt_tokens,omitempty"`

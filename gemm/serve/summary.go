@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// fewestPasses is the least number for a comparison to stop for its precision: with fewer, the spread is too often
-// small by chance.
+// fewestPasses is the least number of passes before a comparison stops for its precision. With fewer passes, the spread is too
+// often small by chance.
 const fewestPasses = 8
 
 // windows returns a server's windows, or those of all servers for "": the valid ones in complete blocks, or all of the
@@ -46,7 +46,7 @@ func (r *Result) summarise(servers Servers) {
 	}
 }
 
-// summaries lists those of all servers.
+// summaries returns the summaries of all servers.
 func (r *Result) summaries() []Summary {
 	list := []Summary{r.Baseline}
 	if r.Null != nil {
@@ -98,7 +98,7 @@ func (r *Result) summary(server string) Summary {
 	return s
 }
 
-// known lists the cards' readings that there are.
+// known returns the readings of the cards that have one.
 func known(cards []power.Span, reading func(power.Span) *float64) (list []float64) {
 	for _, c := range cards {
 		if v := reading(c); v != nil {

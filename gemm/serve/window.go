@@ -34,7 +34,7 @@ type Window struct {
 	firsts, gaps []float64 // seconds
 }
 
-// Latency is percentiles in seconds.
+// Latency has percentiles in seconds.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
@@ -49,7 +49,7 @@ func latency(seconds []float64) *Latency {
 	return &Latency{stat.Quantile(0.5, stat.Empirical, sorted, nil), stat.Quantile(0.99, stat.Empirical, sorted, nil)}
 }
 
-// count fills in what the requests did between two times.
+// count sets the tokens and latencies of the requests between two times.
 func (w *Window) count(requests []*answer, begin, end time.Duration) {
 	w.Length = (end - begin).Seconds()
 	for _, a := range requests {
@@ -80,7 +80,7 @@ func (w *Window) count(requests []*answer, begin, end time.Duration) {
 
 func inside(at, begin, end time.Duration) bool { return begin < at && at <= end }
 
-// weigh fills in the energy.
+// weigh sets the energy.
 func (w *Window) weigh(cards []power.Span) {
 	w.Cards = cards
 	for _, c := range cards {

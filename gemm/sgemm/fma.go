@@ -14,13 +14,12 @@ func fma(a, b, c float32) float32 {
 // fma64 is a·b+c rounded to float64: the product of two float32 is exact in it.
 func fma64(a, b, c float32) float64 { return float64(a)*float64(b) + float64(c) }
 
-// mayBeHalfway says whether rounding a sum once more, to float32, could go wrong: only where the
-// first rounding ended halfway between two float32. Then, also among subnormal numbers, the lowest
-// 28 bits are zero.
+// mayBeHalfway reports whether rounding a sum a second time, to float32, could give a wrong result. This happens only if the
+// first rounding ended halfway between two float32. The lowest 28 bits are then zero, also for subnormal numbers.
 func mayBeHalfway(sum float64) bool { return math.Float64bits(sum)<<36 == 0 }
 
-// roundToOdd returns a sum that keeps, in its lowest bit, on which side of the rounded sum the exact one
-// lies; sum is x+y rounded to nearest, and even. TwoSum (Knuth) gives the error.
+// roundToOdd returns a sum whose lowest bit shows the side of the rounded sum on which the exact sum lies. sum is x+y rounded to
+// nearest, ties to even. TwoSum (Knuth) gives the error.
 func roundToOdd(x, y, sum float64) float64 {
 	t := sum - x
 	err := (x - (sum - t)) + (y - t)

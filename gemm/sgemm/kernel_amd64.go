@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg sgemm
 
-// kernels are those that this machine can run, fastest first. If the operating system does not
+// kernels returns the kernels that this machine can run, fastest first. If the operating system does not
 // keep the wide registers, package cpu reports nothing of AVX.
 func kernels() []method {
 	var all []method

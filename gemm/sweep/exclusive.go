@@ -9,10 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// ErrInUse means that a card cannot be set because others use it, or have set it.
+// ErrInUse is the error for a card that other processes use, or whose settings somebody has changed.
 var ErrInUse = errors.New("the card's settings cannot be changed now")
 
-// Governor returns the governor of a card that nobody else uses and that this process may set. Nothing is changed.
+// Governor returns the governor of a card that no other process uses and whose settings this process may change. It changes nothing.
 // Errors: [ErrInUse], or those of [power.Govern].
 func Governor(card power.Card) (power.Governor, error) {
 	if err := Free(card); err != nil {
@@ -47,7 +47,7 @@ func free(card power.Card, self int) error {
 	return nil
 }
 
-// ownMemory is more than a driver and one context take, in bytes.
+// ownMemory is an upper bound in bytes of the memory of a driver and one context.
 const ownMemory = 4e9
 
 // noOthers returns an error where another process is on the card.
@@ -62,7 +62,7 @@ func noOthers(card power.Card, self int) error {
 	return nil
 }
 
-// listed reports whether the driver lists this process on the card. If it does not, it may not list others either.
+// listed reports whether the driver lists this process on the card. A driver that does not may not list others either.
 func listed(card power.Card, self int) bool {
 	all, _ := card.Processes()
 	return slices.ContainsFunc(all, func(p power.Process) bool { return p.PID == self })

@@ -11,11 +11,11 @@ import (
 // Original holds a card's settings before a sweep.
 type Original struct {
 	Cap float64 `json:"cap_watts"` // the power limit
-	// Clocks says that the clock may have been locked by the sweep, so it is unlocked. A lock from before cannot be read.
+	// Clocks is true if the sweep may have locked the clock, so restoring unlocks it. An earlier lock cannot be read.
 	Clocks bool `json:"clocks,omitempty"`
 }
 
-// String says what the card is set to once the settings are restored.
+// String returns a sentence about the restored settings.
 func (o Original) String() string {
 	text := fmt.Sprintf("the card's power limit is %g W again", o.Cap)
 	if o.Clocks {
@@ -50,14 +50,14 @@ func (o Original) restore(g power.Governor) error {
 	var clock error
 	if o.Clocks {
 		if clock = g.UnlockClock(); errors.Is(clock, power.ErrAbsent) {
-			clock = nil // then it could not be locked either
+			clock = nil // such a card's clock cannot have been locked either
 		}
 	}
 	limit := g.SetPowerLimit(o.Cap)
 	have, err := g.PowerLimit()
 	switch {
 	case err == nil && same(have, o.Cap):
-		limit = nil // whatever the call returned
+		limit = nil // the limit is right, so ignore the call's error
 	case err == nil && limit == nil:
 		limit = fmt.Errorf("the power limit is %g W and should be %g", have, o.Cap)
 	}
@@ -85,9 +85,8 @@ type Guard struct {
 	changed  bool
 }
 
-// NewGuard reads the settings, and checks by setting the same limit again that this process may set it. clocks says that
-// clocks are going to be locked. Before anything else changes, watch is called with the settings to restore; a nil watch
-// means no watchdog.
+// NewGuard reads the settings, and checks by setting the same limit again that this process may set it. clocks is true if clocks
+// will be locked. Before anything else changes, watch is called with the settings to restore; a nil watch means no watchdog.
 func NewGuard(g power.Governor, clocks bool, watch func(Original) (Watchdog, error)) (*Guard, error) {
 	if g == nil {
 		return nil, fmt.Errorf("no card was given to set: %w", power.ErrAbsent)
@@ -145,7 +144,7 @@ func (g *Guard) Apply(s Setting) error {
 	return nil
 }
 
-// RestoreError says that a card's settings could not be restored.
+// RestoreError is the error for settings of a card that could not be restored.
 type RestoreError struct {
 	Original Original
 	Err      error
@@ -157,7 +156,7 @@ func (e *RestoreError) Error() string {
 
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// Close restores the settings. If that fails the watchdog tries; where that fails, too, the error is a *RestoreError.
+// Close restores the settings. If this fails, the watchdog tries. If the watchdog fails, too, the error is a *RestoreError.
 // Close is idempotent.
 func (g *Guard) Close() error {
 	if g.changed {

@@ -18,9 +18,8 @@ type scatter struct {
 }
 
 // intervals gives every point its intervals, from repeated measurements: the windows of all visits, and the visits of the
-// reference, between which a card drifts. The wider interval counts: three visits alone say little about their scatter,
-// and windows say nothing about drift. The converted weights are compared with the original in the same blocks, where
-// drift cancels.
+// reference, between which a card drifts. The wider interval counts, because three visits give a poor estimate of their scatter,
+// and windows do not show drift. The converted weights are compared with the original in the same blocks, where drift cancels.
 func (r *Result) intervals() {
 	if len(r.Visits) == 0 {
 		return

@@ -13,14 +13,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// remembered is what a sweep keeps in a file while a card's settings are changed. If the sweep and its watchdog are both killed, the next
-// sweep of the card restores the settings.
+// remembered has the contents of the file that a sweep keeps while a card's settings are changed. If the sweep and its watchdog
+// are both killed, the next sweep of the card restores the settings.
 type remembered struct {
 	Original Original `json:"original"`
 	Boot     string   `json:"boot,omitempty"` // the system's start, which resets a card's settings; empty: unknown
 }
 
-// rememberedPath is beside the card's lock.
+// rememberedPath returns the path of this file, which is beside the card's lock.
 func rememberedPath(card string) string {
 	return filepath.Join(os.TempDir(), "lowtoggle-"+lockName(card)+".settings")
 }
@@ -42,7 +42,7 @@ func forget(card string) error {
 
 // bootID identifies the system's start on Linux.
 func bootID() string {
-	id, _ := bounded.ReadFile("/proc/sys/kernel/random/boot_id", bounded.Config) // elsewhere it is unknown
+	id, _ := bounded.ReadFile("/proc/sys/kernel/random/boot_id", bounded.Config) // unknown on other systems
 	return string(id)
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Plan holds the settings of a sweep and their order.
 type Plan struct {
-	// Reference is the power limit that is set now. All results are relative to the original weights there.
+	// Reference is the present power limit. All results are relative to the original weights at this limit.
 	Reference Setting `json:"reference"`
 	// Default is the card's default power limit, in watts. It is only visited if it is among the settings.
 	Default  float64   `json:"default_watts"`
@@ -73,12 +73,12 @@ func (p Plan) Original() Original {
 	return Original{p.Reference.Cap, slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Clock > 0 })}
 }
 
-// AboveReference reports whether the plan sets power limits above the one that was found.
+// AboveReference reports whether the plan sets power limits above the reference.
 func (p Plan) AboveReference() bool {
 	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Cap > p.Reference.Cap })
 }
 
-// DryRun describes what a sweep would change.
+// DryRun describes the changes of settings of a sweep.
 type DryRun struct {
 	GPU       string    `json:"gpu"`
 	DryRun    bool      `json:"dry_run"`         // true
@@ -89,7 +89,8 @@ type DryRun struct {
 	Refused   string    `json:"refused,omitempty"` // why it would be refused now
 }
 
-// DryRun returns what the plan would do. A visit measures for some time; finding the steady state takes longer.
+// DryRun returns a description of the plan. visit is the measuring time of a visit; waiting for the steady state takes additional
+// time.
 func (p Plan) DryRun(card power.Card, visit time.Duration) DryRun {
 	const settling = 15 * time.Second
 	d := DryRun{GPU: card.Info().Name, DryRun: true, Reference: p.Reference.Cap, Default: p.Default, Visits: p.Order,

@@ -20,7 +20,7 @@ type PredictOptions struct {
 	Settings []Setting
 	// K are the parameters k of the energy-delay sums. Default 1.5 and 2.
 	K []float64
-	// Decode predicts decoding: weights are read from memory. Default: prefill.
+	// Decode predicts decode, in which weights are read from memory. Default: prefill.
 	Decode bool
 	// Operands describe the products; for decode set their Tokens to [operand.DecodeTokens].
 	Operands operand.Options
@@ -31,9 +31,9 @@ type PredictOptions struct {
 // ErrNoLimit means that a calibration does not contain the power limit that it was measured at.
 var ErrNoLimit = errors.New("the calibration does not name the power limit of its measurements: fit a new one with lowtoggle calibrate")
 
-// Predict makes the result of a sweep by a calibration, without a card: of the original weights, and of the converted
-// ones unless after names nothing. All is relative to the original at the calibration's power limit. Errors:
-// [ErrNoLimit], a *[SettingsError], and those of [predict.Sources].
+// Predict returns the predicted result of a sweep, without a card: for the original weights, and for the converted ones unless
+// after is zero. All ratios are relative to the original at the calibration's power limit. Errors: [ErrNoLimit], a
+// *[SettingsError], and those of [predict.Sources].
 func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Source, o PredictOptions) (*Result, error) {
 	o.K = Options{K: o.K}.withDefaults().K
 	sources := []operand.Source{before}

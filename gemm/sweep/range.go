@@ -9,13 +9,13 @@ import (
 // Range is a range of settings, in watts and MHz. A lowest value of 0, or a highest of +Inf, is unknown.
 type Range struct{ LowestCap, HighestCap, LowestClock, HighestClock float64 }
 
-// SettingsError says which settings a card, or a calibration, does not allow.
+// SettingsError is the error for settings that a card, or a calibration, does not allow.
 type SettingsError struct{ text string }
 
 func (e *SettingsError) Error() string { return e.text }
 
-// Check returns a *[SettingsError] that names all settings outside the range. Its text says what is possible, after words
-// such as "a card can be set".
+// Check returns a *[SettingsError] that names all settings outside the range. Its text also has the range, after words such as "a
+// card can be set".
 func (r Range) Check(words string, settings []Setting) error {
 	var wrong, can []string
 	caps, clocks := false, false

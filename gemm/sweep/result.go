@@ -19,9 +19,9 @@ const (
 type Result struct {
 	GPU    string `json:"gpu"`
 	CardID string `json:"card_id,omitempty"` // that of [power.Info]; absent from predictions
-	// Predicted says that nothing was measured.
+	// Predicted is true if all figures are predictions.
 	Predicted bool `json:"predicted,omitempty"`
-	// Simulated figures of a simulated card mean nothing.
+	// Simulated is true for figures of a simulated card, which mean nothing.
 	Simulated bool   `json:"simulated,omitempty"`
 	Workload  string `json:"workload,omitempty"`
 	Before    string `json:"original"`
@@ -29,7 +29,7 @@ type Result struct {
 	// Reference is the power limit that was found set, or the calibration's. Default is the card's.
 	Reference float64 `json:"reference_watts"`
 	Default   float64 `json:"default_watts,omitempty"`
-	// Intervals says what kind all intervals are.
+	// Intervals is the kind of all intervals.
 	Intervals string `json:"intervals"`
 	// Points are sorted by power limit, then by clock.
 	Points []Point `json:"points"`

@@ -18,7 +18,7 @@ type Event = progress.Event
 
 // Options are the options of [Run].
 type Options struct {
-	// Measure is for every visit. Its Meter's Time is that of one visit.
+	// Measure has the options of every visit. Its Meter.Time is the time of one visit.
 	Measure measure.Options
 	// K are the parameters k of the energy-delay sums. Default 1.5 and 2.
 	K []float64
@@ -54,7 +54,7 @@ func (e *VisitError) Error() string {
 
 func (e *VisitError) Unwrap() error { return e.Err }
 
-// Run carries a plan out: it measures the original products, and the converted ones unless after has none, at every
+// Run executes a plan: it measures the original products, and the converted ones unless after has none, at every
 // setting, and restores the card's settings however it ends.
 //
 // Errors: a *[VisitError] where it ended during a visit, a *[RestoreError] where the settings could not be restored,
@@ -123,13 +123,13 @@ func (s *session) visit(ctx context.Context, guard *Guard, i int, setting Settin
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := noOthers(s.machine.Card(), os.Getpid()); errors.Is(err, ErrInUse) { // a query that fails ends no sweep
+	if err := noOthers(s.machine.Card(), os.Getpid()); errors.Is(err, ErrInUse) { // a failed query does not end the sweep
 		return err
 	}
 	if err := guard.Apply(setting); err != nil {
 		return err
 	}
-	// The meter is a new one: it waits for the steady state as from an idle card.
+	// A new meter waits for the steady state, as after idle.
 	run, err := measure.Compare(ctx, s.machine, s.before, s.variants(), s.options(i, setting))
 	if run != nil && run.Result != nil {
 		s.opt.Measure.Meter.SelfTest = run.SelfTest
@@ -170,7 +170,7 @@ func (s *session) variants() []measure.Candidate {
 	return []measure.Candidate{s.after}
 }
 
-// complete reports whether everything was measured.
+// complete reports whether all loads were measured.
 func complete(r *measure.Result) bool {
 	missing := func(c power.Comparison) bool { return c.Blocks == 0 }
 	return r.Baseline.Windows > 0 && !missing(r.Null) && !slices.ContainsFunc(r.Variants, missing)

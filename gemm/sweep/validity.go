@@ -55,7 +55,7 @@ func (r *Result) validate(p Plan) {
 	r.Valid = len(r.Invalid) == 0
 }
 
-// warnNotKept warns where the card did not keep a setting.
+// warnNotKept adds a warning if the card did not keep a setting.
 func (r *Result) warnNotKept(v Visit) {
 	const off = 0.03
 	run := v.Run.Baseline

@@ -91,7 +91,7 @@ type watchdog struct {
 	ended   chan error // how the process ended; the value stays in the channel
 }
 
-// watchPatience is how long the watchdog may take to start or to end.
+// watchPatience is the longest time for the watchdog to start or to end.
 const watchPatience = 20 * time.Second
 
 // StartWatchdog starts a command that must call [ServeWatchdog], and waits until it is ready. The card's name is passed to

@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// The work ends at a moment that the card's stamps tell, and power falls at once, faster than any sensor can show. So the
-// readings around that end are a sensor's own step response.
+// The card's stamps give the end of the work, at which power falls faster than any sensor can show. So the readings around this
+// end are a sensor's own step response.
 
 // stepResponse is what a sensor reads around the end of the work: power drops from before to after watts, and the sensor
 // shows the mean over a window behind a first-order filter, with a delay. Times are in seconds.
@@ -61,7 +61,7 @@ func (s *stitcher) ending(sen *sensor) ending {
 			last[r.Run] = r
 		}
 	}
-	for _, r := range last { // under constant power a sensor may report nothing new
+	for _, r := range last { // under constant power a sensor may have no new reading
 		e.before = append(e.before, r.Watts)
 	}
 	return e
@@ -171,7 +171,7 @@ func (f stepResponse) fit(ctx context.Context, near []sample, times func(run int
 		func(f *stepResponse, step float64) { f.before += watts * step },
 		func(f *stepResponse, step float64) { f.after += watts * step },
 		func(f *stepResponse, step float64) { f.delay += 0.005 * step },
-		// These keep the middle of the response where it is.
+		// These moves keep the middle of the response.
 		func(f *stepResponse, step float64) { f.window, f.delay = f.window+0.01*step, f.delay-0.005*step },
 	}
 	if filtered {

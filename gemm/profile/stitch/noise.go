@@ -18,7 +18,7 @@ const huberLimit, rejectLimit = 1.5, 8
 // of the idle card would decide all gains.
 const quietest = 4
 
-// minPerState is how many readings it takes to estimate the noise under load, or when idle, by itself.
+// minPerState is the least number of readings for a separate estimate of the noise under load, or when idle.
 const minPerState = 40
 
 // reweigh estimates the sensors' noise from the residuals about a trace, and weights the rows by it.

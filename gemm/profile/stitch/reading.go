@@ -16,7 +16,7 @@ type Reading struct {
 	Sensor string  `json:"sensor"` // Counter, Instant, Average or Buffer
 	Watts  float64 `json:"watts"`
 	At     Seconds `json:"at_seconds"` // end of the stretch
-	// Since is the start of the stretch where it is known: between two steps of the energy counter. For other
+	// Since is the start of the stretch if known: for the energy counter, the step before. For other
 	// sensors the stretch is the sensor's window before At; see [Sensor].
 	Since Seconds `json:"since_seconds,omitzero"`
 }
@@ -121,7 +121,7 @@ func (s *stitcher) gather(readings []Reading) {
 	}
 }
 
-// minReadings is how many readings of a sensor its response can be fitted to.
+// minReadings is the least number of readings of a sensor for a fit of its response.
 const minReadings = 8
 
 // chooseReference moves the reference sensor to the front: the energy counter if it has enough readings, else the
@@ -130,7 +130,7 @@ func (s *stitcher) chooseReference() {
 	slices.SortStableFunc(s.sensors, func(a, b *sensor) int { return cmp.Compare(s.count(b), s.count(a)) })
 }
 
-// count returns how many of the sensor's readings lie within the trace, at most minReadings.
+// count returns the number of the sensor's readings within the trace, at most minReadings.
 func (s *stitcher) count(sen *sensor) (n int) {
 	for _, r := range sen.readings {
 		if n < minReadings && s.within(sen.stretch(r, s.from)) {

@@ -90,8 +90,8 @@ func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sen
 	if err != nil {
 		return nil, nil, err
 	}
-	// If power is constant the penalty may make the trace as coarse as it likes, whatever the readings could
-	// resolve. So a largest cell is required.
+	// Where power is constant, the penalty could make the trace much coarser than the readings allow. So cells have a largest
+	// resolution.
 	const growth = 2
 	if len(s.breaks) > 0 {
 		met := false
