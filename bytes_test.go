@@ -50,7 +50,7 @@ func recordBytes(t *testing.T, variant string, c conversion, have, want map[stri
 	}
 }
 
-// TestBytesRecord: no variant that was tried gave other weights, and the record names frozen conversions alone.
+// TestBytesRecord checks that no recorded variant gave other weights, and that the record has only frozen conversions.
 func TestBytesRecord(t *testing.T) {
 	record := map[string]sameBytes{}
 	if err := recordfile.Read(bytesFile, &record); err != nil {

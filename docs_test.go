@@ -35,7 +35,7 @@ func TestPassReference(t *testing.T) {
 	goldenfile.Same(t, "docs/passes.md", b.Bytes())
 }
 
-// TestReadmeIsShort holds the README to what one reads before trying a program.
+// TestReadmeIsShort limits the README's lines and bytes.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestLinks(t *testing.T) {
 
 var indexRow = regexp.MustCompile(`(?m)^\| (.*) \| \[[^]]*\]\(([^)]*\.md)\)( \(generated\))? \|$`)
 
-// TestPagesAreShort holds handwritten pages of docs/ to a length that one reads at once. Generated ones may be longer.
+// TestPagesAreShort limits the length of handwritten pages in docs/. Generated pages may be longer.
 func TestPagesAreShort(t *testing.T) {
 	const most = 250
 	for _, row := range indexRow.FindAllStringSubmatch(readText(t, filepath.Join("docs", "README.md")), -1) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestEmptyRoot: the static build converts and verifies in a root folder that holds nothing but the program and a model, and has
-// a status of its own for commands that need a GPU.
+// TestEmptyRoot checks that the static build converts and verifies in a root folder with only the program and a model. Commands
+// that need a GPU must end with their own exit status.
 func TestEmptyRoot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// withoutExample are packages for callers that have no example, with the reason.
+// withoutExample has the packages for callers without an example, with reasons.
 var withoutExample = map[string]string{
 	"cost/nnls":           "one function, that the fit of the cost model calls",
 	"gemm/collective":     "needs several GPUs",

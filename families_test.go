@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// columns of the overview: each has a title and the last words of the names of its indices. The last column has all
+// columns are the columns of the overview: each has a title and the last words of its indices' names. The last column has all
 // other indices.
 var columns = []struct {
 	title string
@@ -75,7 +75,7 @@ func overview(b *bytes.Buffer) {
 	}
 }
 
-// letters sums up what the indices of a column allow. It returns "" if there are none.
+// letters returns the allowed changes of a column's indices. It returns "" if there are no indices.
 func letters(f *arch.Family, at int) string {
 	var order, signs, powers []string // conditions
 	for _, k := range f.Kinds() {
@@ -143,7 +143,7 @@ func conditions(b *bytes.Buffer, f *arch.Family) {
 	}
 }
 
-// when words a condition for a table.
+// when returns a condition in words for a table.
 func when(condition string) string {
 	switch condition {
 	case "":

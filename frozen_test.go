@@ -23,8 +23,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/demo"
 )
 
-// frozenFile has the SHA-256 of what the program wrote before its folders were rearranged: a line for each
-// conversion. A change of it is a commit of its own that says why.
+// frozenFile has the SHA-256 of the output of each conversion, one per line. A change of the file is a separate commit with the
+// reason.
 const frozenFile = "testdata/frozen.txt"
 
 // conversion is a command line whose result is frozen.
@@ -35,7 +35,7 @@ type conversion struct {
 
 func (c conversion) String() string { return c.model + " " + strings.Join(c.args, " ") }
 
-// frozenConversions are every family with every recipe, every pass alone, and a budget of loss.
+// frozenConversions returns every family with every recipe, every pass alone, and a conversion with a budget of loss.
 func frozenConversions() (all []conversion) {
 	for _, f := range arch.Families() {
 		for _, r := range transform.Recipes {
@@ -65,7 +65,7 @@ var (
 	frozenVariant = flag.String("frozen-variant", "", "add to "+bytesFile+" that this kind of processor or build gives the frozen bytes, or does not")
 )
 
-// TestFrozen: outputs and plans have the bytes that they had, with 1 worker and with 3.
+// TestFrozen checks that outputs and plans have the recorded bytes, with 1 worker and with 3.
 func TestFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
@@ -97,7 +97,7 @@ func TestFrozen(t *testing.T) {
 			args[j] = filepath.Join(model, "tokens.safetensors")
 		}
 		workers := []string{"1", "3"}
-		if c.model != "llama-tiny" { // one or the other
+		if c.model != "llama-tiny" { // one of the two
 			workers = workers[i%2:][:1]
 		}
 		for _, workers := range workers {
@@ -157,13 +157,13 @@ func frozenDigests(t *testing.T) map[string]string {
 func run(t *testing.T, args ...string) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	const short = 3 // a budget that allows nothing is a result, too
+	const short = 3 // the exit status of a budget that allows no change, which is a valid result
 	if status := cli.Main(t.Context(), append([]string{"lowtoggle"}, append(args, "--quiet")...), &out, &problems); status != 0 && status != short {
 		t.Fatalf("%v: exit status %d\n%s", args, status, problems.String())
 	}
 }
 
-// digest of a converted folder: of its shards, and of the plan without what it says in words.
+// digest returns the digests of a converted folder's shards, and of its plan without texts.
 func digest(t *testing.T, dir string) (weights, planned string) {
 	t.Helper()
 	h := sha256.New()

@@ -14,7 +14,7 @@ import (
 
 var fused = flag.Bool("fused", false, "compile for arm64 and look for fused sums")
 
-// deciding are the packages whose arithmetic decides the bytes of plans and of converted weights.
+// deciding are the packages whose arithmetic determines the bytes of plans and of converted weights.
 var deciding = []string{"./internal/elementary", "./weights/...", "./cost/...", "./transform/...", "./gemm/forward/...", "./gemm/hessian", "./gemm/divergence",
 	"./gemm/evaluate", "./gemm/decoder", "./gemm/predict", "./gemm/operand", "./gemm/sgemm"}
 

@@ -25,7 +25,7 @@ type tableRow struct {
 	imports []string
 }
 
-// TestImports holds the imports of all packages, tests apart, against the table of packages in docs/architecture.md.
+// TestImports checks the imports of all packages, without tests, against the table of packages in docs/architecture.md.
 func TestImports(t *testing.T) {
 	data, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestImportsComplains checks that every import against the table is reported.
+// TestImportsComplains checks that every import that the table forbids is reported.
 func TestImportsComplains(t *testing.T) {
 	table := "x\n\n| folder | holds | may import |\n|---|---|---|\n" +
 		"| `weights`, `internal/chart` | files | – |\n| `cost` | costs | `weights/...` |\n| `cli`, `internal/reference` | commands | `cost` |\n\nmore `text`\n"

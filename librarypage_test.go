@@ -14,7 +14,7 @@ import (
 // goBlock is a block of Go on a page.
 var goBlock = regexp.MustCompile("(?s)\n```go\n(.*?)```\n")
 
-// TestLibraryPage compiles the program of docs/library.md as it stands and runs it on a small model.
+// TestLibraryPage compiles the unchanged program of docs/library.md and runs it on a small model.
 func TestLibraryPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a program")

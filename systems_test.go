@@ -16,11 +16,12 @@ import (
 	"testing"
 )
 
-// releaseSystems are what a release is built for without cgo, besides this system. Release builds compile and link all of them.
+// releaseSystems are the systems of a release that are built without cgo, besides this system. Release builds compile and link
+// all of them.
 var releaseSystems = []string{"linux/arm64", "darwin/arm64", "windows/amd64"}
 
-// TestOtherSystems checks the types of the whole module for other systems, against the standard library and the dependencies as they
-// are there. Compiling them all takes minutes and finds no more: the module has no assembly for other systems.
+// TestOtherSystems type-checks the whole module for other systems, against their standard library and dependencies. Compiling
+// would take minutes and find no more errors, because the module has no assembly for other systems.
 func TestOtherSystems(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads the standard library")
@@ -50,8 +51,8 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
-// TestCheckTypes: what would not compile is found: a wrong type, an unknown name of another package, a constant that overflows, an unused
-// import, and a function without a body.
+// TestCheckTypes checks that code that would not compile is reported: a wrong type, an unknown name of another package, a
+// constant that overflows, an unused import, and a function without a body.
 func TestCheckTypes(t *testing.T) {
 	dir, list := t.TempDir(), ""
 	for _, p := range []struct{ name, text string }{
@@ -136,7 +137,7 @@ func checkTypes(list io.Reader, sizes types.Sizes) (problems []error, checked in
 	}
 }
 
-// importing is a function as an Importer.
+// importing is a function that implements types.Importer.
 type importing func(path string) (*types.Package, error)
 
 func (f importing) Import(path string) (*types.Package, error) { return f(path) }

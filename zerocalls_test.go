@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// callers are the packages that a Go program imports; those below them count, too.
+// callers are the packages for Go programs, with the packages below them.
 var callers = []string{"weights", "cost", "gemm", "transform", "bench/experiment"}
 
 // mayPanic are functions and methods that may panic with nil or zero arguments, with the reason.
@@ -92,7 +92,7 @@ func runZeroCalls(t *testing.T, table []byte) (failed map[string]string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program)
-	cmd.Dir = run // what zero values write goes there
+	cmd.Dir = run // files that calls with zero values write go there
 	cmd.Env = append(os.Environ(), "TMPDIR="+run, "HOME="+run, "XDG_CACHE_HOME="+run)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

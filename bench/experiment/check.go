@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// ErrNull marks a series whose null points differ from the baseline.
+// ErrNull is the error for a series whose null points differ from the baseline.
 var ErrNull = errors.New("a copy of the baseline does not use the same energy as the baseline")
 
 // Check returns an [ErrNull] if the relative energy of a null point differs from 1 by more than 2 % or by more than

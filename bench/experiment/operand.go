@@ -15,7 +15,7 @@ type Measured struct {
 	Scaled *Scaled `json:"scaled,omitempty"`
 }
 
-// Scaled operands are the point's, divided by a power of two because results could overflow.
+// Scaled are a point's operands divided by a power of two, because results could overflow.
 type Scaled struct {
 	X pattern.Pattern `json:"x"`
 	W pattern.Pattern `json:"w"`
@@ -39,7 +39,7 @@ type operand struct {
 	norm    float64 // of the longest row
 }
 
-// make draws a point's operands, and scales them if results could overflow.
+// make returns a point's operands, scaled if results could overflow.
 func (k *maker) make(ctx context.Context, p Point) (x, w gemm.Matrix, m Measured, err error) {
 	m.Point = p
 	forX, forW := k.setup.Seeds(k.baseline, p)
@@ -69,7 +69,7 @@ func (k *maker) make(ctx context.Context, p Point) (x, w gemm.Matrix, m Measured
 	return x, w, m, ctx.Err()
 }
 
-// draw makes rows×K elements of a pattern.
+// draw returns rows×K elements of a pattern.
 func (k *maker) draw(ctx context.Context, p pattern.Pattern, seed uint64, rows int) (operand, error) {
 	d := k.setup.Type.Operand()
 	data, err := p.Generate(ctx, pattern.Spec{DType: d, Rows: rows, Cols: k.setup.K, Seed: seed}, k.workers)

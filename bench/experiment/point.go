@@ -26,7 +26,7 @@ func (p Point) Name() string {
 	return name
 }
 
-// Null is the experiment of the null points.
+// Null is the name of the null points' experiment.
 const Null = "null"
 
 // nulls is the number of null points in a job.
@@ -39,7 +39,7 @@ type Job struct {
 	Points   []Point
 }
 
-// Validate returns all faults of a job, joined, or nil.
+// Validate returns all errors of a job, joined; nil if it is valid.
 func (w Job) Validate() error {
 	wrong := []error{w.Setup.Validate()}
 	fault := func(p Point, format string, args ...any) {
@@ -64,8 +64,8 @@ func (w Job) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// all returns the points with the null points among them. They follow the first and the second third, so that an
-// interrupted run has one early.
+// all returns the points with the null points among them. The null points follow the first and the second third, so that an
+// interrupted run soon has one.
 func (w Job) all() []Point {
 	var list []Point
 	for i := range nulls + 1 {

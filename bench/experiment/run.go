@@ -24,7 +24,7 @@ type Options struct {
 	// Time limits the run. The run then ends at the next reading of the baseline, but not before it has read a
 	// point. Default: no limit.
 	Time time.Duration
-	// Every, Settle and Meter are those of [measure.SeriesOptions].
+	// Every, Settle and Meter are passed to [measure.SeriesOptions].
 	Every  int
 	Settle time.Duration
 	Meter  power.Options
@@ -42,7 +42,7 @@ type Progress struct {
 	Left        time.Duration   // estimate from the pace so far; 0: not known yet
 }
 
-// ErrTime ends a run at its time limit.
+// ErrTime is the error of a run that ended at its time limit.
 var ErrTime = errors.New("the time limit ended before all points were measured; run the same command again to continue")
 
 // Run measures the points that the folder does not hold yet, in the order given, and writes every reading into the
@@ -81,7 +81,7 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 	return r.all(ctx)
 }
 
-// mine returns an error for a folder that holds files and no series: it is not for measurements.
+// mine returns an error for a folder with files but no series, because such a folder is not for measurements.
 func mine(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func mine(folder string) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") { // among them locks, of a run that ended before its first reading
+		if strings.HasPrefix(e.Name(), ".") { // such as locks of a run that ended before its first reading
 			continue
 		}
 		if _, err := LoadFolder(folder); errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +177,7 @@ func (r *run) all(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// errSave marks a series that could not be written. It ends the run.
+// errSave is the error for a series that could not be written. It ends the run.
 var errSave = errors.New("the measurements cannot be written")
 
 // progress counts a reading and reports it.

@@ -120,7 +120,7 @@ func (s Session) validate(baseline Point) error {
 	points := s.Points[1:]
 	for _, r := range s.Readings {
 		for _, v := range []float64{r.PerExecution, r.Seconds, r.Watts} {
-			if !(v > 0) { // nor is it infinite: JSON has no such numbers
+			if !(v > 0) { // false for NaN, too; JSON has no infinite numbers
 				return fmt.Errorf("damaged: a reading of %q has an energy, time or power that is not positive", r.Load)
 			}
 		}
@@ -166,7 +166,7 @@ func cardName(s *measure.Session) string {
 	return s.Card.Name
 }
 
-// save writes the series' file, whole or not at all.
+// save writes the series' file atomically.
 func (s *Series) save(folder string) error {
 	js, err := json.MarshalIndent(s, "", " ")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const (
 	modulePath  = "github.com/lowtoggle/lowtoggle"
 	listName    = "targets.json" // in the folder of the programs
-	treeName    = "tree"         // beside it: the module's folders, with what targets read
+	treeName    = "tree"         // in the folder of the programs: the module's folders with the files that targets read
 	programName = "fuzz.test"    // in a package's folder
 )
 
@@ -32,7 +32,7 @@ type target struct {
 
 func (t target) String() string { return t.Package + "." + t.Name }
 
-// build writes the programs of the targets that match, the files they read as seeds, their list and this command to a folder.
+// build writes to a folder: the programs of the matching targets, the files that they read as seeds, their list, and this command.
 func build(ctx context.Context, folder string, match *regexp.Regexp) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
@@ -56,8 +56,8 @@ func build(ctx context.Context, folder string, match *regexp.Regexp) error {
 			packages = append(packages, p)
 		}
 	}
-	// One command for all packages. The flag -fuzz would instrument the standard library, too: that takes longer to compile and to run,
-	// and finds inputs that are new to it alone.
+	// One command for all packages. The flag -fuzz would also instrument the standard library. This takes longer to compile and
+	// to run, and finds inputs that are new to the library alone.
 	made := filepath.Join(folder, "made")
 	args := []string{"test", "-c", "-vet=off", "-trimpath", "-gcflags=" + modulePath + "/...=-d=libfuzzer", "-ldflags=-s -w", "-o", made + string(filepath.Separator)}
 	if _, err := goTool(ctx, root, append(args, packages...)...); err != nil {
@@ -88,7 +88,8 @@ func build(ctx context.Context, folder string, match *regexp.Regexp) error {
 	return os.WriteFile(filepath.Join(folder, listName), append(js, '\n'), 0o666)
 }
 
-// copySeeds copies what targets read as seeds: the checkout's JSON files, and failing inputs of old, which Go keeps in testdata/fuzz.
+// copySeeds copies the files that targets read as seeds: the checkout's JSON files, and earlier failing inputs, which Go keeps in
+// testdata/fuzz.
 func copySeeds(root, tree string) error {
 	return fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -155,7 +156,7 @@ func inSource(ctx context.Context, root string, match *regexp.Regexp) (list []ta
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
 
-// targets are those of a built folder that match.
+// targets returns the matching targets of a built folder.
 func targets(folder string, match *regexp.Regexp) (list []target, err error) {
 	js, err := os.ReadFile(filepath.Join(folder, listName))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // campaign runs targets in turns.
 type campaign struct {
-	folder  string // of the programs
+	folder  string // the folder of the programs
 	targets []target
 	slice   time.Duration
 	until   float64 // seconds per target; 0: no limit
@@ -27,7 +27,7 @@ type campaign struct {
 	crashed map[target]bool
 }
 
-// run runs targets for a time, now.AtOnce at the same time. An interrupt ends it early; what was run is recorded.
+// run runs targets for a time, now.AtOnce at the same time. After an interrupt it ends early, with all completed turns in the record.
 func (c *campaign) run(ctx context.Context, length time.Duration) error {
 	begin := time.Now()
 	ctx, stop := context.WithDeadline(ctx, begin.Add(length))
@@ -73,7 +73,7 @@ func (c *campaign) next() (next target, ok bool) {
 	return next, ok
 }
 
-// of is what a target did.
+// of returns the tally of a target.
 func (c *campaign) of(t target) *tally {
 	have := c.record.Targets[t.String()]
 	if have == nil {
@@ -83,7 +83,7 @@ func (c *campaign) of(t target) *tally {
 	return have
 }
 
-// turn runs a target for one slice and adds what it did to the record.
+// turn runs a target for one slice of time and adds its tally to the record.
 func (c *campaign) turn(ctx context.Context, t target, begin time.Time) error {
 	length := c.slice
 	if end, ok := ctx.Deadline(); ok {
@@ -143,7 +143,7 @@ func (c *campaign) unreached() error {
 	return fmt.Errorf("not run for %g s: %s; run again with a larger -for", c.until, strings.Join(names, ", "))
 }
 
-// print lists what all runs did.
+// print prints the tallies of all runs.
 func (c *campaign) print() {
 	fmt.Fprintf(c.out, "\n%-36s %9s %12s %19s %7s\n", "in all runs", "seconds", "executions", "a processor second", "failed")
 	for _, t := range c.targets {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	patience   = 2 * time.Minute // a program that runs longer than asked by this much hangs
+	patience   = 2 * time.Minute // a program that runs this much longer than requested counts as hanging
 	mostOutput = 4 << 10         // bytes of a failure's output that are kept
 )
 
-// execute runs a target for a time. A failure of the target is in the tally; the error is one of this command.
+// execute runs a target for a time. A failure of the target is in the tally; the error is an error of this command.
 func execute(ctx context.Context, folder string, t target, length time.Duration) (*tally, error) {
 	dir := filepath.Join(folder, treeName, filepath.FromSlash(t.Package))
 	corpus := filepath.Join(folder, "corpus", filepath.FromSlash(t.Package))
@@ -35,7 +35,7 @@ func execute(ctx context.Context, folder string, t target, length time.Duration)
 	}
 	interrupted := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
-			_ = cmd.Process.Signal(os.Interrupt) // one that has ended needs none
+			_ = cmd.Process.Signal(os.Interrupt) // an error means that the process has ended
 		}
 	})
 	err := cmd.Wait()
@@ -65,7 +65,7 @@ var (
 	failingInput = regexp.MustCompile(`Failing input written to (testdata\S+)`)
 )
 
-// count reads the last line of progress.
+// count returns the counts in the last line of progress; nil if there is none.
 func count(output []byte) *tally {
 	lines := progress.FindAllSubmatch(output, -1)
 	if lines == nil {
@@ -77,7 +77,7 @@ func count(output []byte) *tally {
 	return &tally{Executions: executions, New: found}
 }
 
-// keep moves a failing input out of the seeds, where it would end the next turn at its start, and returns its text.
+// keep moves a failing input out of the seeds and returns its text. As a seed, it would end the next turn at its start.
 func keep(file, to string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

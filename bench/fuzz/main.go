@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// fuzz does what the flags ask for, and says whether any target failed.
+// fuzz runs the command with its flags, and reports whether any target failed.
 func fuzz(ctx context.Context, args []string) (failed bool, err error) {
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	to := flags.String("build", "", "build the programs into this folder, and run nothing")

@@ -2,13 +2,13 @@ package main
 
 import "github.com/lowtoggle/lowtoggle/internal/recordfile"
 
-// record is what all runs did.
+// record has the runs and the tallies of all targets.
 type record struct {
 	Runs    []run             `json:"runs"`
 	Targets map[string]*tally `json:"targets"` // by package and name, such as weights.FuzzOpen
 }
 
-// run is one command.
+// run is one run of this command.
 type run struct {
 	Date       string  `json:"date"`
 	Command    string  `json:"command"`
@@ -18,12 +18,12 @@ type run struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// tally is what one target did in all runs.
+// tally has the totals of one target over all runs.
 type tally struct {
-	Seconds    float64 `json:"seconds"`           // of the process, with the reading of its corpus
-	Processor  float64 `json:"processor_seconds"` // of its two processes; less where other programs use the processor
+	Seconds    float64 `json:"seconds"`           // duration of the process, including the reading of its corpus
+	Processor  float64 `json:"processor_seconds"` // processor time of its two processes
 	Executions int64   `json:"executions"`
-	New        int64   `json:"new_inputs"` // that reached new code
+	New        int64   `json:"new_inputs"` // inputs that reached new code
 	Crashes    []crash `json:"crashes,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type crash struct {
 	Input  string `json:"input,omitempty"` // as Go writes it to testdata/fuzz
 }
 
-// rate returns the executions of a second of processor time, which other programs do not change much.
+// rate returns the executions per second of processor time, which depends little on other programs.
 func (t *tally) rate() float64 {
 	if t.Processor == 0 {
 		return 0
@@ -42,7 +42,7 @@ func (t *tally) rate() float64 {
 	return float64(t.Executions) / t.Processor
 }
 
-// readRecord reads a record; a file that is absent is an empty one.
+// readRecord reads a record; a missing file gives an empty record.
 func readRecord(path string) (*record, error) {
 	r := &record{Targets: map[string]*tally{}}
 	return r, recordfile.Read(path, r)

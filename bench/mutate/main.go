@@ -1,4 +1,4 @@
-// Command mutate changes the module's core code in one place at a time and runs the tests. A mutant that no test notices shows
+// Command mutate changes the module's core code in one place at a time and runs the tests. A mutant that no test fails on shows
 // behaviour that no test checks.
 //
 //	go run ./bench/mutate -group cost -n 60 -seed 1 -o bench/results/mutants/cost.json
@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// groups are the packages that laws are tested in, with the packages whose tests hold laws of theirs.
+// groups has the packages of each group, and further packages whose tests check laws of this code.
 var groups = map[string]struct{ packages, laws []string }{
 	"weights": {[]string{"weights", "weights/quant", "weights/quantise", "weights/tokens", "weights/synth", "internal/codebytes"},
 		[]string{"weights/quant", "weights/arch", "transform/program"}},
@@ -116,7 +116,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// next returns the mutants to test, in the order of the sample: those that the record lacks up to a number, or its survivors again.
+// next returns the mutants to test, in the order of the sample: those of the first count that the record lacks, or all survivors
+// of the record.
 func (r *record) next(all []mutant, count int, again bool) (chosen []mutant) {
 	for _, m := range all {
 		if m.symmetric {
@@ -134,12 +135,12 @@ func (r *record) next(all []mutant, count int, again bool) (chosen []mutant) {
 	return chosen
 }
 
-// find returns the place of a mutant in the record; -1 if it is not there.
+// find returns the index of a mutant in the record; -1 if the record does not have it.
 func (r *record) find(m mutant) int {
 	return slices.IndexFunc(r.Mutants, func(o outcome) bool { return o.mutant.same(m) })
 }
 
-// test tests mutants until a time, and adds what it finds to the record, and that to its file.
+// test tests mutants until a time. It adds each outcome to the record and writes the record to its file.
 func (r *record) test(ctx context.Context, chosen []mutant, laws []string, short bool, path string, end time.Time) error {
 	folder, err := os.MkdirTemp("", "mutate")
 	if err != nil {

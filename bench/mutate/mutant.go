@@ -18,24 +18,24 @@ import (
 // mutant is a change of one place of a file.
 type mutant struct {
 	Package string `json:"package"`
-	File    string `json:"file"` // from the module's root
+	File    string `json:"file"` // relative to the module's root
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Kind    string `json:"kind"`
 	Was     string `json:"was"`
 	Becomes string `json:"becomes"`
 	Text    string `json:"text"`          // the line before
-	Nth     int    `json:"nth,omitempty"` // of the mutants of the file that are else alike, from 0
+	Nth     int    `json:"nth,omitempty"` // number among otherwise equal mutants of the file, from 0
 
 	offset    int
-	symmetric bool // arguments of a function whose value is the same when they are swapped
+	symmetric bool // swapped arguments of a symmetric function
 }
 
 func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d:%d %s: %s becomes %s in %s", m.File, m.Line, m.Column, m.Kind, m.Was, m.Becomes, m.Text)
 }
 
-// same reports whether two mutants change one place alike; lines above it may have moved.
+// same reports whether two mutants are the same change of the same place; line numbers may differ.
 func (m mutant) same(o mutant) bool {
 	return m.File == o.File && m.Text == o.Text && m.Column == o.Column && m.Was == o.Was && m.Becomes == o.Becomes && m.Nth == o.Nth
 }
@@ -57,7 +57,7 @@ func (m mutant) apply() ([]byte, error) {
 	return bytes.Join([][]byte{src[:m.offset], []byte(m.Becomes), src[m.offset+len(m.Was):]}, nil), nil
 }
 
-// operators are the changes of binary operators.
+// operators has the replacements of each binary operator.
 var operators = map[token.Token][]token.Token{
 	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL}, token.REM: {token.QUO},
 	token.SHL: {token.SHR}, token.SHR: {token.SHL}, token.AND: {token.OR}, token.OR: {token.AND}, token.XOR: {token.OR}, token.AND_NOT: {token.AND},
@@ -67,7 +67,7 @@ var operators = map[token.Token][]token.Token{
 	token.OR_ASSIGN: {token.AND_ASSIGN}, token.XOR_ASSIGN: {token.OR_ASSIGN}, token.SHL_ASSIGN: {token.SHR_ASSIGN}, token.SHR_ASSIGN: {token.SHL_ASSIGN},
 }
 
-// mutants lists those of a package's files for this system.
+// mutants returns the mutants of a package's files for this system.
 func mutants(pkg string) (list []mutant, err error) {
 	p, err := build.Default.ImportDir(pkg, 0)
 	if err != nil {
@@ -88,7 +88,7 @@ func mutants(pkg string) (list []mutant, err error) {
 	return list, nil
 }
 
-// inFile lists the mutants of a source file. Generated files have none.
+// inFile returns the mutants of a source file. Generated files have none.
 func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, src, parser.ParseComments|parser.SkipObjectResolution)
@@ -171,7 +171,7 @@ func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 	return list, nil
 }
 
-// constant is another value of a number; empty if the literal is none.
+// constant returns another value for a number; empty if the literal is not a number.
 func constant(n *ast.BasicLit) string {
 	switch n.Kind {
 	case token.INT:
@@ -193,7 +193,7 @@ func constant(n *ast.BasicLit) string {
 	return ""
 }
 
-// simple reports whether an expression is a name or a field: such arguments may be mistaken for each other.
+// simple reports whether an expression is a name or a field. A programmer could swap such arguments by mistake.
 func simple(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -204,7 +204,7 @@ func simple(e ast.Expr) bool {
 	return false
 }
 
-// isSymmetric reports whether a function's value is the same whatever the order of its arguments.
+// isSymmetric reports whether a function's value does not depend on the order of its arguments.
 func isSymmetric(f ast.Expr) bool {
 	switch f := f.(type) {
 	case *ast.Ident:
@@ -220,7 +220,7 @@ func isNil(e ast.Expr) bool {
 	return ok && id.Name == "nil"
 }
 
-// besideError reports whether results are numbers beside an error, which callers do not look at.
+// besideError reports whether results are numbers together with an error, so that callers ignore the numbers.
 func besideError(results []ast.Expr) bool {
 	if len(results) < 2 {
 		return false
@@ -240,7 +240,7 @@ func isErr(e ast.Expr) bool {
 	return ok && id.Name == "err"
 }
 
-// isText reports whether an expression is a piece of text: its operators join texts.
+// isText reports whether an expression is a string, so that + concatenates.
 func isText(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -254,7 +254,7 @@ func isText(e ast.Expr) bool {
 	return false
 }
 
-// inMessage reports whether a call makes a message, whose words and numbers tests do not pin, or only sets a capacity aside.
+// inMessage reports whether a call makes a message, whose exact text tests do not check, or only reserves capacity.
 func inMessage(n *ast.CallExpr) bool {
 	switch f := n.Fun.(type) {
 	case *ast.Ident:

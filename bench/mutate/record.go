@@ -18,7 +18,7 @@ type record struct {
 	NotCompiled []mutant  `json:"not_compiled"`
 }
 
-// outcome is what the tests said of a mutant.
+// outcome is the result of the tests on a mutant.
 type outcome struct {
 	mutant
 	Killed  bool    `json:"killed"`
@@ -33,7 +33,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("SURVIVED  %3.0f s  %s", o.Seconds, o.mutant)
 }
 
-// summary counts the mutants.
+// summary returns a sentence with the numbers of mutants.
 func (r *record) summary() string {
 	killed := 0
 	for _, o := range r.Mutants {
@@ -44,13 +44,13 @@ func (r *record) summary() string {
 	return fmt.Sprintf("%s: %d of %d mutants killed (of %d possible; seed %d)", r.Group, killed, len(r.Mutants), r.Possible, r.Seed)
 }
 
-// readRecord reads a record; a file that is absent is an empty one.
+// readRecord reads a record; a missing file gives an empty record.
 func readRecord(path string) (*record, error) {
 	r := new(record)
 	return r, recordfile.Read(path, r)
 }
 
-// write replaces the file. The order is that of the files, so that records of two days can be compared.
+// write replaces the file. Outcomes are in the order of the files, so that records can be compared.
 func (r *record) write(path string) error {
 	slices.SortStableFunc(r.Mutants, func(a, b outcome) int { return a.compare(b.mutant) })
 	slices.SortStableFunc(r.NotCompiled, mutant.compare)

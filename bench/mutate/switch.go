@@ -23,11 +23,11 @@ import (
 	"strings"
 )
 
-// switchable is a package whose mutants can be compiled into one program, where a variable of the environment chooses one.
+// switchable is a package whose mutants can be compiled into one program. An environment variable chooses the mutant.
 type switchable struct {
 	folder   string
 	set      *token.FileSet
-	names    []string // of the files, from the module's root
+	names    []string // paths of the files from the module's root
 	sources  [][]byte
 	trees    []*ast.File
 	info     *types.Info
@@ -93,10 +93,10 @@ type edit struct {
 	text      string // without a mutant
 	mutant    *mutant
 	number    int
-	typ       string // of the expression; empty: a statement
+	typ       string // type of the expression; empty: a statement
 }
 
-// place returns the smallest expression or statement that can be exchanged for a mutant; false if there is none.
+// place returns the smallest expression or statement that a switch to a mutant can replace; false if there is none.
 func (s *switchable) place(at int, m *mutant, number int) (e edit, ok bool) {
 	file := s.set.File(s.trees[at].Pos())
 	var above []ast.Node
@@ -118,7 +118,7 @@ func (s *switchable) place(at int, m *mutant, number int) (e edit, ok bool) {
 	if found == nil {
 		return e, false
 	}
-	for _, n := range above { // constants and types are not computed
+	for _, n := range above { // constants and types are not evaluated at run time
 		switch n := n.(type) {
 		case *ast.GenDecl:
 			if n.Tok == token.CONST {
@@ -165,7 +165,7 @@ func (s *switchable) place(at int, m *mutant, number int) (e edit, ok bool) {
 	return e, true
 }
 
-// isPlace reports whether a node is what a mutant changes.
+// isPlace reports whether a node is the place that a mutant changes.
 func (s *switchable) isPlace(n ast.Node, m *mutant, at func(token.Pos) bool) bool {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -223,8 +223,8 @@ func render(src []byte, low, high int, edits []edit) string {
 	return b.String()
 }
 
-// environment names the variable that chooses a mutant by its number; with "reached FILE" none is chosen, and the numbers of those
-// that run are appended to a file.
+// environment is the variable with the number of the chosen mutant. With "reached FILE" no mutant is chosen, and the program
+// appends the numbers of the mutants that it reaches to FILE.
 const environment = "LOWTOGGLE_MUTANT"
 
 // switchFile returns a source file with the switch of a package.
@@ -272,7 +272,7 @@ func mutantNote(n int) bool {
 
 // exports returns the files of export data of everything that packages import.
 func exports(ctx context.Context, packages []string) (map[string]string, error) {
-	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "os", "strconv", "strings", "sync"} // those of switchFile
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "os", "strconv", "strings", "sync"} // the imports of switchFile
 	for _, p := range packages {
 		args = append(args, "./"+p)
 	}
@@ -291,8 +291,8 @@ func exports(ctx context.Context, packages []string) (map[string]string, error) 
 	return files, nil
 }
 
-// withSwitches writes files with all mutants that can be switched on by their place in the list, and the list of files that go test
-// -overlay reads. For each mutant it says whether it can be switched on, and whether it compiles.
+// withSwitches writes source files in which every switchable mutant can be chosen by its index in the list, and the file list for
+// go test -overlay. It returns the state of each mutant.
 func withSwitches(ctx context.Context, folder string, list []mutant) (overlay string, state []mutantState, err error) {
 	var packages []string
 	for _, m := range list {
@@ -365,11 +365,11 @@ func withSwitches(ctx context.Context, folder string, list []mutant) (overlay st
 	return overlay, state, errors.Join(err, os.WriteFile(overlay, js, 0o666))
 }
 
-// mutantState says how a mutant can be tested.
+// mutantState is the way in which a mutant can be tested.
 type mutantState int
 
 const (
-	mutantAlone    mutantState = iota // in a program of its own
-	mutantSwitched                    // in one with others
+	mutantAlone    mutantState = iota // compiled alone
+	mutantSwitched                    // compiled together with others, and chosen by a switch
 	mutantInvalid                     // it does not compile
 )

@@ -22,7 +22,7 @@ type tester struct {
 	short    bool // only the short tests of a mutant's package
 	laws     []string
 	folder   string // for programs
-	overlay  string // with the switches of all mutants in the list
+	overlay  string // path of the overlay with the switches of all mutants
 	list     []mutant
 	state    []mutantState
 	programs map[string]string // test programs, by package
@@ -42,20 +42,20 @@ func (s suite) String() string {
 	return s.pkg
 }
 
-// baseline is what a suite does without a mutant: its tests, the fastest first.
+// baseline has a suite's tests without a mutant, the fastest first.
 type baseline []usualTest
 
-// usualTest is a test without a mutant, in a process of its own.
+// usualTest is a test without a mutant, run in its own process.
 type usualTest struct {
 	name    string
 	took    time.Duration
 	reached map[int]bool // the mutants whose code ran
 }
 
-// quick is the time of tests that run before the slower ones.
+// quick is the longest time of the tests that run first.
 const quick = 300 * time.Millisecond
 
-// reaching are the names of the tests that run a mutant's code, the quick ones and the others, and the time they took without it.
+// reaching returns the names of the tests that run a mutant's code, quick tests and slow tests, and their time without the mutant.
 func (b baseline) reaching(i int) (names [2][]string, took time.Duration) {
 	for _, t := range b {
 		if !t.reached[i] {
@@ -71,7 +71,7 @@ func (b baseline) reaching(i int) (names [2][]string, took time.Duration) {
 	return names, took
 }
 
-// took is the time of all tests.
+// took returns the time of all tests.
 func (b baseline) took() (sum time.Duration) {
 	for _, t := range b {
 		sum += t.took
@@ -79,7 +79,7 @@ func (b baseline) took() (sum time.Duration) {
 	return sum
 }
 
-// newTester compiles nothing yet. The folder must be empty.
+// newTester returns a tester that compiles programs when they are needed. The folder must be empty.
 func newTester(ctx context.Context, folder string, list []mutant, laws []string, short bool) (*tester, error) {
 	t := &tester{short: short, laws: laws, folder: folder, list: list, programs: map[string]string{}, usual: map[suite]baseline{}}
 	var err error
@@ -102,8 +102,8 @@ func (t *tester) suites(m mutant) []suite {
 	return list
 }
 
-// try runs tests on the mutant of a place in the list until one fails. Tests that do not run the mutant's code are left out. The outcome
-// is nil if it does not compile.
+// try runs tests on mutant i of the list until one fails. It skips tests that do not run the mutant's code. The outcome is nil if
+// the mutant does not compile.
 func (t *tester) try(ctx context.Context, i int) (*outcome, error) {
 	m := t.list[i]
 	if t.state[i] == mutantInvalid {
@@ -139,10 +139,10 @@ func (t *tester) try(ctx context.Context, i int) (*outcome, error) {
 	return &outcome{mutant: m, Seconds: time.Since(begin).Seconds()}, nil
 }
 
-// limitOf is how long tests may take that took a time without a mutant.
+// limitOf returns the time limit of tests that took the given time without a mutant.
 func limitOf(took time.Duration) time.Duration { return 3*took + time.Minute }
 
-// baseline runs the tests of a suite without a mutant, once, each in a process of its own.
+// baseline runs each test of a suite once without a mutant, in its own process.
 func (t *tester) baseline(ctx context.Context, s suite) (baseline, error) {
 	if b, ok := t.usual[s]; ok {
 		return b, nil
@@ -187,7 +187,7 @@ func (t *tester) baseline(ctx context.Context, s suite) (baseline, error) {
 	return b, nil
 }
 
-// program compiles the tests of a package with the switches, once.
+// program returns the test program of a package with the switches, which it compiles once.
 func (t *tester) program(ctx context.Context, pkg string) (string, error) {
 	if name, ok := t.programs[pkg]; ok {
 		return name, nil
@@ -201,7 +201,7 @@ func (t *tester) program(ctx context.Context, pkg string) (string, error) {
 	return name, nil
 }
 
-// run runs tests of a suite with a mutant, or what else the environment chooses, and says whether a test failed, and which.
+// run runs tests of a suite with a value of the environment variable, and returns the name of a failed test, if any.
 func (t *tester) run(ctx context.Context, s suite, tests []string, choice string, limit time.Duration) (failed bool, how string, err error) {
 	program, err := t.program(ctx, s.pkg)
 	if err != nil {
@@ -262,7 +262,7 @@ var (
 	panicked   = regexp.MustCompile(`(?m)^(panic|fatal error): (.{0,80})`)
 )
 
-// result runs tests and says whether one failed, and which.
+// result runs tests and returns the name of a failed test, if any.
 func result(ctx context.Context, cmd *exec.Cmd, limit time.Duration) (failed bool, how string, err error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second

@@ -18,9 +18,8 @@ type Alignment struct {
 // because patterns scale with the matrix.
 const sampled = 128
 
-// Align computes the bit alignment and the Hamming weights of operands of type d. a draws x[128,128] and b draws
-// w[128,128]; all pairs of elements that their product multiplies count. The error is that of a pattern that cannot be
-// drawn, or ctx's.
+// Align returns the bit alignment and the Hamming weights of operands of type d. a draws x[128,128] and b draws w[128,128]; all
+// pairs of elements that their product multiplies count. Errors are those of drawing a pattern and of ctx.
 func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignment, error) {
 	x, err := countBits(ctx, a, d, 2*firstSeed)
 	if err != nil {
@@ -33,7 +32,7 @@ func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignmen
 	var sum Alignment
 	for i := range x {
 		p, q := float64(x[i])/sampled, float64(w[i])/sampled
-		sum.Bits += p*q + (1-p)*(1-q) // every row of A meets every row of B
+		sum.Bits += p*q + (1-p)*(1-q) // every row of A is multiplied with every row of B
 		sum.A += p
 		sum.B += q
 	}
@@ -47,7 +46,7 @@ func countBits(ctx context.Context, p pattern.Pattern, d weights.DType, seed uin
 	if err != nil {
 		return nil, err
 	}
-	f, _ := d.Format() // Generate knows no type without one
+	f, _ := d.Format() // types without a format cannot be drawn
 	counts := make([]int, sampled*f.Bits)
 	for i := range sampled * sampled {
 		at := counts[i%sampled*f.Bits:]

@@ -18,7 +18,7 @@ type Assessment struct {
 func Assess(results []Result) (list []Assessment) {
 	all := bySetup(results)
 	for _, t := range takeaways {
-		effects := append([]Effect{}, t.effects(all)...) // none is [] in JSON
+		effects := append([]Effect{}, t.effects(all)...) // not nil, so that JSON has []
 		list = append(list, Assessment{t, verdict(effects), effects})
 	}
 	return list

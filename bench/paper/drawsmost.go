@@ -44,8 +44,8 @@ func drawsMost(typ arith.Type, others []arith.Type, ids ...string) func([]setupR
 // notOneCard ends the text of an effect that compares different cards.
 const notOneCard = ", not on one card"
 
-// mostPower compares the first type's power with that of each of the others. As in [decision.interval], to hold against all needs
-// no correction.
+// mostPower compares the first type's power with that of each of the others. As in [decision.interval], the outcome "holds
+// against all" needs no correction.
 func mostPower(means []typePower, comparisons int) (e Effect) {
 	first, margin, next := means[0], math.Inf(1), typePower{}
 	e = Effect{Energy: math.NaN(), HalfWidth: math.NaN(), Outcome: Holds}

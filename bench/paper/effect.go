@@ -31,7 +31,7 @@ type decision struct {
 	limit             float64
 }
 
-// Outcome says whether a takeaway holds in a setup.
+// Outcome is the decision whether a takeaway holds in a setup.
 type Outcome string
 
 // The outcomes of a takeaway in a setup.
@@ -41,7 +41,7 @@ const (
 	Open  Outcome = "undecided" // the interval is not known, or includes both outcomes
 )
 
-// MarshalJSON leaves out unknown fields.
+// MarshalJSON writes all known fields; unknown ones are left out.
 func (e Effect) MarshalJSON() ([]byte, error) {
 	known := func(v float64) *float64 {
 		if math.IsNaN(v) {

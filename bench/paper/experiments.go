@@ -16,15 +16,15 @@ type Experiment struct {
 	Axis  string // the quantity in which its points differ, with its unit
 	// Log is true if the axis is logarithmic. It may still begin with 0.
 	Log bool
-	// Takeaways are the IDs of those that the paper draws from the experiment.
+	// Takeaways are the IDs of the takeaways that the paper draws from the experiment.
 	Takeaways []string
 	// Apart is true if another experiment has the same w and differs in x only. If only the weights change, the
 	// experiment is left out.
 	Apart bool
 	// Points returns the points for a type, in the order of the axis.
 	Points func(t arith.Type) []At
-	// Main returns the places of the main points: those on which a takeaway's rule decides, and a middle where it fits a
-	// line. Several seeds are measured of these.
+	// Main returns the places of the main points: the points that decide a takeaway's rule, and a middle point if the rule fits a
+	// line. Main points are measured with several seeds.
 	Main func(t arith.Type) []float64
 }
 
@@ -123,8 +123,8 @@ func changed(base string, axis []float64, step string) []At {
 	})
 }
 
-// crossed does not transpose B: w gets the transpose of the pattern. At 0 the operands are random and have no
-// direction, so they stay.
+// crossed returns the points with B not transposed: w gets the transpose of the pattern. At 0 the operands are random and need no
+// transpose.
 func crossed(list []At) []At {
 	for i := range list {
 		if at := &list[i]; at.X > 0 {
@@ -134,7 +134,7 @@ func crossed(list []At) []At {
 	return list
 }
 
-// places are main points that are the same in every type.
+// places returns a function for main points that are the same for every type.
 func places(at ...float64) func(arith.Type) []float64 {
 	return func(arith.Type) []float64 { return at }
 }
@@ -171,7 +171,7 @@ func usual(t arith.Type) string { return normal(0, sigma(t)) }
 // set draws every element from a set of that many values.
 func set(t arith.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", size, usual(t)) }
 
-// width of an element in bits.
+// width returns the width of an element in bits.
 func width(t arith.Type) int { return t.Operand().Bits() }
 
 // deviations are standard deviations within the type's range. Six times the largest is below the type's largest value

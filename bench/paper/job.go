@@ -67,7 +67,7 @@ func Job(s experiment.Setup, choice Points) experiment.Job {
 	}
 	for _, p := range append(first, more...) {
 		if o := drawnOf(p); chosen[o] {
-			delete(chosen, o) // the first name counts, whatever else is chosen
+			delete(chosen, o) // shared operands keep the first name
 			w.Points = append(w.Points, p)
 		}
 	}
@@ -102,7 +102,7 @@ type operands struct{ x, w pattern.Pattern }
 
 func operandsOf(p experiment.Point) operands { return operands{p.X, p.W} }
 
-// drawn is operands from one seed.
+// drawn are the operands from one seed.
 type drawn struct {
 	operands
 	seed uint64

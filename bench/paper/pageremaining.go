@@ -16,11 +16,11 @@ const paperSeeds = 10
 type Remains struct {
 	Setup         experiment.Setup
 	Points, Draws int
-	// Pace is the seconds that its sessions took for each point, readings of the baseline included.
+	// Pace is the mean time of a point in its sessions in seconds, including readings of the baseline.
 	Pace float64
 }
 
-// Remaining lists what each series lacks. Complete series are left out.
+// Remaining returns the missing readings of each series, without complete series.
 func Remaining(series []*experiment.Series) (list []Remains) {
 	for _, s := range series {
 		one := len(s.Missing(Job(s.Setup, Points{}), 1))
@@ -32,7 +32,7 @@ func Remaining(series []*experiment.Series) (list []Remains) {
 	return list
 }
 
-// remaining prints what the series lack. The time is estimated from their pace.
+// remaining prints the missing readings of the series, with a time estimated from their pace.
 func (p *page) remaining() {
 	var rows [][]string
 	points, draws, minutes := 0, 0, 0.0
@@ -75,7 +75,7 @@ lowtoggle reproduce FOLDER --size 2048 --type fp16,fp32,fp16-cuda,int8 --only 4a
 
 `
 
-// pace is that of [Remains].
+// pace returns [Remains].Pace of a series.
 func pace(s *experiment.Series) float64 {
 	seconds, points := 0.0, 0
 	for _, session := range s.Sessions {

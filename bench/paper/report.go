@@ -43,7 +43,7 @@ type Report struct {
 	Series    []SeriesSummary `json:"series"`
 	Simulated bool            `json:"simulated,omitempty"`
 	Files     []string        `json:"files"` // paths written: the page, then its figures
-	// Missing says why points are missing. The caller fills it in.
+	// Missing is the reason why points are missing. The caller sets it.
 	Missing string `json:"missing,omitempty"`
 	// Doubts are the reasons why a series is not valid.
 	Doubts []string `json:"doubts,omitempty"`

@@ -15,7 +15,7 @@ import (
 type Result struct {
 	Setup      experiment.Setup
 	Experiment string
-	X          float64 // on its axis
+	X          float64 // place on its experiment's axis
 	// A and B are the operands: the experiment's patterns, divided by a power of two if results could overflow.
 	A, B pattern.Pattern
 	// Relative is the energy of a product over the baseline's, the mean of all seeds.
@@ -32,7 +32,7 @@ type Result struct {
 
 // Reading is one reading of a point.
 type Reading struct {
-	Card  string  // its UUID
+	Card  string  // UUID of the card
 	Idle  float64 // watts of the idle card; NaN: not known
 	Watts float64
 	Clock float64 // MHz; NaN: not known
@@ -91,8 +91,8 @@ func reading(s experiment.Session, r measure.Reading) Reading {
 // fewSeeds is the number of seeds from which their scatter is known well enough.
 const fewSeeds = 3
 
-// overSeeds combines the results of a point's seeds. From fewSeeds on, the interval is that of their mean and holds for other
-// seeds, too. With fewer it is that of the readings, and holds for the operands that were drawn.
+// overSeeds combines the results of a point's seeds. From fewSeeds on, the interval is the interval of the seeds' mean, and holds
+// for other seeds, too. With fewer seeds it comes from the readings alone, and holds only for the drawn operands.
 func overSeeds(list []experiment.Result) (r Result) {
 	n := float64(len(list))
 	r.Seeds, r.Freedom = len(list), math.Inf(1)

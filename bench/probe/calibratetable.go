@@ -72,7 +72,7 @@ func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 		return nil, err
 	}
 	if t.Kept != "" {
-		os.Remove(t.Kept) // only time is lost if the file stays
+		os.Remove(t.Kept) // a file that stays does no harm
 	}
 	return c, nil
 }
@@ -204,10 +204,11 @@ func (t Table) Repeats() (copies, repeated int) {
 	return copies, repeated
 }
 
-// mostTimes is beyond what weights change in a product's energy: a row with more has another unit or counts other executions.
+// mostTimes is the largest plausible ratio of two rows' energies. A row with a larger one has another unit or another number of
+// executions.
 const mostTimes = 10.0
 
-// allZero reports random weights of which a type keeps nothing but zeros.
+// allZero reports whether random weights all become zero in a type.
 func allZero(p pattern.Pattern, d weights.DType) bool {
 	const side = 64
 	data, err := p.Generate(context.Background(), pattern.Spec{DType: d, Rows: side, Cols: side}, 1)
@@ -220,13 +221,13 @@ func allZero(p pattern.Pattern, d weights.DType) bool {
 	return err == nil
 }
 
-// random reports weights that are drawn at random and not changed.
+// random reports whether a pattern has random weights without a step.
 func random(p pattern.Pattern) bool {
 	text := p.String()
 	return !strings.Contains(text, "|") && (strings.HasPrefix(text, "normal(") || strings.HasPrefix(text, "uniform("))
 }
 
-// familyOf names the patterns that are left out together to test a fit: those that end with the same operation.
+// familyOf returns a pattern's family: patterns that end with the same operation, which are left out together to test a fit.
 func familyOf(p pattern.Pattern) string {
 	steps := strings.Split(p.String(), "|")
 	name, _, _ := strings.Cut(strings.TrimSpace(steps[len(steps)-1]), "(")
@@ -241,7 +242,7 @@ func familyOf(p pattern.Pattern) string {
 	return name
 }
 
-// swappedIn is swappedTypes of series.
+// swappedIn is swappedTypes for the series of a table.
 func swappedIn(all []cost.Series) map[arith.Type]bool {
 	energy := map[arith.Type]map[cost.Role]float64{}
 	for _, s := range all {

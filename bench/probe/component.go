@@ -76,7 +76,7 @@ func (s stress) make(shrink int) (out Stress, err error) {
 	return out, nil
 }
 
-// operands names the operands in a word or two.
+// operands returns a short name of the operands.
 func (s product) operands() string {
 	name := func(text string) string {
 		return strings.NewReplacer("B | ", "", "B", "random", "C", "constant").Replace(text)
@@ -120,8 +120,7 @@ func trafficName(t cuda.Traffic) string {
 	return "launches"
 }
 
-// place is what traffic finds on a card: the cache's bytes that one kernel can count on, and the number of
-// multiprocessors.
+// place describes the card for traffic: the bytes of cache that one kernel can use, and the number of multiprocessors.
 type place struct{ cached, multiprocessors float64 }
 
 // kernelOf describes traffic. A copy moves random bits; a fill moves one value.
@@ -154,7 +153,7 @@ func kernelOf(t cuda.Traffic, on place) component.Kernel {
 	return k
 }
 
-// kernel describes the work of a stress. Its time is not known yet. ran are the kernels of its products, if known.
+// kernel describes the work of a stress. Its time is not set. ran are the kernels of its products, if known.
 func (s Stress) kernel(toggling func(Stress, Operands) (bits, moved float64, err error), ran []cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
 	on := place{card.Tiles.L2, card.Tiles.Wave}
 	if info != nil && info.L2 > 0 {

@@ -23,7 +23,7 @@ type product struct {
 
 const kib, mib = 1 << 10, 1 << 20
 
-// multiply returns a product whose operands stay on the chip where they fit.
+// multiply returns a product whose operands stay in the cache if they fit.
 func multiply(typ arith.Type, m, n, k int, x, w string) stress {
 	return stress{products: []product{{typ, m, n, k, x, w}}}
 }
@@ -37,7 +37,7 @@ func fromMemory(typ arith.Type, m, n, k int, x, w string) stress {
 
 func traffic(t ...cuda.Traffic) stress { return stress{traffic: t} }
 
-// with is s and then traffic, in every execution.
+// with returns s with traffic after it in every execution.
 func (s stress) with(t ...cuda.Traffic) stress {
 	s.traffic = append(s.traffic[:len(s.traffic):len(s.traffic)], t...)
 	return s
@@ -52,12 +52,12 @@ func spinning(blocks int) cuda.Traffic {
 	return cuda.Traffic{Kind: cuda.Spin, Rounds: 50, Blocks: blocks}
 }
 
-// cached reads 16 MiB in the L2 cache, on some multiprocessors or all (0).
+// cached returns traffic that reads 16 MiB in the L2 cache, on the given number of multiprocessors or all (0).
 func cached(blocks, rounds int) cuda.Traffic {
 	return cuda.Traffic{Kind: cuda.Read, Bytes: 16 * mib, Rounds: rounds, Blocks: blocks}
 }
 
-// streamed reads 256 MiB of memory, on some multiprocessors or all (0).
+// streamed returns traffic that reads 256 MiB of memory, on the given number of multiprocessors or all (0).
 func streamed(blocks int) cuda.Traffic {
 	return cuda.Traffic{Kind: cuda.Read, Bytes: 256 * mib, Blocks: blocks}
 }

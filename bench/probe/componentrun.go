@@ -115,7 +115,7 @@ func openComponents(m measure.Machine, file string, anew bool) (*component.Model
 	return old, err
 }
 
-// ErrNotMeasured marks kernels that could not be measured.
+// ErrNotMeasured is the error for kernels that could not be measured.
 var ErrNotMeasured = errors.New("some kernels could not be measured; run the same command again to retry them")
 
 // componentRun is the state of a measurement.
@@ -168,12 +168,12 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil: // others can be measured
+		case err != nil: // continue with the other kernels
 			r.failed = append(r.failed, fmt.Errorf("%s: %w", l.stress.Name, err))
 			continue
 		}
 		r.model.Readings = append(r.model.Readings, reading)
-		r.model.Coefficients, r.model.Quality = nil, nil // fitted to fewer readings
+		r.model.Coefficients, r.model.Quality = nil, nil // these were fitted to fewer readings
 		if r.model.Command = r.opt.Meter.Command; !r.opt.Meter.Date.IsZero() {
 			r.model.Date = r.opt.Meter.Date.Format(time.DateOnly)
 		}
@@ -187,8 +187,8 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 	return nil
 }
 
-// missing lists the kernels to measure, with the first kernel after every 16. The others are shuffled: the card's
-// temperature then does not follow the kind of kernel, and the kernels of an interrupted run are a sample of all.
+// missing lists the kernels to measure, with the first kernel after every 16. The other kernels are shuffled. So the card's
+// temperature does not depend on the kind of kernel, and the kernels of an interrupted run are a sample of all kernels.
 func (r *componentRun) missing(list []Stress) (todo []Stress) {
 	have := map[string]bool{}
 	for _, reading := range r.model.Readings {

@@ -24,7 +24,7 @@ func prefill(t arith.Type, size int, role cost.Role) experiment.Setup {
 	return setup(t, size, size, size, role)
 }
 
-// tokens is M of a memory-bound product, as in decode.
+// tokens is M of memory-bound products, as in decode.
 const tokens = 16
 
 func decode(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {

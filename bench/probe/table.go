@@ -40,10 +40,10 @@ var (
 // measuredCopy ends the name of the baseline's copy, which measure measures to see how far equal weights differ.
 const measuredCopy = " (copy)"
 
-// DecodeRows is the largest M whose weights come from memory, where a table has no column cold.
+// DecodeRows is the largest M at which weights are assumed to come from memory, if a table has no column cold.
 const DecodeRows = 64
 
-// TableError is an error in a table of measurements. Its text names the file, and where one is to blame, the line.
+// TableError is an error in a table of measurements. Its text names the file and, if known, the line.
 type TableError struct {
 	File string
 	Err  error
@@ -101,7 +101,7 @@ func readTable(name string, r io.Reader) ([]Row, error) {
 			return nil, fmt.Errorf("%s:%d: %d cells, and the header has %d: quote patterns that contain a comma, as in \"normal(0,0.02)\"", name, line, len(cells), len(header))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err) // it names the line
+			return nil, fmt.Errorf("%s: %w", name, err) // the error names the line
 		}
 		line, _ := c.FieldPos(0)
 		row, column, err := readRow(cells, at)

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// minute is a time in a report.
+// minute matches a time in a report.
 var minute = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 
-// systemLock is a lock of the whole system in its temporary folder. Its name holds a digest of the path of what it guards.
+// systemLock is a lock of the whole system in its temporary folder. Its name contains a digest of the guarded path.
 var systemLock = regexp.MustCompile(`^tmp/lowtoggle-[a-z]+-\d+-[0-9a-f]{64}\.lock$`)
 
-// comparable drops the bytes that legitimately differ from run to run.
+// comparable returns a tree without the bytes that may differ from run to run.
 func (s scenario) comparable(t tree) tree {
 	maps.DeleteFunc(t, func(name string, _ file) bool { return systemLock.MatchString(name) })
 	if result, ok := t["work/"+s.result]; ok {
@@ -26,7 +26,7 @@ func (s scenario) comparable(t tree) tree {
 	for _, folder := range s.varies {
 		for name, f := range t.below("work/" + folder) {
 			t[name] = file{f.mode, ""}
-			if path.Base(name) == "lock" { // removed when the search ends; a loss of power may undo that
+			if path.Base(name) == "lock" { // removed at the end of a search; a loss of power may undo the removal
 				delete(t, name)
 			}
 		}
@@ -39,7 +39,7 @@ func (s scenario) comparable(t tree) tree {
 	return t
 }
 
-// alikeRecords drops the records of shards, which hold the shards' times, and the process numbers in locks.
+// alikeRecords removes the records of shards, which hold the shards' times, and the process ids in locks.
 func alikeRecords(name, data string) string {
 	if path.Base(path.Dir(name)) == "records" || path.Base(name) == "lock" {
 		return ""
@@ -47,10 +47,10 @@ func alikeRecords(name, data string) string {
 	return data
 }
 
-// cardRecord is what a manifest says of the model card.
+// cardRecord matches a manifest's entry for the model card.
 var cardRecord = regexp.MustCompile(`\{"path": ?"README.md"[^}]*\}`)
 
-// alikeCards drops the model card, which has no loss if an error has kept a conversion that is written from measuring it.
+// alikeCards removes the model card, because its loss is missing if an error prevented the measurement after the conversion.
 func alikeCards(name, data string) string {
 	switch path.Base(name) {
 	case "README.md":
@@ -61,10 +61,11 @@ func alikeCards(name, data string) string {
 	return data
 }
 
-// reading is a measured point or kernel in a file of measurements.
+// reading matches the name of a measured point or kernel in a file of measurements.
 var reading = regexp.MustCompile(`"(load|kernel|name)": ?"[^"]*"`)
 
-// alikeReadings keeps what was measured: the measurements themselves differ, as each is of another moment. Reports follow from them.
+// alikeReadings keeps only the names of measured points and kernels, because measured values and the reports of them differ from
+// run to run.
 func alikeReadings(name, data string) string {
 	if path.Ext(name) != ".json" {
 		return ""

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// attempt is a trial that is under way.
+// attempt is the state of a trial.
 type attempt struct {
 	*tester
 	scenario
 	ref    reference
-	said   string // on standard error, by all runs
+	said   string // standard error of all runs
 	runs   []string
 	came   []fault
-	done   bool // the result is whole, or the command has succeeded
+	done   bool // the result is complete, or the command has succeeded
 	edited bool // another program has changed the source
 	wrong  []string
 }
@@ -30,7 +30,7 @@ func (a *attempt) complain(format string, args ...any) {
 	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
 }
 
-// run runs the command under a fault, and looks at the disk.
+// run runs the command under a fault, and checks the disk.
 func (a *attempt) run(ctx context.Context, f fault) error {
 	args := a.args
 	if len(a.runs) > 0 {
@@ -65,7 +65,7 @@ func (a *attempt) execute(ctx context.Context, args []string, f fault) (run, err
 	return r, nil
 }
 
-// check looks at how a run ended, and at the disk.
+// check checks the end of a run and the disk.
 func (a *attempt) check(r run) {
 	refused := a.edited && r.endings[0].status == 1 && strings.Contains(r.endings[0].stderr, "changed since the conversion was begun")
 	for _, what := range r.complaints(a.ref.status) {
@@ -84,7 +84,7 @@ func (a *attempt) check(r run) {
 		return
 	}
 	a.done = succeeded
-	if succeeded && r.fault.Kind != kindSeveral { // of several processes, another may have failed, each with its own part
+	if succeeded && r.fault.Kind != kindSeveral { // with several processes, the process of another part may have failed
 		for _, line := range differences(now, a.ref.done) {
 			if !strings.HasSuffix(line, leftOver) {
 				a.complain("exit status %d, and %s", a.ref.status, line)
@@ -93,7 +93,7 @@ func (a *attempt) check(r run) {
 	}
 }
 
-// whole compares the result with the undisturbed one, if it is there. An older result that the command replaces may be there, too.
+// whole compares the result, if it exists, with the undisturbed one. An older result that the command replaces is allowed.
 func (a *attempt) whole(now tree) bool {
 	got := now.below("work/" + a.result)
 	if len(got) == 0 {
@@ -108,7 +108,7 @@ func (a *attempt) whole(now tree) bool {
 	return true
 }
 
-// edit lets another program change the source, once.
+// edit changes the source once, as another program would.
 func (a *attempt) edit() {
 	if a.ref.edited == nil || a.done {
 		return
@@ -118,10 +118,10 @@ func (a *attempt) edit() {
 	a.ref, a.edited = *a.ref.edited, true
 }
 
-// settle runs the command without a fault until it has succeeded, and then the commands that follow.
+// settle runs the command without a fault until it succeeds, and then the commands that follow.
 func (a *attempt) settle(ctx context.Context) error {
 	for n := 0; !a.over() && (n == 0 && a.replace || n < 2 && !a.done); n++ {
-		if n > 0 && a.edited { // what was begun of the earlier source was refused, and the message says what to do
+		if n > 0 && a.edited { // the command refused to continue with the changed source; do what its message advises
 			a.disk.clear("work/" + a.result + ".partial")
 		}
 		if err := a.run(ctx, fault{Kind: kindNone}); err != nil {
@@ -135,7 +135,7 @@ func (a *attempt) settle(ctx context.Context) error {
 		a.complain("two runs without a fault did not succeed")
 		return nil
 	}
-	if a.left() { // the next run removes what processes that were killed have left, also if it refuses to do more
+	if a.left() { // the next run removes the files of killed processes, even if it then ends with an error
 		if _, err := a.execute(ctx, a.args, fault{Kind: kindNone}); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *attempt) settle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// left reports whether files are there that an undisturbed run does not leave.
+// left reports whether files exist that an undisturbed run does not leave.
 func (a *attempt) left() bool {
 	return slices.ContainsFunc(differences(a.comparable(a.disk.contents()), a.ref.done), func(line string) bool { return strings.HasSuffix(line, leftOver) })
 }
@@ -166,7 +166,7 @@ func (a *attempt) compareEnd() {
 	}
 }
 
-// named reports whether a message has named a path that should not be there, or a folder that should not be there either and holds it.
+// named reports whether a message has named a path that should not exist, or a containing folder that should not exist.
 func (a *attempt) named(name string, lines []string) bool {
 	for ; slices.Contains(lines, name+leftOver); name = path.Dir(name) {
 		if strings.Contains(a.said, strings.TrimPrefix(name, "work/")) {

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// mostFailures ends a campaign: more of them teach nothing new.
+// mostFailures is the number of failures that ends a campaign.
 const mostFailures = 20
 
 // campaign is a series of trials.
@@ -39,7 +39,7 @@ type campaign struct {
 	rec record
 }
 
-// record is what a campaign did. Faults are counted once they came.
+// record has the results of a campaign. Only faults that occurred are counted.
 type record struct {
 	Command   string         `json:"command"`
 	Date      string         `json:"date"`
@@ -116,7 +116,7 @@ func (c *campaign) run(ctx context.Context, length time.Duration) (*record, erro
 	return &c.rec, err
 }
 
-// afterEnd loses the power once the program has ended. With this seed all is lost that was not synced.
+// afterEnd is a loss of power after the program's end. With this seed all unsynced data is lost.
 var afterEnd = fault{Kind: kindPower, After: true, Seed: 0}
 
 // found are scenarios and faults under which an earlier version of lowtoggle failed.
@@ -124,14 +124,14 @@ var found = []struct {
 	scenario string
 	faults   []fault
 }{
-	// The name of a record was written and not durable. The next call took the record as written, and the power went.
+	// The name of a record was not durable. The next call used the record, and then the power failed.
 	{"part", []fault{{Kind: kindError, N: 8, Op: new(opFsyncDir), Errno: syscall.EIO, Lasting: true}, afterEnd}},
-	// A folder that was made and could not be looked at was made again without end.
+	// After a failed stat, a new folder was made again in an endless loop.
 	{"synth", []fault{{Kind: kindError, N: 6, Op: new(opGetAttr), Errno: syscall.EACCES, Lasting: true}}},
 }
 
-// choose returns the scenario and the faults of the trial of a number. First comes each scenario with afterEnd, then what was found.
-// After these the seed and the number choose the scenario, and with its name they choose the faults.
+// choose returns the scenario and the faults of the trial of a number. The first trials are each scenario with afterEnd, then the
+// entries of found. In later trials the seed and the number choose the scenario, and together with its name the faults.
 func (c *campaign) choose(number int) (scenario, []fault) {
 	if number < len(c.scenarios) {
 		return c.scenarios[number], []fault{afterEnd}
@@ -171,7 +171,7 @@ func (c *campaign) trial(ctx context.Context, t *tester, number int) error {
 	return nil
 }
 
-// repeat runs the first scenario under given faults, and says whether that failed.
+// repeat runs the first scenario under given faults, and reports whether the trial failed.
 func (c *campaign) repeat(ctx context.Context, given string) (failed bool, err error) {
 	var faults []fault
 	if err := json.Unmarshal([]byte(given), &faults); err != nil {

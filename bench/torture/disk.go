@@ -20,11 +20,10 @@ import (
 // largestRequest bounds one read or write, so that a shard of a small model takes several.
 const largestRequest = 16 << 10
 
-// disk is a disk in memory. Processes see it through FUSE, without any cache of names, and the trial's own checks look at it
-// directly.
+// disk is a disk in memory. Processes access it through FUSE, without a cache of names; the trial's checks access it directly.
 type disk struct {
 	fuse.RawFileSystem
-	folder string // where it is mounted
+	folder string // mount point
 	server *fuse.Server
 
 	mu      sync.Mutex
@@ -32,7 +31,7 @@ type disk struct {
 	nodes   map[uint64]*node // by id; ids are never used twice, except the root's
 	ids     uint64
 	changes int
-	pending []change // not durable yet, in order
+	pending []change // changes that are not durable yet, in order
 	used    int64    // bytes written since the last reset
 
 	injector
@@ -57,8 +56,8 @@ func mount(parent string) (*disk, error) {
 	return d, errors.Join(d.server.WaitMount(), keepDevices())
 }
 
-// keepDevices keeps the open files of /dev/fuse from the programs that are started. A program that had one would keep the disk
-// alive, and wait for its answers, after this process is killed.
+// keepDevices keeps started programs from inheriting the open files of /dev/fuse. A program with such a file would keep the disk
+// alive after this process is killed, and wait for its answers.
 func keepDevices() error {
 	const list = "/proc/self/fd"
 	entries, err := os.ReadDir(list)
@@ -78,7 +77,7 @@ func (d *disk) unmount() {
 	os.Remove(d.folder)
 }
 
-// reset gives the disk new contents, all of them durable, and no fault.
+// reset gives the disk new contents, which are durable, and no fault.
 func (d *disk) reset(contents tree) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +110,7 @@ func (d *disk) newNode(mode uint32) *node {
 	return n
 }
 
-// number gives new ids to all nodes but the root.
+// number gives new ids to all nodes except the root.
 func (d *disk) number(n *node) {
 	if n != d.root {
 		d.ids++
@@ -139,7 +138,7 @@ func (d *disk) at(name string) *node {
 	return n
 }
 
-// contents is everything that processes would see now.
+// contents returns everything that processes would see now.
 func (d *disk) contents() tree {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +155,7 @@ func (d *disk) contents() tree {
 	return t
 }
 
-// overwrite gives a file other data, as another machine would do that has the disk. The data is durable.
+// overwrite replaces a file's data durably, as another machine with access to the disk could.
 func (d *disk) overwrite(name, data string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +163,7 @@ func (d *disk) overwrite(name, data string) {
 	n.data, n.durable, n.modified = []byte(data), []byte(data), d.now()
 }
 
-// clear removes a file, or a folder with everything in it, as a user would do who waits until the disk has done so.
+// clear removes a file or a folder durably.
 func (d *disk) clear(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

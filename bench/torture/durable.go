@@ -30,7 +30,7 @@ func (d *disk) record(entries ...entry) {
 	d.pending = append(d.pending, change{d.changes, entries})
 }
 
-// settle makes a change durable, except where a later one has overtaken it.
+// settle makes a change durable, except for entries that a later durable change has replaced.
 func settle(c change) {
 	for _, e := range c.entries {
 		if e.dir.changed[e.name] > c.number {
@@ -63,8 +63,8 @@ func (n *node) sync() {
 	}
 }
 
-// losePower drops what is not durable. How much else survives is up to rng: nothing, everything up to some moment, or any
-// changes and pages. All nodes are new afterwards, so no cache of the kernel's holds their contents.
+// losePower discards data that is not durable. rng decides how much of it survives: nothing, everything up to some moment, or
+// random changes and pages. All nodes are new afterwards, so the kernel has no cached contents.
 func (d *disk) losePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,7 +89,7 @@ func (d *disk) losePower(rng *rand.Rand) {
 	d.number(root)
 }
 
-// survivor copies what is durable.
+// survivor returns a copy of a node with its durable contents.
 func (d *disk) survivor(n *node, rng *rand.Rand, pages int) *node {
 	s := &node{id: n.id, mode: n.mode, uid: n.uid, gid: n.gid, modified: n.modified}
 	if n.isDir() {
@@ -108,7 +108,7 @@ func (d *disk) survivor(n *node, rng *rand.Rand, pages int) *node {
 	return s
 }
 
-// mixed has the size of either and pages of both.
+// mixed returns data with the size of one of old and now, and pages of both.
 func mixed(old, now []byte, rng *rand.Rand, all bool) []byte {
 	size := len(now)
 	if !all && rng.IntN(2) == 0 {

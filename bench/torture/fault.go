@@ -10,11 +10,11 @@ import (
 
 var errorf = fmt.Errorf
 
-// fault says what goes wrong in one run of the program. Its JSON repeats it with -fault.
+// fault is one fault in one run of the program. With its JSON, -fault repeats the fault.
 type fault struct {
 	Kind string `json:"kind"`
-	// N is the operation at which the fault comes, counted from 1: of kind Op for errors, of all operations for disks that
-	// vanish or are slow, of those that change the disk for the rest.
+	// N is the number, from 1, of the operation at which the fault occurs. It counts operations of kind Op for errors, all
+	// operations for disks that vanish or are slow, and changes of the disk for all other faults.
 	N  int        `json:"n,omitempty"`
 	Op *operation `json:"op,omitempty"`
 	// Errno is the error's number, Signal the signal's.
@@ -35,20 +35,20 @@ const (
 	kindNone        = "none"
 	kindKill        = "kill"        // SIGKILL at the N-th change
 	kindSignal      = "signal"      // SIGINT, SIGTERM or SIGHUP there
-	kindPower       = "power"       // kill, and what was not synced is lost
+	kindPower       = "power"       // kill, and unsynced data is lost
 	kindError       = "error"       // the N-th operation of a kind fails
 	kindShort       = "short"       // the N-th write takes half of its data
 	kindVanish      = "vanish"      // every operation fails from the N-th on
 	kindLate        = "late"        // a renamed name is not found at first
 	kindSlow        = "slow"        // twenty operations take 2 ms each
-	kindFull        = "full"        // the disk holds so many more bytes
+	kindFull        = "full"        // the disk has a limited number of free bytes
 	kindMemory      = "memory"      // RLIMIT_AS
 	kindDescriptors = "descriptors" // RLIMIT_NOFILE
-	kindSeveral     = "several"     // so many processes at once; with N the first is killed there
+	kindSeveral     = "several"     // several processes at once; with N, the first one is killed there
 	kindClock       = "clock"       // the disk's clock jumps at every change
 )
 
-// kinds lists each kind as often as it is drawn.
+// kinds lists each kind several times, in proportion to its probability.
 var kinds = []string{
 	kindKill, kindKill, kindKill, kindPower, kindPower, kindPower, kindPower, kindSignal, kindSignal, kindError, kindError, kindError, kindError,
 	kindShort, kindVanish, kindLate, kindSlow, kindFull, kindMemory, kindDescriptors, kindSeveral, kindSeveral, kindClock,
@@ -63,7 +63,7 @@ var (
 
 func pick[T any](rng *rand.Rand, of []T) T { return of[rng.IntN(len(of))] }
 
-// draw chooses a fault for a run that does about as many operations as counted.
+// draw returns a random fault for a run with about as many operations as counted.
 func draw(rng *rand.Rand, counted tally) fault {
 	f := fault{Kind: pick(rng, kinds)}
 	change := 1 + rng.IntN(counted.changes)
@@ -118,10 +118,10 @@ func (f *fault) drawError(rng *rand.Rand, counted tally) {
 	if o >= firstChange {
 		f.Errno = pick(rng, changeErrors)
 	}
-	f.Lasting = f.Lasting && f.Errno != syscall.EINTR // which means: try again
+	f.Lasting = f.Lasting && f.Errno != syscall.EINTR // EINTR means: try again
 }
 
-// mustSucceed says that the program must end well in spite of the fault.
+// mustSucceed reports whether the program must succeed in spite of the fault.
 func (f fault) mustSucceed() bool {
 	switch f.Kind {
 	case kindNone, kindShort, kindSlow, kindClock:
@@ -130,7 +130,7 @@ func (f fault) mustSucceed() bool {
 	return false
 }
 
-// endsProcess says that the fault may end a process without any word of its own.
+// endsProcess reports whether the fault may end a process without a message.
 func (f fault) endsProcess() bool {
 	return f.Kind == kindKill || f.Kind == kindPower || f.Kind == kindSeveral && f.N > 0 || f.Signal == syscall.SIGHUP
 }

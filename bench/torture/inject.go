@@ -9,14 +9,14 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// injector counts the operations of a run and makes its fault come. The disk's lock guards it.
+// injector counts the operations of a run and injects its fault. The disk's lock guards it.
 type injector struct {
-	armed  bool // a program runs
+	armed  bool // a program is running
 	fault  fault
 	count  tally
-	pid    int  // of the process that is killed or signalled
-	fired  bool // the fault came
-	frozen bool // the program is dead: nothing changes any more
+	pid    int  // process that is killed or signalled
+	fired  bool // the fault has occurred
+	frozen bool // the program is dead, and nothing may change
 
 	clock  time.Duration
 	room   int64       // bytes that may be written; 0: any number
@@ -29,7 +29,7 @@ type key struct {
 	name string
 }
 
-// arm starts counting. f comes to the process pid.
+// arm starts counting for a fault of the process pid.
 func (d *disk) arm(f fault, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,7 +39,7 @@ func (d *disk) arm(f fault, pid int) {
 	}
 }
 
-// disarm ends counting, and returns what was counted and whether the fault came.
+// disarm ends counting, and returns the counts and whether the fault has occurred.
 func (d *disk) disarm() (tally, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +47,7 @@ func (d *disk) disarm() (tally, bool) {
 	return d.count, d.fired
 }
 
-// serve does one operation on a node under the lock, unless the fault prevents it.
+// serve performs one operation on a node under the lock, unless the fault prevents it.
 func (d *disk) serve(o operation, id uint64, do func(n *node) fuse.Status) fuse.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,16 +81,16 @@ func (d *disk) serve(o operation, id uint64, do func(n *node) fuse.Status) fuse.
 	return st
 }
 
-// due says that this operation is the N-th change.
+// due reports whether this operation is the N-th change.
 func (d *disk) due(o operation) bool { return o >= firstChange && d.count.changes == d.fault.N }
 
-// end kills the process, after which nothing changes.
+// end kills the process and freezes the disk.
 func (d *disk) end() {
 	d.fired, d.frozen = true, d.fault.Kind != kindSeveral
 	syscall.Kill(d.pid, syscall.SIGKILL)
 }
 
-// strike makes the fault come if this operation is the one, and returns the error that replaces the operation, or 0.
+// strike injects the fault if it is due at this operation, and returns the error that replaces the operation, or 0.
 func (d *disk) strike(o operation) syscall.Errno {
 	f := d.fault
 	switch f.Kind {
@@ -135,7 +135,7 @@ func (d *disk) strike(o operation) syscall.Errno {
 	return 0
 }
 
-// shortened is what a write takes of its data.
+// shortened returns the part of the data that a write takes.
 func (d *disk) shortened(data []byte) []byte {
 	if d.halve && len(data) > 1 {
 		return data[:len(data)/2]

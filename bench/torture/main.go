@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// torture runs the trials that the flags ask for, and says whether any failed.
+// torture runs the trials of the flags, and reports whether any failed.
 func torture(ctx context.Context, args []string) (failed bool, err error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	length := flags.Duration("for", time.Minute, "how long")
@@ -87,7 +87,7 @@ func torture(ctx context.Context, args []string) (failed bool, err error) {
 	return len(rec.Failures) > 0, nil
 }
 
-// cannotMount says why the disk in memory cannot be mounted here; empty if it can.
+// cannotMount returns the reason why the disk in memory cannot be mounted here; empty if it can.
 func cannotMount() string {
 	if os.Geteuid() != 0 {
 		return "mounting needs root"
@@ -110,7 +110,7 @@ func cannotMount() string {
 	return ""
 }
 
-// executable returns the program under test, built where none is given.
+// executable returns the path of the program under test, which it builds if none is given.
 func executable(ctx context.Context, given, scratch string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)

@@ -11,20 +11,21 @@ import (
 	"time"
 )
 
-// node is a file, folder or link of the disk. What is durable, which a loss of power leaves, stands beside what processes see.
+// node is a file, folder or link of the disk. It holds the contents that processes see, and the durable contents that survive a
+// loss of power.
 type node struct {
 	id       uint64
-	mode     uint32 // with the type
+	mode     uint32 // permissions and type
 	uid, gid uint32
 	modified time.Time
-	data     []byte           // of a file; of a link its target
+	data     []byte           // contents of a file; target of a link
 	entries  map[string]*node // of a folder
 
 	stable  map[string]*node // the durable entries of a folder
 	changed map[string]int   // the change that made each durable entry
 	durable []byte           // the durable data of a file
 	dirty   bool             // data and durable differ
-	lost    bool             // an fsync failed: the data since then never becomes durable
+	lost    bool             // an fsync failed, so later data never becomes durable
 }
 
 func (n *node) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
@@ -51,7 +52,7 @@ func (t tree) add(name, data string) {
 	}
 }
 
-// below returns what lies in a folder, with the folder itself.
+// below returns the part of a tree in a folder, with the folder itself.
 func (t tree) below(folder string) tree {
 	out := tree{}
 	for name, f := range t {
@@ -62,7 +63,7 @@ func (t tree) below(folder string) tree {
 	return out
 }
 
-// leftOver ends the line of a path that should not be there.
+// leftOver is the end of a difference for a path that should not exist.
 const leftOver = ": should not be there"
 
 // differences lists the paths at which two trees differ, and how.

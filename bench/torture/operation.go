@@ -14,7 +14,7 @@ const (
 	opOpen
 	opRead
 	opStatFs
-	firstChange // these change the disk, or what of it is durable
+	firstChange // from here on, operations change the disk or its durable contents
 )
 
 const (

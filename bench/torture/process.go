@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// hang is how long a run may take, with all its processes, on a machine that is busy with others.
+// hang is the longest time of a run with all its processes, on a busy machine.
 var hang = time.Minute
 
 // wrapper starts the program in the disk's work folder once a line comes, so that no operation comes before the disk counts,
 // and under the limits of memory (KiB) and descriptors.
 const wrapper = `cd "$1" && read go && { [ "$2" = 0 ] || ulimit -v "$2"; } && { [ "$3" = 0 ] || ulimit -n "$3"; } && shift 3 && exec "$@"`
 
-// ending is how one process ended.
+// ending is the end of one process.
 type ending struct {
 	status int            // −1 after a signal
-	signal syscall.Signal // that ended it
+	signal syscall.Signal // signal that ended the process
 	stderr string
 	hung   bool
 }
 
-// run is what one run of a command line did: the ending of each of its processes.
+// run is the result of one run of a command line: the ending of each of its processes.
 type run struct {
 	fault   fault
 	args    []string
@@ -79,7 +79,7 @@ func (d *disk) execute(ctx context.Context, program string, args []string, f fau
 	case kindSeveral:
 		r.fired = true
 	case kindPower:
-		r.fired = true // at the latest once the program has ended
+		r.fired = true // afterEnd occurs now
 	}
 	return r, nil
 }
@@ -136,10 +136,10 @@ const runAgain = 75
 // longestMessage bounds standard error.
 const longestMessage = 4096
 
-// inSpite ends the complaint about a run that failed though its fault was no reason to.
+// inSpite is the end of the complaint about a run that failed although its fault must not make it fail.
 const inSpite = " in spite of the fault"
 
-// complaints lists what is wrong with how the run's processes ended.
+// complaints returns the errors in the endings of the run's processes.
 func (r run) complaints(want int) []string {
 	var out []string
 	succeeded := false
@@ -181,7 +181,8 @@ func (e ending) complaints(f fault) []string {
 	return out
 }
 
-// starvedRuntime recognises the Go runtime's own end, which no program can prevent, when it gets no memory, thread or descriptor.
+// starvedRuntime reports whether the Go runtime itself ended the program for lack of memory, threads or descriptors, which no
+// program can prevent.
 func starvedRuntime(stderr string) bool {
 	for _, text := range []string{"runtime: eventfd failed", "runtime: epollcreate failed", "out of memory", "cannot allocate memory", "failed to create new OS thread",
 		"failed to reserve", "newosproc", "pthread_create failed", "cannot map pages in arena", "errno=12"} {

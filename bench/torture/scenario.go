@@ -21,15 +21,15 @@ type scenario struct {
 	name    string
 	source  string   // the model in src
 	before  []string // command lines that run without a fault before the trial
-	args    []string // of the program; of several processes each has its own "{part}", 1 or 2
+	args    []string // arguments of the program; with several processes, "{part}" is 1 or 2
 	again   []string // added when the command runs again
 	then    []string // command lines that run after the last run of the command
-	result  string   // the file or folder below work that appears whole or not at all; empty: only the end counts
-	replace bool     // the command can run again although its result is there
+	result  string   // the file or folder below work that appears whole or not at all; empty: only the final state is checked
+	replace bool     // the command can run again although its result exists
 	edited  string   // the shard of the source that another program changes after the first run
-	varies  []string // folders below work of results that a later run can use: their bytes may differ, and some may be missing
-	seldom  int      // drawn so many times less often than others, because a run takes long; 0: as often
-	// alike returns what of a file below work must be the same after every run; nil: all of it.
+	varies  []string // folders below work with intermediate results, whose bytes may differ and which may lack files
+	seldom  int      // drawn this many times less often than others, because a run takes long; 0: as often
+	// alike returns the part of a file below work that must be the same after every run; nil: the whole file.
 	alike func(name, data string) string
 }
 
@@ -61,7 +61,7 @@ var scenarios = []scenario{
 	{name: "reproduce", args: words("reproduce points -q --device simulated --type fp8 --size 2048 --only 4a --quick"), alike: alikeReadings, seldom: 16},
 }
 
-// drawScenario chooses a scenario.
+// drawScenario returns a random scenario.
 func drawScenario(rng *rand.Rand, from []scenario) scenario {
 	for {
 		s := pick(rng, from)
@@ -79,7 +79,7 @@ const small = `{"architectures": ["LlamaForCausalLM"], "dtype": "bfloat16", "hea
  "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "tie_word_embeddings": true, "vocab_size": 128}
 `
 
-// sources are the models: what synth is given besides the configuration.
+// sources has the options of synth for each model.
 var sources = map[string]string{
 	"one":    "",
 	"shards": "--shard-size 30kB",
@@ -88,7 +88,7 @@ var sources = map[string]string{
 	"tiny":   "",
 }
 
-// prepare makes the models and returns the disk that each scenario starts on.
+// prepare makes the models and returns the initial disk of each scenario.
 func prepare(ctx context.Context, program, scratch string) (map[string]tree, error) {
 	starts := map[string]tree{}
 	config := filepath.Join(scratch, "small.json")

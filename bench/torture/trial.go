@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// reference is what an undisturbed run of a scenario does.
+// reference is the result of an undisturbed run of a scenario.
 type reference struct {
 	start  tree
 	done   tree // after the command
 	end    tree // after the commands that follow it
 	status int
 	count  tally
-	edited *reference // of a source that another program has changed; nil: none does
+	edited *reference // the same with the source changed by another program; nil: the source is not changed
 }
 
-// failure is a trial that found something, with the command that repeats it.
+// failure is a failed trial, with the command that repeats it.
 type failure struct {
 	Scenario string   `json:"scenario"`
 	Trial    int      `json:"trial"`
@@ -31,7 +31,7 @@ type failure struct {
 	Runs     []string `json:"runs"`
 }
 
-// mostLines bounds what a failure says.
+// mostLines is the largest number of lines of a failure.
 const mostLines = 8
 
 // tester runs trials on one disk.
@@ -124,8 +124,8 @@ func drawFaults(rng *rand.Rand, counted tally) []fault {
 	return faults
 }
 
-// try runs a scenario under faults, one a run, then without, and returns what is wrong. came are those that came: a fault at an operation that
-// the run did not get to does not.
+// try runs a scenario under faults, one per run, then without a fault, and returns the failure. came are the faults that
+// occurred: a run may end before the operation of its fault.
 func (t *tester) try(ctx context.Context, s scenario, ref reference, faults []fault) (f failure, came []fault, err error) {
 	t.disk.reset(ref.start)
 	a := &attempt{tester: t, scenario: s, ref: ref}
@@ -147,7 +147,7 @@ func (t *tester) try(ctx context.Context, s scenario, ref reference, faults []fa
 	return a.failure(faults), a.came, nil
 }
 
-// failure says what is wrong, if anything is.
+// failure returns the differences and complaints of a trial.
 func (a *attempt) failure(faults []fault) failure {
 	if len(a.wrong) > mostLines {
 		a.wrong = append(a.wrong[:mostLines], "…")
@@ -156,7 +156,7 @@ func (a *attempt) failure(faults []fault) failure {
 	return failure{Scenario: a.name, Faults: faults, What: a.wrong, Runs: a.runs, Repeat: fmt.Sprintf("go run ./bench/torture -only %s -fault '%s'", a.name, js)}
 }
 
-// succeeded says that a process of the run ended as an undisturbed one does.
+// succeeded reports whether a process of the run ended like an undisturbed one.
 func (r run) succeeded(status int) bool {
 	return slices.ContainsFunc(r.endings, func(e ending) bool { return e.status == status })
 }
