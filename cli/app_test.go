@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// TestComplain: errors keep all their words, within a line's width; joined ones begin lines of their own.
+// TestComplain: errors keep all their words within a line's width, and joined errors begin their own lines.
 func TestComplain(t *testing.T) {
 	long := strings.Repeat("several words ", 20) + "end"
 	var out bytes.Buffer
@@ -33,7 +33,7 @@ func TestComplain(t *testing.T) {
 	}
 }
 
-// TestUnsaved: an interrupted command has its moment; what it holds unsaved is waited for.
+// TestUnsaved: an interrupted command ends soon. If it has unsaved results, withinASecond waits for it.
 func TestUnsaved(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -53,7 +53,7 @@ func TestUnsaved(t *testing.T) {
 	}
 }
 
-// TestTimesWithoutUnit are told from values that are no times at all.
+// TestTimesWithoutUnit: a number without a unit gets another message than a value that is not a time.
 func TestTimesWithoutUnit(t *testing.T) {
 	for value, want := range map[string]string{"5": "lowtoggle: --time 5: give a unit, as in 5s", "soon": "lowtoggle: --time soon: give a time such as 30s or 5m"} {
 		var stdout, stderr bytes.Buffer
@@ -63,7 +63,7 @@ func TestTimesWithoutUnit(t *testing.T) {
 	}
 }
 
-// TestValuesThatAreNoNumbers are refused with the kind of number that the flag takes.
+// TestValuesThatAreNoNumbers: the message says which kind of number the flag takes.
 func TestValuesThatAreNoNumbers(t *testing.T) {
 	for _, c := range []struct{ flag, value, want string }{
 		{"seed", "-1", "lowtoggle: --seed -1: give a whole number from 0 on\n"},
@@ -77,10 +77,10 @@ func TestValuesThatAreNoNumbers(t *testing.T) {
 	}
 }
 
-// unwrap undoes wrap: it joins lines whose next word had no room.
+// unwrap undoes wrap. It joins lines if the next word had no room.
 func unwrap(text string) string {
 	var b strings.Builder
-	whole, shown := "", "" // a line as it was, and the lines that it was broken into
+	whole, shown := "", "" // an original line, and the lines that it was broken into
 	for i, line := range strings.Split(text, "\n") {
 		rest, continued := strings.CutPrefix(line, "  ")
 		joined, lines := whole+" "+rest, shown+"\n"+line

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSignalAtTheEnd: a signal that comes once the work is done does not end the process, which then exits with its status.
+// TestSignalAtTheEnd: a signal after the end of the work does not end the process, which exits with its usual status.
 func TestSignalAtTheEnd(t *testing.T) {
 	ctx := Interrupts()
 	if status := Main(ctx, []string{"lowtoggle", "passes"}, io.Discard, io.Discard); status != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// Wherever flags stand between the arguments, the parser reads the same.
+// TestFlagsMayStandAnywhere: the parser gets the same words, wherever flags stand between the arguments.
 func TestFlagsMayStandAnywhere(t *testing.T) {
 	a := newApp(io.Discard, io.Discard)
 	flags := [][]string{{"--quiet"}, {"-q"}, {"--passes", "round=4"}, {"--seed=3"}, {"--min-snr", "-1"}, {"--json"}}
@@ -38,7 +38,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 	})
 }
 
-// full takes no more than n bytes.
+// full is a writer with room for n bytes.
 type full struct{ n int }
 
 var errFull = errors.New("no room")
@@ -50,7 +50,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A report that could not be written whole is a failure, wherever it broke off.
+// TestLostReport: a report that is not written completely is a failure, wherever writing stops.
 func TestLostReport(t *testing.T) {
 	var whole, stderr bytes.Buffer
 	if status := Main(t.Context(), []string{"lowtoggle", "passes"}, &whole, &stderr); status != exit.Done || stderr.Len() > 0 {

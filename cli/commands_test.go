@@ -11,11 +11,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/model"
 )
 
-// facility is something that commands have for the people and programs that read their results.
+// facility is a feature of commands for the readers of their results, people or programs.
 type facility struct {
 	name string
-	of   func(cmd *cli.Command) string // what the command has; empty: nothing
-	// without are the commands that have none, with the reason.
+	of   func(cmd *cli.Command) string // the command's value; empty: none
+	// without are the commands without the facility, with the reason.
 	without map[string]string
 }
 
@@ -50,7 +50,8 @@ var facilities = []facility{
 	{"example in help", exampleOf, nil},
 }
 
-// TestCommands holds every command against the table of facilities: each has all of them, or a reason. -v prints the table.
+// TestCommands compares every command with the table of facilities. A command has each facility, or a reason in the
+// table. -v prints the table.
 func TestCommands(t *testing.T) {
 	app := newApp(nil, nil)
 	var table strings.Builder
@@ -117,7 +118,7 @@ func jsonSchema(cmd *cli.Command) string {
 	return cmd.Name + schemaSuffix
 }
 
-// outputOf says what -o writes.
+// outputOf describes the file that -o writes.
 func outputOf(cmd *cli.Command) string {
 	f, ok := flagOf(cmd, "o").(*cli.StringFlag)
 	if !ok {
@@ -149,8 +150,8 @@ func exampleOf(cmd *cli.Command) string {
 	return ""
 }
 
-// examplesOf are the command lines in a command's description, without the program's name. A line is indented by three spaces. Its
-// comment, and where its output goes, are left out.
+// examplesOf returns the command lines in a command's description, without the program's name. Lines are indented by
+// three spaces. Comments and redirections are left out.
 func examplesOf(cmd *cli.Command) (all [][]string) {
 	for line := range strings.Lines(cmd.Description) {
 		line, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "   lowtoggle ")

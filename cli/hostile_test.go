@@ -15,12 +15,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// hostile clears a terminal, sets its title, reverses the text's direction and begins a line of its own. It may be the
-// name of a file.
+// hostile clears a terminal, sets its title, reverses the text's direction and begins a new line. It may be the name
+// of a file.
 const hostile = "a\x1b[2J\x1b]0;title\a\u202e\u009b\x7f\nFORGED line"
 
-// TestHostileNames runs every command on files whose names and fields have control and bidirectional characters.
-// Nothing that a command prints acts on a terminal, and no line is the foreign text's.
+// TestHostileNames runs every command on files whose names and fields have control and bidirectional characters. The
+// output must not affect a terminal, and no line may come from such text.
 func TestHostileNames(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows allows no such file names")
@@ -94,7 +94,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// quotedJSON is a text as it stands between the quotes of a JSON string.
+// quotedJSON returns a text as the content of a JSON string.
 func quotedJSON(t *testing.T, s string) string {
 	t.Helper()
 	js, err := json.Marshal(s)
@@ -102,7 +102,7 @@ func quotedJSON(t *testing.T, s string) string {
 	return string(js[1 : len(js)-1])
 }
 
-// header is a safetensors file of one F32.
+// header returns a safetensors file of one F32.
 func header(t *testing.T, js string) string {
 	t.Helper()
 	js = strings.ReplaceAll(js, "HOSTILE", quotedJSON(t, hostile))
@@ -110,7 +110,7 @@ func header(t *testing.T, js string) string {
 	return string([]byte{byte(len(js)), byte(len(js) >> 8), 0, 0, 0, 0, 0, 0}) + js + "\x00\x00\x80\x3f"
 }
 
-// hostileModel is a small model with a tensor, a shard, a file and a folder of that name.
+// hostileModel writes a small model with a tensor, a shard, a file and a folder of that name.
 func hostileModel(t *testing.T, dir string) string {
 	t.Helper()
 	from := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{})
@@ -127,7 +127,7 @@ func hostileModel(t *testing.T, dir string) string {
 	return dir
 }
 
-// TestLongArguments: of an argument that is very long, an error shows the beginning and the end.
+// TestLongArguments: an error shows the beginning and the end of a very long argument.
 func TestLongArguments(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for _, args := range [][]string{{"inspect", long}, {"inspect", "--" + long}, {long}, {"convert", "m", "o", "--recipe", long},

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// TestInstall installs the work tree as go install MODULE@VERSION would from a tag: from a module proxy, here of files.
+// TestInstall installs the work tree like go install MODULE@VERSION from a tag: from a module proxy of files.
 func TestInstall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the program")
@@ -32,7 +32,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// moduleProxy writes a module proxy of one version of the module in a folder, and returns its address.
+// moduleProxy writes a module proxy of one version of the module into a folder. It returns the proxy's address.
 func moduleProxy(t *testing.T, folder string, m module.Version) string {
 	t.Helper()
 	root := t.TempDir()

@@ -17,9 +17,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// killat SIGNAL BYTES OUT PROGRAM ARGS... runs a program and sends it INT or KILL once so many
-// bytes lie in OUT.partial (0: as soon as that folder is there), or in OUT itself where it is called
-// so: OUT.search. The program must not be done by then, and an interrupted one must end by itself, soon.
+// scriptKillAt is killat SIGNAL BYTES OUT PROGRAM ARGS.... It runs a program and sends it INT or KILL when
+// OUT.partial has this many bytes (0: when the folder exists). If OUT ends in .search, it watches OUT itself. The
+// program must still run at that time, and an interrupted program must end soon by itself.
 func scriptKillAt(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "SIGNAL BYTES OUT PROGRAM...")
 	sig := map[string]os.Signal{"INT": os.Interrupt, "KILL": os.Kill}[args[0]]
@@ -48,7 +48,7 @@ func scriptKillAt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Process.Signal(sig))
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second): // a second on an idle machine
+	case <-time.After(10 * time.Second): // one second on an idle machine
 		cmd.Process.Kill()
 		ts.Fatalf("it went on for ten seconds")
 	}
@@ -60,7 +60,7 @@ func scriptKillAt(ts *testscript.TestScript, neg bool, args []string) {
 
 func firstFolder(path string) string { return filepath.SplitList(path)[0] }
 
-// bytesIn is the size of all files in a folder, −1 where there is none.
+// bytesIn returns the size of all files in a folder; −1 if there is no folder.
 func bytesIn(dir string) int64 {
 	if _, err := os.Stat(dir); err != nil {
 		return -1

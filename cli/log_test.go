@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// TestEveryCommandTakesLog: a command that shows progress takes --log, and values are checked before any work.
+// TestEveryCommandTakesLog: a command with progress takes --log, and the value is checked before any work.
 func TestEveryCommandTakesLog(t *testing.T) {
 	a := newApp(io.Discard, io.Discard)
 	for _, cmd := range a.VisibleCommands() {

@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 )
 
-// TestOwnCardPage runs what docs/own-card.md shows without pandas: its table is read, its command predicts, and its plot uses
-// columns that the two have.
+// TestOwnCardPage runs the examples of docs/own-card.md, without pandas. The page's table is read, its command
+// predicts, and its plot uses columns that both tables have.
 func TestOwnCardPage(t *testing.T) {
 	data, err := os.ReadFile("../docs/own-card.md")
 	if err != nil {

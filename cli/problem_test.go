@@ -20,7 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestProblem: an error's class comes from its types, and its place is the innermost one, of an output the outermost.
+// TestProblem: an error's class depends on its types. Its place is the innermost one; for an output, the outermost.
 func TestProblem(t *testing.T) {
 	path := &fs.PathError{Op: "write", Path: "out/a", Err: syscall.ENOSPC}
 	at := int64(7)
@@ -63,7 +63,8 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestHeldOutput: without a command's document an error is one, with it the error is its last field; other text stays.
+// TestHeldOutput: without a command's document, an error is a document of its own. With a document, the error is its
+// last field. Other text does not change.
 func TestHeldOutput(t *testing.T) {
 	p := &exit.Problem{Class: exit.ClassInput, Message: "a < b", Hint: "h", Status: 1}
 	const alone = "\"error\": {\n    \"class\": \"input\",\n    \"message\": \"a < b\",\n    \"hint\": \"h\",\n    \"status\": 1\n  }\n}\n"

@@ -10,13 +10,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 )
 
-// marked is an error of a class that its text does not name.
+// marked is an error of a class whose text does not name the class.
 type marked struct{ error }
 
 func (marked) Is(target error) bool { return target == apply.ErrUnfinished }
 func (m marked) Unwrap() error      { return m.error }
 
-// The flags that mend an error follow its text, each on its own line of joined errors.
+// TestMessage: the flags that solve an error follow its text, on the line of each joined error.
 func TestMessage(t *testing.T) {
 	tokens := fmt.Errorf("a: %w", transform.ErrNoTokens)
 	other := errors.New("b")

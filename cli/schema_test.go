@@ -23,18 +23,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
-// modulePath is the path of the module, whose types' comments become descriptions.
+// modulePath is the path of the module. Comments of its types become descriptions.
 const modulePath = "github.com/lowtoggle/lowtoggle/"
 
-// schemas makes JSON schemas of Go types as encoding/json writes them. With strict, other fields than those of the types
-// are errors.
+// schemas makes JSON schemas of Go types in their encoding/json form. With strict, fields that a type lacks are
+// errors.
 type schemas struct {
 	strict   bool
 	defs     map[string]any
 	comments map[string]map[string]string // by package and "Type" or "Type.Field"
 }
 
-// document is the schema of a document of one of the types.
+// document returns the schema of a document of one of the types.
 func (s *schemas) document(title, description string, types ...any) map[string]any {
 	s.defs = map[string]any{}
 	var list []any
@@ -45,7 +45,7 @@ func (s *schemas) document(title, description string, types ...any) map[string]a
 	if len(types) == 1 && types[0] == (exit.Problem{}) {
 		list = []any{problem}
 	}
-	if description == "" { // printed by a command
+	if description == "" { // the document is the output of a command
 		list = append(list, problem)
 		description = "What lowtoggle " + title + " --json prints. A document with error alone is that of a command that failed."
 	}
@@ -63,7 +63,7 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// special are the schemas of types that write themselves otherwise than their fields say.
+// special are the schemas of types with their own JSON encoding.
 var special map[reflect.Type]func(s *schemas, t reflect.Type) any
 
 func init() {
@@ -97,7 +97,7 @@ func init() {
 	}
 }
 
-// of is the schema of a type: a reference to a definition where the type is a struct of its own.
+// of returns the schema of a type. For a named struct, it is a reference to a definition.
 func (s *schemas) of(t reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -106,13 +106,13 @@ func (s *schemas) of(t reflect.Type) any {
 	p := reflect.PointerTo(t)
 	switch {
 	case !isSpecial && p.Implements(marshaler):
-		return true // anything: the type writes itself
+		return true // any value, because the type encodes itself
 	case !isSpecial && p.Implements(textMarshaler):
 		return map[string]any{"type": "string"}
 	case t.Kind() == reflect.Struct && t.Name() != "":
 		name := path.Base(t.PkgPath()) + "." + strings.NewReplacer("[", "_", "]", "", "/", "_", "*", "").Replace(t.Name())
 		if s.defs[name] == nil {
-			s.defs[name] = true // of a type within itself
+			s.defs[name] = true // for a type that contains itself
 			if isSpecial {
 				s.defs[name] = make(s, t)
 			} else {
@@ -147,7 +147,7 @@ func (s *schemas) of(t reflect.Type) any {
 	return true
 }
 
-// object is the schema of a struct by its fields.
+// object returns the schema of a struct from its fields.
 func (s *schemas) object(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []any{}
 	s.fields(t, true, properties, &required)
@@ -165,7 +165,7 @@ func (s *schemas) object(t reflect.Type) map[string]any {
 	return o
 }
 
-// fields adds a struct's fields, those of embedded structs after its own.
+// fields adds a struct's fields. Fields of embedded structs follow the struct's own fields.
 func (s *schemas) fields(t reflect.Type, must bool, properties map[string]any, required *[]any) {
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
@@ -182,7 +182,7 @@ func (s *schemas) fields(t reflect.Type, must bool, properties map[string]any, r
 			name = f.Name
 		}
 		if properties[name] != nil {
-			continue // hidden by an outer field
+			continue // an outer field hides it
 		}
 		value := s.of(f.Type)
 		if text := s.comment(t.PkgPath(), t.Name()+"."+f.Name); text != "" {
@@ -211,7 +211,7 @@ func (s *schemas) fields(t reflect.Type, must bool, properties map[string]any, r
 // optional are types whose embedded pointers may be nil.
 var optional = map[string]bool{"Activity": true, "evalJSON": true, "Prediction": true, "Model": true}
 
-// comment is that of a type or field of the module, in one line.
+// comment returns the comment of a type or field of the module, in one line.
 func (s *schemas) comment(pkg, name string) string {
 	dir, ok := strings.CutPrefix(pkg, modulePath)
 	if !ok {
@@ -268,13 +268,13 @@ func commentsIn(dir string) map[string]string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// encodeSchema writes a schema as the files have it.
+// encodeSchema formats a schema for a file.
 func encodeSchema(doc map[string]any) ([]byte, error) {
 	js, err := json.MarshalIndent(doc, "", "  ")
 	return append(js, '\n'), err
 }
 
-// listSchemas are the names of the files in docs/schemas, without their suffix.
+// listSchemas returns the names of the files in docs/schemas, without their suffix.
 func listSchemas(dir string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"+schemaSuffix))
 	for _, f := range files {

@@ -26,7 +26,7 @@ import (
 
 const schemaDir = "../docs/schemas"
 
-// files are the documents that commands write into files, and those beside the report.
+// files are the documents that commands write into files, and documents other than reports.
 var files = map[string]struct {
 	value       any
 	description string
@@ -40,7 +40,7 @@ var files = map[string]struct {
 	"error":       {exit.Problem{}, "What a command prints with --json when it fails."},
 }
 
-// documents are all schemas by name.
+// documents returns all schemas by name.
 func documents(strict bool) map[string]map[string]any {
 	s := &schemas{strict: strict}
 	all := map[string]map[string]any{}
@@ -61,7 +61,7 @@ func documents(strict bool) map[string]map[string]any {
 	return all
 }
 
-// TestSchemas: docs/schemas has the schemas of the types. -update writes them.
+// TestSchemas compares docs/schemas with the schemas of the types. -update writes them.
 func TestSchemas(t *testing.T) {
 	all := documents(false)
 	have, err := listSchemas(schemaDir)
@@ -69,7 +69,7 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range have {
-		if all[name] == nil && name != "recipe" { // written by hand: recipes are YAML
+		if all[name] == nil && name != "recipe" { // the recipe's schema is written by hand, because recipes are YAML
 			t.Errorf("%s%s is of no document", name, schemaSuffix)
 		}
 	}
@@ -100,7 +100,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasASchema: every command with --json does.
+// TestEveryCommandHasASchema: every command with --json has a schema.
 func TestEveryCommandHasASchema(t *testing.T) {
 	for _, cmd := range newApp(nil, nil).VisibleCommands() {
 		for _, f := range cmd.Flags {
@@ -111,7 +111,7 @@ func TestEveryCommandHasASchema(t *testing.T) {
 	}
 }
 
-// TestSchemasRefuse: absent and unknown fields and values of another type are errors.
+// TestSchemasRefuse: missing fields, unknown fields and values of another type are errors.
 func TestSchemasRefuse(t *testing.T) {
 	for doc, want := range map[string]bool{
 		`{"output": "m", "tensors": 1, "elements": 2, "bytes": 3, "shards": 1, "seconds": 0.5}`:                  true,
@@ -140,7 +140,7 @@ func compileSchema(text []byte) (*jsonschema.Schema, error) {
 	return c.Compile("schema.json")
 }
 
-// validate holds a document against the schema of a name, and against the stricter one that allows no other fields.
+// validate checks a document against a schema and against its strict form without other fields.
 func validate(name string, document []byte) error {
 	for _, strict := range []bool{false, true} {
 		all := documents(strict)
@@ -166,7 +166,7 @@ func validate(name string, document []byte) error {
 	return nil
 }
 
-// checkDocument holds what a command printed with --json against its schema. Other text, such as help, is left alone.
+// checkDocument checks the --json output of a command against its schema. Other text, such as help, is ignored.
 func checkDocument(args []string, document []byte) error {
 	if len(args) == 0 || !wantsJSON(args) || !json.Valid(document) {
 		return nil

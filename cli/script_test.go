@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
-// unwrapped joins what complain has broken into lines: scripts look for words, wherever lines end.
+// unwrapped joins the lines that complain has wrapped, because scripts look for words without regard to lines.
 type unwrapped struct{ io.Writer }
 
 func (u unwrapped) Write(p []byte) (int, error) {
@@ -27,15 +27,15 @@ func (u unwrapped) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// TestMain lets the scripts run this very program as lowtoggle.
+// TestMain lets the scripts run this test binary as lowtoggle.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lowtoggle": func() {
 			var stderr io.Writer = os.Stderr
-			if st, err := os.Stderr.Stat(); err == nil && st.Mode()&os.ModeCharDevice == 0 { // a terminal shows progress
+			if st, err := os.Stderr.Stat(); err == nil && st.Mode()&os.ModeCharDevice == 0 { // a terminal would show progress
 				stderr = unwrapped{os.Stderr}
 			}
-			term.LogEvery = 24 * time.Hour // scripts look for nothing on standard error, however slow the machine is
+			term.LogEvery = 24 * time.Hour // log lines on a slow machine would disturb the scripts
 			var document bytes.Buffer
 			status := Main(Interrupts(), os.Args, io.MultiWriter(os.Stdout, &document), stderr)
 			if err := checkDocument(os.Args[1:], document.Bytes()); err != nil {
@@ -47,9 +47,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the command lines in testdata/script; package testscript's documentation has
-// the commands they are written in, and scriptCommands adds some. MODELS is the folder of the
-// shared models, FAMILIES that of the catalogue.
+// TestScript runs the command lines in testdata/script. Their commands are those of package testscript and
+// scriptCommands. MODELS is the folder of the shared models, FAMILIES the folder of the catalogue.
 func TestScript(t *testing.T) {
 	models, families := absolute(t, "../../shared/models"), absolute(t, "../weights/arch/families")
 	testscript.Run(t, testscript.Params{

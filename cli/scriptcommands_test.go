@@ -26,7 +26,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// scriptCommands are what the scripts can do besides testscript's own commands.
+// scriptCommands are the commands of scripts in addition to testscript's own.
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"status":      scriptStatus,
 	"refused":     scriptRefused,
@@ -49,7 +49,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"get":         scriptGet,
 }
 
-// need checks the number of arguments; more may follow the named ones where usage ends in "...".
+// need checks the number of arguments. If usage ends in "...", more arguments may follow.
 func need(ts *testscript.TestScript, neg bool, args []string, usage string) {
 	open := strings.HasSuffix(usage, "...")
 	want := len(strings.Fields(strings.TrimSuffix(usage, "...")))
@@ -58,7 +58,7 @@ func need(ts *testscript.TestScript, neg bool, args []string, usage string) {
 	}
 }
 
-// exitCode is that of a command that ended by itself.
+// exitCode returns the exit code of a command that ended by itself.
 func exitCode(ts *testscript.TestScript, err error) int {
 	if err == nil {
 		return 0
@@ -70,7 +70,7 @@ func exitCode(ts *testscript.TestScript, err error) int {
 	return exit.ExitCode()
 }
 
-// status N PROGRAM ARGS... runs a program that must end with status N.
+// scriptStatus is status N PROGRAM ARGS.... The program must end with status N.
 func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "N PROGRAM...")
 	want, err := strconv.Atoi(args[0])
@@ -80,8 +80,8 @@ func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// refused MESSAGE MODEL OUT FLAGS... converts, which must fail with status 1 and exactly this
-// message ("…" at its end stands for more), write nothing and leave the model as it is.
+// scriptRefused is refused MESSAGE MODEL OUT FLAGS.... The conversion must fail with status 1 and exactly this
+// message ("…" at its end stands for more text). It must write nothing and not change the model.
 func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "MESSAGE MODEL OUT ...")
 	message, model, out := args[0], args[1], args[2]
@@ -109,7 +109,8 @@ func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// html FILE TEXT... checks that a report is well-formed, stands alone, is at most 1 MB and has every text in it.
+// scriptHTML is html FILE TEXT.... The report must be well-formed, refer to no other file, have at most 1 MB, and
+// contain every text.
 func scriptHTML(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE ...")
 	page := ts.ReadFile(args[0])
@@ -126,7 +127,7 @@ func scriptHTML(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// patch FILE OFFSET HEX overwrites bytes; a negative offset counts from the end.
+// scriptPatch is patch FILE OFFSET HEX, which overwrites bytes. A negative offset counts from the end.
 func scriptPatch(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE OFFSET HEX")
 	data := []byte(ts.ReadFile(args[0]))
@@ -141,7 +142,7 @@ func scriptPatch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o666))
 }
 
-// truncate FILE SIZE gives a file another size; a negative one is cut off its end.
+// scriptTruncate is truncate FILE SIZE, which changes a file's size. A negative size is cut off the end.
 func scriptTruncate(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE SIZE")
 	size, err := strconv.ParseInt(args[1], 10, 64)
@@ -154,7 +155,7 @@ func scriptTruncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), size))
 }
 
-// setjson FILE FIELD VALUE sets a field of an object, or takes it out where VALUE is "-".
+// scriptSetJSON is setjson FILE FIELD VALUE, which sets a field of an object. If VALUE is "-", it removes the field.
 func scriptSetJSON(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE FIELD VALUE")
 	var doc map[string]any
@@ -173,8 +174,8 @@ func scriptSetJSON(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), js, 0o666))
 }
 
-// safetensors FILE HEADER SIZE writes a file with the header that stands in the file HEADER, a
-// space added until its length divides by 8, and SIZE bytes of zeros after it.
+// scriptSafetensors is safetensors FILE HEADER SIZE. It writes a file with the header in the file HEADER, padded with
+// spaces to a multiple of 8 bytes, and SIZE bytes of zeros.
 func scriptSafetensors(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE HEADER SIZE")
 	size, err := strconv.Atoi(args[2])
@@ -182,8 +183,8 @@ func scriptSafetensors(ts *testscript.TestScript, neg bool, args []string) {
 	writeSafetensors(ts, args[0], args[1], make([]byte, size))
 }
 
-// excerpt FILE HEADER FROM writes what safetensors does, with the first of FROM's data: as much as
-// the header's tensors take.
+// scriptExcerpt is excerpt FILE HEADER FROM. It writes a file like safetensors, with the first bytes of FROM's data,
+// as many as the header's tensors need.
 func scriptExcerpt(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE HEADER FROM")
 	f, err := weights.OpenFile(ts.MkAbs(args[2]))
@@ -207,7 +208,7 @@ func writeSafetensors(ts *testscript.TestScript, file, header string, data []byt
 	ts.Check(os.WriteFile(ts.MkAbs(file), append(append(all, head...), data...), 0o666))
 }
 
-// tree DIR FILE writes the names and digests of all files in DIR to FILE.
+// scriptTree is tree DIR FILE. It writes the names and digests of all files in DIR to FILE.
 func scriptTree(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "DIR FILE")
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(treeOf(ts, ts.MkAbs(args[0]))), 0o666))
@@ -231,8 +232,8 @@ func treeOf(ts *testscript.TestScript, dir string) string {
 	return b.String()
 }
 
-// json FILE FIELD... checks that FILE (or stdout) is one JSON document without null and has the
-// fields, whose path is written a/b/0/c; with "!" that it is one and has none of them.
+// scriptJSON is json FILE FIELD.... FILE (or stdout) must be one JSON document without null that has the fields, with
+// paths such as a/b/0/c. With "!", it must have none of the fields.
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, false, args, "FILE ...")
 	dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
@@ -286,7 +287,7 @@ func hasField(v any, path []string) bool {
 	return false
 }
 
-// width N checks that no line of standard output is longer than N characters.
+// scriptWidth is width N. No line of standard output may be longer than N characters.
 func scriptWidth(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "N")
 	most, err := strconv.Atoi(args[0])
@@ -302,8 +303,8 @@ func scriptWidth(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tmpfs DIR SIZE mounts a small disk until the script ends; the condition [tmpfs] says whether
-// that is allowed.
+// scriptTmpfs is tmpfs DIR SIZE. It mounts a small disk until the script ends. The condition [tmpfs] is true if
+// mounting is allowed.
 func scriptTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "DIR SIZE")
 	dir := ts.MkAbs(args[0])

@@ -14,10 +14,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/fakestore"
 )
 
-// stores are the object stores of scripts, by their folder.
+// stores are the object stores of scripts, by the script's folder.
 var stores sync.Map
 
-// store BUCKET... starts an object store in memory, which the commands that follow find.
+// scriptStore is store BUCKET.... It starts an object store in memory for the following commands.
 func scriptStore(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "BUCKET ...")
 	store := fakestore.New(args...)
@@ -37,7 +37,7 @@ func storeOf(ts *testscript.TestScript) *fakestore.Server {
 	return store.(*fakestore.Server)
 }
 
-// put FOLDER BUCKET/PREFIX stores a folder's files.
+// scriptPut is put FOLDER BUCKET/PREFIX, which stores a folder's files.
 func scriptPut(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FOLDER BUCKET/PREFIX")
 	bucket, prefix, _ := strings.Cut(args[1], "/")
@@ -50,7 +50,7 @@ func scriptPut(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// get BUCKET[/PREFIX] FOLDER writes the objects below a prefix into a new folder.
+// scriptGet is get BUCKET[/PREFIX] FOLDER. It writes the objects below a prefix into a new folder.
 func scriptGet(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "BUCKET/PREFIX FOLDER")
 	bucket, prefix, _ := strings.Cut(args[0], "/")

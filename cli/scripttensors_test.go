@@ -17,8 +17,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// graft FILE TENSORS adds tensors of F32 to a safetensors file, or makes it; TENSORS is a file with a
-// JSON object from names to shapes.
+// scriptGraft is graft FILE TENSORS. It adds F32 tensors to a safetensors file, or creates the file. TENSORS is a
+// file with a JSON object from names to shapes.
 func scriptGraft(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE TENSORS")
 	shapes := map[string][]int{}
@@ -35,7 +35,7 @@ func scriptGraft(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// rename FILE FROM TO changes what the names of a safetensors file's tensors begin with.
+// scriptRename is rename FILE FROM TO. It replaces the prefix FROM of tensor names in a safetensors file by TO.
 func scriptRename(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE FROM TO")
 	rewrite(ts, args[0], func(infos []weights.Info, data map[string][]byte) []weights.Info {
@@ -48,8 +48,8 @@ func scriptRename(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// retype FILE PATTERN DTYPE makes the tensors of a safetensors file whose names match zeros of another
-// type.
+// scriptRetype is retype FILE PATTERN DTYPE. It replaces the tensors of a safetensors file whose names match by zeros
+// of another type.
 func scriptRetype(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE PATTERN DTYPE")
 	dtype, err := weights.ParseDType(args[2])
@@ -67,7 +67,7 @@ func scriptRetype(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// rewrite changes a safetensors file's tensors; one that is not there has none.
+// rewrite changes a safetensors file's tensors. If there is no file, there are no tensors.
 func rewrite(ts *testscript.TestScript, file string, change func([]weights.Info, map[string][]byte) []weights.Info) {
 	file = ts.MkAbs(file)
 	var infos []weights.Info
@@ -81,7 +81,7 @@ func rewrite(ts *testscript.TestScript, file string, change func([]weights.Info,
 			data[t.Name] = slices.Clone(t.Data)
 			return nil
 		}))
-		ts.Check(os.Remove(file)) // it is mapped
+		ts.Check(os.Remove(file)) // the file is mapped
 	}
 	head, placed, err := weights.EncodeHeader(change(infos, data), nil)
 	ts.Check(err)

@@ -8,15 +8,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Run these with -cpu 1: what is compared is speed per core.
+// Run these benchmarks with -cpu 1, because they compare speed per core.
 
 const (
-	benchBytes = 256 << 20 // larger than any cache, so that all of it comes from memory
+	benchBytes = 256 << 20 // larger than any cache, so that all data comes from memory
 	benchCols  = 4096
-	layerSigma = 0.025 // a trained layer's
+	layerSigma = 0.025 // standard deviation of a trained layer
 )
 
-// BenchmarkCopy is the yardstick: a plain copy of the same bytes, into memory already touched.
+// BenchmarkCopy is the reference: a plain copy of the same bytes, into memory already touched.
 func BenchmarkCopy(b *testing.B) {
 	data, to := benchData(weights.BF16, nil), make([]byte, benchBytes)
 	copy(to, data)
@@ -26,7 +26,7 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkMeasure reads all activity with one worker, by the kernel where there is one.
+// BenchmarkMeasure counts all activity with one worker, by the kernel if there is one.
 func BenchmarkMeasure(b *testing.B) {
 	benchCases(b, func(b *testing.B, d weights.DType, data []byte) {
 		f := format(d)
@@ -39,7 +39,7 @@ func BenchmarkMeasure(b *testing.B) {
 	})
 }
 
-// BenchmarkWords is BenchmarkMeasure by the twin, on machines with a kernel too.
+// BenchmarkWords is BenchmarkMeasure in plain Go, also on machines with a kernel.
 func BenchmarkWords(b *testing.B) {
 	benchCases(b, func(b *testing.B, d weights.DType, data []byte) {
 		l := newLanes(format(d))
@@ -57,8 +57,8 @@ func BenchmarkWords(b *testing.B) {
 	})
 }
 
-// benchCases are normal values in every format, and what is harder in BF16: values of 2 and above,
-// whose blocks all go through the look for specials; and zeros.
+// benchCases are normal values in every format, and harder cases in BF16: zeros, and values of 2 and above, whose
+// blocks all need the check for special values.
 func benchCases(b *testing.B, bench func(*testing.B, weights.DType, []byte)) {
 	run := func(name string, d weights.DType, change func(r *rand.Rand, i int, v float64) float64) {
 		b.Run(name, func(b *testing.B) {
@@ -76,7 +76,7 @@ func benchCases(b *testing.B, bench func(*testing.B, weights.DType, []byte)) {
 	run("BF16/2 of 4 zero", weights.BF16, func(_ *rand.Rand, i int, v float64) float64 { return v * float64(i/2%2) })
 }
 
-// benchData is a million normal values of a trained layer's deviation, changed and repeated.
+// benchData returns a million normal values with a trained layer's deviation, changed and repeated.
 func benchData(d weights.DType, change func(r *rand.Rand, i int, v float64) float64) []byte {
 	f, data := format(d), make([]byte, benchBytes)
 	r := rand.New(rand.NewPCG(1, 2))

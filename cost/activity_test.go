@@ -30,7 +30,7 @@ func tensor(d weights.DType, rows, cols int, data []byte) weights.Tensor {
 	}
 }
 
-// define is Activity's documentation, word by word.
+// define computes Activity by its documentation.
 func define(f weights.Format, rows, cols int, data []byte) Activity {
 	if rows*cols == 0 {
 		return Activity{DType: f.DType} // as weights.Info.Matrix has it
@@ -79,8 +79,8 @@ func define(f weights.Format, rows, cols int, data []byte) Activity {
 	return a
 }
 
-// elements are rich in what is rare: zeros of both signs, in runs, the borders of every class of
-// numbers, and groups with nothing special at all.
+// elements draws elements with many rare cases: runs of zeros of both signs, numbers at the limits of every class,
+// and groups without special values.
 func elements(t *rapid.T, f weights.Format, n int) []byte {
 	seed := rapid.Uint64().Draw(t, "seed")
 	rare := rapid.SampledFrom([]int{0, 1, 30, 300}).Draw(t, "specials per thousand")
@@ -119,7 +119,7 @@ func TestMeasureIsTheDefinition(t *testing.T) {
 	})
 }
 
-// Tensors of several pieces, whose borders fall anywhere in a row.
+// TestMeasureWorkers: tensors of several pieces, whose borders may lie anywhere in a row.
 func TestMeasureWorkers(t *testing.T) {
 	for _, shape := range [][2]int{{1, pieceBytes*5/4 + 3}, {pieceBytes + 5, 1}, {811, 1999}} {
 		for _, d := range []weights.DType{weights.BF16, weights.I8} {
@@ -170,8 +170,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// fillNormal fills data with normal values of standard deviation sigma, a million of them drawn
-// and then repeated.
+// fillNormal fills data with a million normal values of standard deviation sigma, repeated.
 func fillNormal(f weights.Format, data []byte, sigma float64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := min(len(data), 1<<20*f.Bits/8)

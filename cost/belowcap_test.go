@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lazily is an operand of a pattern, of which only what is sampled is drawn.
+// lazily returns an operand of a pattern. Only sampled parts are generated.
 func lazily(text string, rows, k int, seed uint64) cost.Operand {
 	p, s := pattern.MustParse(text), pattern.Spec{DType: weights.BF16, Rows: rows, Cols: k, Seed: seed}
 	return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
@@ -39,8 +39,9 @@ func h200(t *testing.T) *cost.Calibration {
 	return c
 }
 
-// The first readings of bursts of 8192³ at 265 to 474 W on average (one H200, one day): energy and time over random weights, each
-// the middle of the readings at four duties. Copies were within ±1.5 % in energy and ±0.7 % in time.
+// TestBelowCapAgainstFirstReadings uses the first readings of bursts of 8192³ at 265 to 474 W on average (one H200,
+// one day): energy and time relative to random weights, each the median of the readings at four duties. Copies were
+// within ±1.5 % in energy and ±0.7 % in time.
 func TestBelowCapAgainstFirstReadings(t *testing.T) {
 	c := h200(t)
 	for _, read := range []struct {
@@ -61,7 +62,7 @@ func TestBelowCapAgainstFirstReadings(t *testing.T) {
 	}
 }
 
-// Below the cap the clock of all work is higher by one factor, but not higher than the highest.
+// TestBelowCap: below the cap, the clock of all work is higher by one factor, but at most the highest clock.
 func TestBelowCap(t *testing.T) {
 	c, p := h200(t), cost.Product{M: 8192, N: 8192, K: 8192}
 	random, rounded, zeros := predictBF16(t, c, p, "normal(0,0.02)"), predictBF16(t, c, p, "normal(0,0.02) | round(4)"), predictBF16(t, c, p, "zeros")

@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestBusCountsEveryBit holds what a bus counts against one bit at a time, for rows of every length up to some
-// hundred bytes and for one that a word's fields cannot count at once.
+// TestBusCountsEveryBit compares the counts of a bus with counts of single bits, for rows of every length up to some
+// hundred bytes, and for a row too long for one word's counters.
 func TestBusCountsEveryBit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, d := range []weights.DType{weights.BF16, weights.F32, weights.F8E4M3, weights.I8} {

@@ -46,10 +46,10 @@ func factsOfH200(t testing.TB) Facts {
 	return c.Facts
 }
 
-// TestFitFindsALine that was planted, and writes and reads itself.
+// TestFitFindsALine: a fit finds planted coefficients, and the calibration can be written and read.
 func TestFitFindsALine(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	c := small(t)
 	m := &c.Models[0]
@@ -109,8 +109,8 @@ func TestDamagedCalibrations(t *testing.T) {
 	}
 }
 
-// FuzzCalibration: a calibration is refused, or can be written and read again. Predictions are not made here: one takes
-// seconds.
+// FuzzCalibration: a calibration is an error, or can be written and read again. The fuzz target makes no predictions,
+// because one takes seconds.
 func FuzzCalibration(f *testing.F) {
 	good, err := json.Marshal(small(f))
 	if err != nil {
@@ -144,7 +144,7 @@ func TestFindCalibration(t *testing.T) {
 	}
 }
 
-// TestUnknownTypes are errors, or predicted by another's model with a word of it.
+// TestUnknownTypes: an unknown type is an error, or is predicted by another type's model with a note.
 func TestUnknownTypes(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestUnknownTypes(t *testing.T) {
 	}
 }
 
-// TestSampleIsEnough: weights that are anywhere alike are predicted to 0.2 points.
+// TestSampleIsEnough: for homogeneous weights, the prediction from a sample is within 0.2 points.
 func TestSampleIsEnough(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
@@ -192,7 +192,7 @@ func TestSampleIsEnough(t *testing.T) {
 	}
 }
 
-// TestCeiling is below what any weights take, and above nothing.
+// TestCeiling: the ceiling is below the energy of any weights, and above 0.
 func TestCeiling(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// drawnOperand is a pattern as an operand.
+// drawnOperand returns a pattern as an operand.
 func drawnOperand(t *testing.T, text string, d weights.DType, rows, cols int) cost.Operand {
 	t.Helper()
 	p, err := pattern.Parse(text)
@@ -23,8 +23,8 @@ func drawnOperand(t *testing.T, text string, d weights.DType, rows, cols int) co
 	}
 }
 
-// Of a product with many tokens only a share of the energy follows the dequantised weights. With few tokens another
-// share follows the packed codes.
+// TestPredictDequantised: with many tokens, only a share of the energy depends on the dequantised weights. With few
+// tokens, another share depends on the packed codes.
 func TestPredictDequantised(t *testing.T) {
 	found, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestPredictDequantised(t *testing.T) {
 		t.Errorf("zeros everywhere %v, in the units %v, in memory %v, nowhere %v", both.Relative, units.Relative, memory.Relative, all.Relative)
 	}
 	for _, r := range []cost.Prediction{both, units, memory, all} {
-		if width := r.Interval[1] - r.Interval[0]; width > 0.2 { // about 0.15 where units and memory both have zeros
+		if width := r.Interval[1] - r.Interval[0]; width > 0.2 { // about 0.15 if units and memory both have zeros
 			t.Errorf("%v of %v: the interval is as wide as the prediction itself", r.Relative, r.Interval)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestDotIsTheSum: where nothing is shifted out, a dot's fixed-point sums are the sum of products.
+// TestDotIsTheSum: if no bits are shifted out, a dot's fixed-point sums are the sum of products.
 func TestDotIsTheSum(t *testing.T) {
 	path := factsOfH200(t).Datapath
 	depth, window := path.SumProducts, path.AlignedBits
@@ -40,7 +40,7 @@ func TestDotIsTheSum(t *testing.T) {
 				}
 			}
 			signs := int64(0)
-			for k := range depth { // two's complement of each
+			for k := range depth { // two's complement of each product
 				v := int64(got.aligned[k])
 				if v >= 1<<(window+1) {
 					v -= 1 << (window + 2)
@@ -57,7 +57,8 @@ func TestDotIsTheSum(t *testing.T) {
 	}
 }
 
-// TestSmallProductsAreShiftedOut, and those beyond what float32 sums hold.
+// TestSmallProductsAreShiftedOut: small products are shifted out, and so are products below the range of float32
+// sums.
 func TestSmallProductsAreShiftedOut(t *testing.T) {
 	f, _ := weights.BF16.Format()
 	d := newDecoder(f)
@@ -86,7 +87,7 @@ func TestSmallProductsAreShiftedOut(t *testing.T) {
 	}
 }
 
-// TestElements: the table says what decoding does, and elements stand for their values.
+// TestElements: the table agrees with decoding, and elements have the right values.
 func TestElements(t *testing.T) {
 	for _, dt := range []weights.DType{weights.BF16, weights.F16, weights.F8E4M3, weights.F8E5M2, weights.I8, weights.F32} {
 		f, _ := dt.Format()

@@ -35,8 +35,8 @@ func factsWith(t *testing.T, facts cost.Facts, path string, v float64) (changed 
 	return changed
 }
 
-// TestFactLimits: every number among a card's facts has the limits of testdata/factlimits.txt. The limits belong to the range, and what is
-// beyond them is refused by name.
+// TestFactLimits: every number among a card's facts has the limits in testdata/factlimits.txt. The limits themselves
+// are valid. A number outside is an error that names it.
 func TestFactLimits(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	testmodel.OK(t, err)
@@ -53,13 +53,13 @@ func TestFactLimits(t *testing.T) {
 			lines = append(lines, strings.TrimPrefix(err.Error(), "facts."))
 			m := limitsOfFact.FindStringSubmatch(err.Error())
 			if m == nil || m[1] != path {
-				return // another number no longer fits it
+				return // it contradicts another number
 			}
 			for end, text := range m[2:] {
 				limit, err := strconv.ParseFloat(text, 64)
 				testmodel.OK(t, err)
 				beyond := math.Nextafter(limit, math.Inf(2*end-1))
-				if strings.HasPrefix(path, "datapath") || strings.HasPrefix(path, "memory.") || strings.Contains(path, "tokens") { // whole numbers
+				if strings.HasPrefix(path, "datapath") || strings.HasPrefix(path, "memory.") || strings.Contains(path, "tokens") { // integers
 					beyond = limit + float64(2*end-1)
 				}
 				for value, fits := range map[float64]bool{limit: true, beyond: false} {

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// inventedFacts have nothing in common with those of the built-in card.
+// inventedFacts returns facts that all differ from the built-in card's.
 func inventedFacts() cost.Facts {
 	return cost.Facts{
 		Datapath: cost.Datapath{SumProducts: 8, FirstSumProducts: 2, AlignedBits: 18, StationaryRows: 4, StreamingRun: 2, StreamingLanes: 4,
@@ -48,10 +48,10 @@ func operandOf(t testing.TB, text string, rows, k int, seed uint64) cost.Operand
 	}
 }
 
-// featuresSeen by an invented card: facts → pattern of weights → features.
+// featuresSeen caches features of an invented card: facts → pattern of weights → features.
 var featuresSeen = map[string]map[string]*cost.Features{}
 
-// invented is a calibration with these facts, fitted to made-up energies of products of 64×64×64.
+// invented returns a calibration with these facts, fitted to invented energies of products of 64×64×64.
 func invented(t testing.TB, facts cost.Facts) *cost.Calibration {
 	t.Helper()
 	const n = 64
@@ -66,7 +66,7 @@ func invented(t testing.TB, facts cost.Facts) *cost.Calibration {
 	}
 	texts := []string{"zeros", "normal(0,1) | repeat(rows=2)", "normal(0,1) | repeat(rows=16)", "normal(0,1) | round(2)", "normal(0,1) | sparse(0.5)",
 		"normal(0,1) | sort", "const(1)", "normal(0,1) | abs", "normal(3,1)"}
-	key := fmt.Sprint(facts.Datapath, facts.Memory) // all that features depend on
+	key := fmt.Sprint(facts.Datapath, facts.Memory) // features depend on these facts only
 	seen := featuresSeen[key]
 	if seen == nil {
 		seen = map[string]*cost.Features{}
@@ -102,11 +102,11 @@ func invented(t testing.TB, facts cost.Facts) *cost.Calibration {
 	if err := c.Fit(func(arith.Type) bool { return false }, nil); err != nil {
 		t.Fatal(err)
 	}
-	c.Facts.LagShares = facts.LagShares // a fit finds its own
+	c.Facts.LagShares = facts.LagShares // a fit computes its own
 	return c
 }
 
-// said is everything that a calibration says about a few products.
+// said returns everything that a calibration says about a few products.
 func said(t testing.TB, c *cost.Calibration) (all []any) {
 	t.Helper()
 	all = append(all, c.Names, c.Models)
@@ -141,11 +141,11 @@ func said(t testing.TB, c *cost.Calibration) (all []any) {
 	return append(all, lowest, highest)
 }
 
-// TestEveryFactCounts: whatever number among an invented card's facts is changed, something that the calibration
-// says changes. So each of them comes from the file.
+// TestEveryFactCounts: if any number among an invented card's facts changes, the calibration's results change. So
+// each number comes from the file.
 func TestEveryFactCounts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	before := said(t, invented(t, inventedFacts()))
 	leaves := testmodel.EachNumber(t, inventedFacts(), changed, func(what string, facts cost.Facts) {
@@ -166,7 +166,7 @@ func TestEveryFactCounts(t *testing.T) {
 	}
 }
 
-// changed is another value of a fact, still within its range, where it can change alone.
+// changed returns another value of a fact, within the fact's range, if it can change alone.
 func changed(name string, v float64) float64 {
 	switch name {
 	case "streaming_run": // it cannot change without its steps
@@ -189,8 +189,8 @@ func changed(name string, v float64) float64 {
 	return v * 1.1
 }
 
-// TestInventedCard: lags, features, predictions and settings are those of the facts, by their definition, and the
-// written file names no other card.
+// TestInventedCard: lags, features, predictions and settings agree with the definitions of the facts, and the written
+// file names no other card.
 func TestInventedCard(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "q1.json")
 	fitted := invented(t, inventedFacts())
@@ -248,7 +248,7 @@ func TestInventedCard(t *testing.T) {
 		return f
 	}
 	random, runs := see("normal(0,1)"), see("normal(0,1) | repeat(rows=2)")
-	// Steps within a run of two are 0.6 of all; the others go on in the same lane.
+	// Steps within a run of two are 0.6 of all steps. The other steps continue in the same lane.
 	if got, want := runs[at["streaming_mantissa"]]/random[at["streaming_mantissa"]], 0.4; math.Abs(got-want) > 0.02 {
 		t.Errorf("rows that are alike in pairs toggle %v of what random rows do, want %v", got, want)
 	}
@@ -257,7 +257,7 @@ func TestInventedCard(t *testing.T) {
 	if (lowest != cost.Setting{Cap: 100, Clock: 480}) || (highest != cost.Setting{Cap: 250, Clock: 2400}) {
 		t.Errorf("settings from %v to %v", lowest, highest)
 	}
-	// A product on chip: power is 10 W, and the rest goes with clock^1.8, with the clock below 55 %.
+	// For a product on chip, power is 10 W plus a part proportional to clock^1.8, with the clock below 55 %.
 	work := []cost.Work{workOf(t, c)}
 	full, half := holdAt(t, c, work, 0), holdAt(t, c, work, 1200)
 	share := math.Pow(0.55, 0.8) * 0.5
@@ -304,7 +304,7 @@ func holdAt(t *testing.T, c *cost.Calibration, work []cost.Work, clock float64) 
 	return h
 }
 
-// TestFactsAreChecked: a field that is missing or out of range is an error that names it.
+// TestFactsAreChecked: if a field is missing or out of range, the error names it.
 func TestFactsAreChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "q1.json")
 	if err := invented(t, inventedFacts()).Write(file); err != nil {
@@ -338,8 +338,8 @@ func TestFactsAreChecked(t *testing.T) {
 	}
 }
 
-// TestFilesWithoutFacts: version 1 was written for any card with the facts of the H200, and still says what it
-// said. The values are frozen here: if the H200's change, version 1 needs facts of its own.
+// TestFilesWithoutFacts: files of version 1 were written for any card with the H200's facts, and must give the same
+// results. The values are frozen here: if the H200's facts change, version 1 needs its own facts.
 func TestFilesWithoutFacts(t *testing.T) {
 	usual, err := cost.FindCalibration("h200")
 	if err != nil {

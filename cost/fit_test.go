@@ -9,11 +9,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// TestBuiltInFit: a fit to the series of a built-in calibration gives its models, their quality and the responses, and nearly its
-// shares of lags, which are rounded: conversions keep their bytes.
+// TestBuiltInFit: a fit to the series of a built-in calibration gives its models, their quality and the responses.
+// The shares of lags, which are rounded, are nearly equal. Conversions therefore keep their bytes.
 func TestBuiltInFit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for _, card := range Calibrations() {
 		c, err := FindCalibration(card)

@@ -14,9 +14,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestPredictionsAreFrozen: the built-in calibration predicts what it predicted. Plans follow the predictions, and plans decide the bytes
-// of converted models, so a change of this file is a change of them: it needs a commit of its own that says why. Every role and
-// kind of product is there, at the shapes where rules change.
+// TestPredictionsAreFrozen: the built-in calibration gives the frozen predictions. Predictions determine plans, and
+// plans determine the bytes of converted models. A change of this file therefore changes those bytes, and needs its
+// own commit with the reason. The file covers every role and kind of product, at the shapes where rules change.
 func TestPredictionsAreFrozen(t *testing.T) {
 	found, err := FindCalibration("h200")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestPredictionsAreFrozen(t *testing.T) {
 	if err := found.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	c, err := ReadCalibration(file) // with nothing drawn before
+	c, err := ReadCalibration(file) // nothing is cached
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestPredictionsAreFrozen(t *testing.T) {
 		b.WriteString("\n")
 	}
 	few := c.Facts.Kernels.MemoryBoundTokens
-	// In prefill, in decode, at the most tokens that memory bounds and one more, with many tokens for each output, and far from what was
-	// measured.
+	// Shapes: in prefill; in decode; at the largest memory-bound number of tokens and one more; with many tokens for
+	// each output; far from the measured ones.
 	shapes := []Product{{M: 512, N: 512, K: 1024}, {M: 16, N: 2048, K: 1024, Cold: true}, {M: few, N: 512, K: 512, Cold: true}, {M: few + 1, N: 512, K: 512, Cold: true},
 		{M: 1024, N: 1024 / c.Facts.Kernels.StreamedTokensRatio, K: 512}, {M: 8, N: 24, K: 40}}
 	var work []Work
@@ -138,7 +138,7 @@ func TestPredictionsAreFrozen(t *testing.T) {
 	goldenfile.Same(t, "testdata/predictions.txt", b.Bytes())
 }
 
-// TestErrorsOfOperands: an error of either operand, at any block, is that of the prediction.
+// TestErrorsOfOperands: an error of either operand, at any block, is returned by the prediction.
 func TestErrorsOfOperands(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	fp4     = quant.Format{Codes: "nvfp4", Per: "group"}
 )
 
-// The roles are those of the kernels' sources, for formats and numbers of tokens.
+// TestKernelsDecideTheRole: the roles agree with the kernels' sources, for formats and numbers of tokens.
 func TestKernelsDecideTheRole(t *testing.T) {
 	block := quant.Format{Codes: "fp8", Per: "block", Block: [2]int{128, 128}}
 	for _, c := range []struct {
@@ -59,7 +59,8 @@ func TestKernelsDecideTheRole(t *testing.T) {
 	}
 }
 
-// TestAssumedKernels: every kernel is listed once, with its phase if phases differ. Without quantised layers the list is empty.
+// TestAssumedKernels: every kernel is listed once, with its phase if phases differ. Without quantised layers the list
+// is empty.
 func TestAssumedKernels(t *testing.T) {
 	plain := cost.Multiplied{Operand: weights.BF16}
 	layers := []cost.Multiplied{{Operand: weights.F8E4M3, Format: &channel}, plain, {Operand: weights.F8E4M3, Format: &channel}}

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded is memory between two pages that cannot be touched, to be filled and then locked
-// against writing.
+// guarded returns memory between two inaccessible pages. Fill it, then call lock to make it read-only.
 func guarded(t *testing.T, pages int) (memory []byte, lock func()) {
 	page := os.Getpagesize()
 	all, err := unix.Mmap(-1, 0, (pages+2)*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -35,12 +34,12 @@ func guarded(t *testing.T, pages int) (memory []byte, lock func()) {
 	return memory, func() { protect(memory, unix.PROT_READ) }
 }
 
-// A read outside the data, or a write inside, faults.
+// TestCountersStayInside: a read outside the data, or a write inside, would fault.
 func TestCountersStayInside(t *testing.T) {
 	forCounters(t, func(t *testing.T, c counter) {
 		memory, lock := guarded(t, 4)
 		for i := range memory {
-			memory[i] = byte(i * i >> 3) // zeros, NaN and what lies between
+			memory[i] = byte(i * i >> 3) // zeros, NaN and other values
 		}
 		lock()
 		for _, d := range dtypes {
@@ -65,7 +64,7 @@ func TestCountersStayInside(t *testing.T) {
 	})
 }
 
-// faultless makes a fault a failed test rather than the end of the process.
+// faultless turns a fault into a failed test. Without it, the process would end.
 func faultless(t *testing.T, f func()) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// counter is a fast way to count, to be held against the definition, addPlain.
+// counter is a fast way to count. Tests compare it with the definition, addPlain.
 type counter struct {
 	name string
-	unit int // bytes that its fast path takes at a time
+	unit int // bytes that the fast path processes at a time
 	add  func(t *tally, l *lanes, cur, before, above []byte)
 }
 
-// words is the twin, which counts on every machine.
+// words is the counter in plain Go. It runs on every machine.
 var words = counter{"words", groupBytes, (*tally).addWords}
 
 var kernel = counter{"AVX-512", 1024, func(t *tally, l *lanes, cur, before, above []byte) {
@@ -28,7 +28,7 @@ func haveKernel() bool {
 	return new(tally).addBlocks(newLanes(format(weights.BF16)), make([]byte, kernel.unit), nil, nil) > 0
 }
 
-// forCounters runs a test for each counter that there is.
+// forCounters runs a test for each available counter.
 func forCounters(t *testing.T, test func(*testing.T, counter)) {
 	t.Run(words.name, func(t *testing.T) { test(t, words) })
 	t.Run(kernel.name, func(t *testing.T) {
@@ -39,14 +39,14 @@ func forCounters(t *testing.T, test func(*testing.T, counter)) {
 	})
 }
 
-// neighbours are n bytes of elements at the end of data, with the elements before them and those
-// lag bytes before them. data has n+max(size, lag) bytes.
+// neighbours returns n bytes of elements at the end of data, the elements before them, and the elements lag bytes
+// before them. data has n+max(size, lag) bytes.
 func neighbours(data []byte, size, lag, n int) (cur, before, above []byte) {
 	at := len(data) - n
 	return data[at:], data[at-size:][:n], data[at-lag:][:n]
 }
 
-// banded copies data to an address of the given remainder modulo 64, between bands of a byte.
+// banded copies data to an address with a given remainder modulo 64, between bands of a byte.
 func banded(data []byte, offset int, band byte) []byte {
 	b := bytes.Repeat([]byte{band}, offset+len(data)+2*64)[64+offset:]
 	return b[:copy(b, data)]
@@ -81,7 +81,7 @@ func TestCountersAgree(t *testing.T) {
 	})
 }
 
-// One special element, anywhere among ordinary ones, is found.
+// TestEachSpecialEverywhere: one special element is found anywhere among ordinary ones.
 func TestEachSpecialEverywhere(t *testing.T) {
 	forCounters(t, func(t *testing.T, c counter) {
 		for _, d := range dtypes {
@@ -110,8 +110,7 @@ func TestEachSpecialEverywhere(t *testing.T) {
 	})
 }
 
-// FuzzCounters repeats a pattern, or where gap is not 0 has it but once, gap bytes into ordinary
-// elements.
+// FuzzCounters repeats a pattern. If gap is not 0, the pattern occurs once, gap bytes into ordinary elements.
 func FuzzCounters(f *testing.F) {
 	f.Add([]byte{0, 0, 0x80, 0x7F, 0xC0, 0xFF}, uint8(0), uint16(3), uint16(9000), uint16(0))
 	f.Add([]byte{1, 0, 0x80, 0x7F, 0, 0x80, 0, 0}, uint8(2), uint16(1), uint16(1500), uint16(70))

@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestLags of the built-in card: streaming rows follow one another in two lanes, elements along memory those
-// 64 bytes before in prefill, 2 and 32 in decode.
+// TestLags of the built-in card: streaming rows follow one another in two lanes. Elements in memory follow elements
+// 64 bytes before in prefill, and 2 and 32 bytes before in decode.
 func TestLags(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -44,9 +44,9 @@ func TestLags(t *testing.T) {
 		{turned, 1, cost.Streaming, prefill, append(lanes(share), flat(32, 0.04))},
 		{cost.Weights{DType: weights.F8E4M3, Rows: 4096, Cols: 512}, 0, cost.Stationary, prefill, lanes(share)}, // the library swaps operands
 		{cost.Weights{DType: weights.F8E4M3, Rows: 4096, Cols: 512}, 1, cost.Stationary, decode, []cost.Lag{flat(2, 0.045), flat(32, 0.052)}},
-		{cost.Weights{DType: weights.F32, Rows: 4096, Cols: 512}, 1, cost.Stationary, decode, []cost.Lag{flat(8, 0.052)}}, // no elements 2 bytes apart
+		{cost.Weights{DType: weights.F32, Rows: 4096, Cols: 512}, 1, cost.Stationary, decode, []cost.Lag{flat(8, 0.052)}}, // no elements are 2 bytes apart
 	} {
-		for range 2 { // found, and then remembered
+		for range 2 { // the second result is cached
 			if got, err := c.Lags(t.Context(), test.w, test.axis, test.role, test.l); err != nil || !reflect.DeepEqual(got, test.want) {
 				t.Errorf("%v[%d %d] axis %d, %v, %v: %v (%v), want %v", test.w.DType, test.w.Rows, test.w.Cols, test.axis, test.role, test.l, got, err, test.want)
 			}

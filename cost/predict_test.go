@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// predicted is what the H200's calibration predicts for random x and weights in runs of equal rows.
+// predicted returns the H200 calibration's prediction for random x, and for weights with runs of equal rows.
 func predicted(t *testing.T, p Product) (*Calibration, Prediction) {
 	t.Helper()
 	c, err := FindCalibration("h200")
@@ -28,8 +28,8 @@ func predicted(t *testing.T, p Product) (*Calibration, Prediction) {
 	return c, r
 }
 
-// TestFarShapesAreWidened: the interval of a shape with more than four times fewer results or inputs than any that was
-// measured is twice as wide, and a warning names the nearest shape.
+// TestFarShapesAreWidened: if a shape has more than four times fewer results or inputs than all measured shapes, its
+// interval is twice as wide, and a warning names the nearest shape.
 func TestFarShapesAreWidened(t *testing.T) {
 	for _, test := range []struct {
 		p   Product
@@ -55,7 +55,7 @@ func TestFarShapesAreWidened(t *testing.T) {
 	}
 }
 
-// TestHighestClock: the noise of a response does not lift the clock above the card's highest.
+// TestHighestClock: noise of a response does not raise the clock above the card's highest clock.
 func TestHighestClock(t *testing.T) {
 	for _, side := range []int{3, 64, 1024} {
 		c, r := predicted(t, Product{Type: arith.BF16, M: side, N: side, K: side})
@@ -65,8 +65,8 @@ func TestHighestClock(t *testing.T) {
 	}
 }
 
-// TestTokensStream: with four times as many tokens as outputs cuBLASLt streams the tokens, so runs of equal outputs save
-// nothing in either role. Kernels of quantised layers stream what their sources say.
+// TestTokensStream: with four times as many tokens as outputs, cuBLASLt streams the tokens, so runs of equal outputs
+// save nothing in either role. Kernels of quantised layers stream the operand named in their sources.
 func TestTokensStream(t *testing.T) {
 	for _, test := range []struct {
 		tokens int
@@ -83,7 +83,7 @@ func TestTokensStream(t *testing.T) {
 	}
 }
 
-// TestScaleBeyondTheType: operands whose scale no random operands can have are an error.
+// TestScaleBeyondTheType: an operand whose scale random operands cannot have is an error.
 func TestScaleBeyondTheType(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {
@@ -100,8 +100,8 @@ func TestScaleBeyondTheType(t *testing.T) {
 	}
 }
 
-// TestUnmeasuredRoleAndPlace: a role that a calibration has no measurements of gets a warning and twice the interval, a place of
-// the weights is an error that says which it has, and a clock that was assumed is not predicted.
+// TestUnmeasuredRoleAndPlace: a role without measurements gets a warning and twice the interval. A place of the
+// weights without measurements is an error that names the measured places. An assumed clock is not predicted.
 func TestUnmeasuredRoleAndPlace(t *testing.T) {
 	h200, err := FindCalibration("h200")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// TestGrowthHolds: with its growth, the 95 % interval holds 95 % of the points, whatever they save.
+// TestGrowthHolds: with its growth, the 95 % interval contains 95 % of the points, for any saving.
 func TestGrowthHolds(t *testing.T) {
 	const n = 400
 	var list []LeftOut
@@ -35,7 +35,7 @@ func TestGrowthHolds(t *testing.T) {
 	}
 }
 
-// TestZerosCountOnce: weights that are all zero end several families of a series, and errors count them once.
+// TestZerosCountOnce: all-zero weights end several families of a series, and errors count them once.
 func TestZerosCountOnce(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestZerosCountOnce(t *testing.T) {
 	}
 }
 
-// changed returns a copy of a calibration in which some points take a tenth less energy.
+// changed returns a copy of a calibration in which some points use a tenth less energy.
 func changed(c *Calibration, which func(s *Series, o *Observation) bool) *Calibration {
 	other := &Calibration{Facts: c.Facts, Names: c.Names}
 	for i := range c.Series {
@@ -81,8 +81,8 @@ func changed(c *Calibration, which func(s *Series, o *Observation) bool) *Calibr
 	return other
 }
 
-// TestLeftOutIsNotSeen: predictions of points do not depend on the energy of what is left out with them: their class, weights that
-// are all zero, or the other points of their card.
+// TestLeftOutIsNotSeen: predictions of points do not depend on the energy of points that are left out with them:
+// points of their class, all-zero weights, or other points of their card.
 func TestLeftOutIsNotSeen(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {
@@ -91,7 +91,7 @@ func TestLeftOutIsNotSeen(t *testing.T) {
 	card := c.Series[0].Card
 	for name, test := range map[string]struct {
 		which func(s *Series, o *Observation) bool
-		same  func(l LeftOut) bool // points whose predictions stay the same
+		same  func(l LeftOut) bool // points with unchanged predictions
 		of    func(*Calibration) []LeftOut
 	}{
 		"class": {func(_ *Series, o *Observation) bool { return o.class() == "coarse" }, func(l LeftOut) bool { return l.Point.class() == "coarse" },
@@ -118,7 +118,8 @@ func TestLeftOutIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestConstantFeatures get no coefficient: no fit without zeros can tell groups that are not all zero from the constant.
+// TestConstantFeatures: constant features get no coefficient. Without zeros, no fit can distinguish nonzero groups
+// from the constant.
 func TestConstantFeatures(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {
@@ -132,8 +133,8 @@ func TestConstantFeatures(t *testing.T) {
 	}
 }
 
-// TestDoubts: a calibration from many points with small errors gives no cause for doubt, one from few points or with large or
-// unknown errors does.
+// TestDoubts: a calibration from many points with small errors gives no doubts. Few points, large errors and unknown
+// errors do.
 func TestDoubts(t *testing.T) {
 	h200, err := FindCalibration("h200")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRespond: the responses of the built-in calibration follow from its points, fall everywhere, and are 1 for the baseline.
+// TestRespond: the responses of the built-in calibration agree with its points, fall everywhere, and are 1 for the
+// baseline.
 func TestRespond(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {
@@ -32,7 +33,7 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// TestValidResponse: the right number of ratios, none beyond a factor of ten.
+// TestValidResponse: a response has the right number of ratios, all within a factor of ten.
 func TestValidResponse(t *testing.T) {
 	for v, want := range map[float64]bool{0.1: false, 0.101: true, 1: true, 9.99: true, 10: false, math.NaN(): false} {
 		s := Series{Response: slices.Repeat([]float64{v}, knots)}

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// drawn is an operand of a pattern, all of it.
+// drawn returns an operand of a pattern, with all its bytes.
 func drawn(t testing.TB, text string, d weights.DType, rows, k int, seed uint64) ([]byte, Operand) {
 	t.Helper()
 	data, err := pattern.MustParse(text).Generate(t.Context(), pattern.Spec{DType: d, Rows: rows, Cols: k, Seed: seed}, 2)
@@ -40,7 +40,7 @@ func observed(t *testing.T, role Role, w, x string) *Features {
 	return s
 }
 
-// TestFeatures of operands that say what they must be.
+// TestFeatures: operands with known features.
 func TestFeatures(t *testing.T) {
 	facts := factsOfH200(t)
 	features := facts.featureNames()
@@ -67,14 +67,14 @@ func TestFeatures(t *testing.T) {
 	if abs[productSign] != 0 {
 		t.Errorf("%v of positive products change their sign", abs[productSign])
 	}
-	// The roles are the same product with the operands exchanged.
+	// The two roles are the same product with exchanged operands.
 	one, other := observed(t, Streaming, "normal(0,1) | sparse(0.5)", "normal(0,1)"), observed(t, Stationary, "normal(0,1) | sparse(0.5)", "normal(0,1)")
 	if !(one[streamingNonzero] == 1 && one[stationaryBorders] == 0 && other[stationaryBorders] > 0.4) {
 		t.Errorf("sparse weights: borders %v streaming, %v stationary", one[stationaryBorders], other[stationaryBorders])
 	}
 }
 
-// TestBandsAreTheMatrix: a matrix seen in bands, stored either way, has about the features of all.
+// TestBandsAreTheMatrix: a matrix in bands, in either storage, has about the features of the whole matrix.
 func TestBandsAreTheMatrix(t *testing.T) {
 	const rows, k = 512, 768
 	data, whole := drawn(t, "normal(0,1) | round(3) | sparse(0.3, block=4x4)", weights.BF16, rows, k, 1)
@@ -111,7 +111,7 @@ func TestBandsAreTheMatrix(t *testing.T) {
 		a, b := full.mean(), part.mean()
 		for _, i := range chipFeatures {
 			if i >= busElement && axis == 1 {
-				continue // memory runs the other way
+				continue // memory has the other order
 			}
 			if math.Abs(a[i]-b[i]) > 0.05*a[i]+0.02 {
 				t.Errorf("%s: %s is %v, of all %v", name, features[i], b[i], a[i])
@@ -120,7 +120,7 @@ func TestBandsAreTheMatrix(t *testing.T) {
 	}
 }
 
-// TestSmallMatrices are sampled too.
+// TestSmallMatrices: small matrices can be sampled too.
 func TestSmallMatrices(t *testing.T) {
 	f, _ := weights.BF16.Format()
 	facts := factsOfH200(t)
@@ -149,7 +149,7 @@ func TestSamplingIsCancelled(t *testing.T) {
 	}
 }
 
-// BenchmarkEnergy predicts a large layer, once its type and scale have been seen.
+// BenchmarkEnergy predicts a large layer after the features of random operands are cached.
 func BenchmarkEnergy(b *testing.B) {
 	c, err := FindCalibration("h200")
 	if err != nil {

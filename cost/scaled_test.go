@@ -19,7 +19,7 @@ func TestScaled(t *testing.T) {
 	const n, k = 4096, 4096
 	d := weights.F8E4M3
 	x, zero, coarse := drawnOperand(t, "normal(0,16)", d, n, k), drawnOperand(t, "zeros", d, n, k), drawnOperand(t, "normal(0,16) | round(4)", d, n, k)
-	// energy is over that of the calibration's baseline, which is 1 for every kernel.
+	// energy is relative to the calibration's baseline, which is 1 for every kernel.
 	energy := func(p cost.Product, w cost.Operand) float64 {
 		r, err := c.Predict(t.Context(), p, x, w)
 		if err != nil {
@@ -37,7 +37,7 @@ func TestScaled(t *testing.T) {
 			if p.Cold {
 				share, sums = s.FewOperands, s.Sums
 			}
-			// Shares are of the same baseline, so differences between patterns scale.
+			// Shares are relative to the same baseline, so differences between patterns scale.
 			saved := energy(one, coarse) - energy(one, zero)
 			unit := (energy(one, coarse) - energy(many, coarse)) / (share - 1) // baseline minus coarse
 			baseline := energy(one, coarse) + unit
@@ -46,7 +46,7 @@ func TestScaled(t *testing.T) {
 			}
 		}
 	}
-	// Weights of a format take its kernel's shares.
+	// Weights of a format have the shares of the format's kernel.
 	w := cost.Weights{DType: d, Rows: 64, Cols: k, Bands: []cost.Band{{Data: make([]byte, 64*k)}}}
 	estimate := func(f *quant.Format) float64 {
 		w.Format = f

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// held work of the built-in card: one product of 8192³ and one of a decoding layer.
+// heldWork returns work on the built-in card: a product of 8192³, and a product of a decoding layer.
 func heldWork(t *testing.T) (c *Calibration, prefill, decode []Work) {
 	t.Helper()
 	c, err := FindCalibration("h200")
@@ -26,7 +26,8 @@ func heldWork(t *testing.T) (c *Calibration, prefill, decode []Work) {
 	return c, make1(Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}), make1(Product{Type: arith.BF16, M: 16, N: 8192, K: 8192, Cold: true})
 }
 
-// TestAtDefaultSetting: at the settings of the calibration it is what was predicted, with nothing to be unsure of.
+// TestAtDefaultSetting: at the calibration's settings, the outcome equals the prediction, and intervals have no
+// width.
 func TestAtDefaultSetting(t *testing.T) {
 	c, prefill, decode := heldWork(t)
 	for _, work := range [][]Work{prefill, decode, append(prefill, decode...)} {
@@ -49,8 +50,8 @@ func TestAtDefaultSetting(t *testing.T) {
 	}
 }
 
-// TestAtLowerCaps: with the cap power, clock and speed fall, and intervals hold what is said; the cap is kept with
-// the margin that the card keeps at its default.
+// TestAtLowerCaps: power, clock and speed fall with the cap, intervals contain their figures, and the power keeps the
+// same margin to the cap as at the card's default.
 func TestAtLowerCaps(t *testing.T) {
 	c, prefill, decode := heldWork(t)
 	for name, work := range map[string][]Work{"prefill": prefill, "decode": decode} {
@@ -85,7 +86,7 @@ func TestAtLowerCaps(t *testing.T) {
 			t.Errorf("%s: as sure below as where it was measured", name)
 		}
 		if name == "decode" {
-			// Reading weights does not wait for the multipliers until these take longer.
+			// Reading weights does not wait for the multipliers until they take longer.
 			h, err := c.AtSetting(work, Setting{Cap: 450})
 			if err != nil || h.Seconds > first.Seconds*(1+1e-9) || h.Joules > 0.7*first.Joules {
 				t.Errorf("decode at 450 W: %+v, %v; at the default %+v", h, err, first)
@@ -94,7 +95,7 @@ func TestAtLowerCaps(t *testing.T) {
 	}
 }
 
-// TestAtLockedClocks: a locked clock bounds every product's.
+// TestAtLockedClocks: a locked clock limits every product's clock.
 func TestAtLockedClocks(t *testing.T) {
 	c, prefill, decode := heldWork(t)
 	both := append(prefill, decode...)
@@ -129,7 +130,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// TestExtrapolates: what lies below the calibration's settings, and nothing else.
+// TestExtrapolates: only settings below the calibration's are extrapolated.
 func TestExtrapolates(t *testing.T) {
 	c, _, _ := heldWork(t)
 	for s, want := range map[Setting]bool{{}: false, {Cap: 700}: false, {Clock: 1980}: false, {Cap: 690}: true, {Clock: 1900}: true, {Cap: 700, Clock: 1000}: true} {

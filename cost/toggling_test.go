@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestToggling: random operands are what is counted in, constants keep everything still, and a byte of
-// BF16 toggles less than one of FP8, whose bits are all mantissa.
+// TestToggling: random operands toggle at the unit rate, constants do not toggle, and a byte of BF16 toggles less
+// than a byte of FP8, whose bits are all mantissa.
 func TestToggling(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {

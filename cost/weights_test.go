@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// A sample's ranges lie apart and in order, begin and end where blocks do, are high enough, reach
-// into every quarter of a long matrix, and stay small however large the matrix is.
+// TestSampleRows: a sample's ranges are separate and in order, begin and end at blocks, have enough rows, lie in
+// every quarter of a long matrix, and stay small for large matrices.
 func TestSampleRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, 300_000).Draw(t, "rows")
@@ -45,7 +45,7 @@ func TestSampleRows(t *testing.T) {
 	})
 }
 
-// Bands are slices of the tensor itself.
+// TestSampleOfCopiesNothing: bands are slices of the tensor itself.
 func TestSampleOfCopiesNothing(t *testing.T) {
 	for _, d := range dtypes {
 		const rows, cols = 1000, 70
@@ -67,8 +67,8 @@ func TestSampleOfCopiesNothing(t *testing.T) {
 	}
 }
 
-// Weights that a power of two moves where exponents toggle less take less than they did, which only a
-// common scale shows; with their own scale given nothing changes.
+// TestScale: weights scaled by a power of two to exponents with fewer toggles use less energy. Only a common Scale
+// shows this; relative to their own scale, the energy does not change.
 func TestScale(t *testing.T) {
 	c, err := FindCalibration("h200")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// TestSignature: splits add up, hold to what was measured, and are printed within a line's width.
+// TestSignature: splits add up, agree with the measurement, and are printed within a line's width.
 func TestSignature(t *testing.T) {
 	list, err := probe.Stresses(64)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestSignature(t *testing.T) {
 	for _, c := range []struct {
 		model *component.Model
 		cold  bool
-		why   string // there is no advice
+		why   string // why there is no advice
 	}{{fitted, false, "with the best naive model; at most half of the latter is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
 		d := measure.Dissected{Name: "phase", Cold: c.cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
 		sig, err := (&measure.Splitter{Model: c.model, From: "a file"}).Split(t.Context(), d)
@@ -102,7 +102,8 @@ func TestComponentsPicture(t *testing.T) {
 	goldenfile.Same(t, "../../docs/power-components.svg", r.picture().SVG())
 }
 
-// TestSplitterOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.
+// TestSplitterOf: the splitter is from the named file, else the default file, else the built-in one. An unknown card
+// has none.
 func TestSplitterOf(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if m, why, err := splitterOf("", "no such card"); err != nil || m != nil || !strings.Contains(why, "calibrate --components") {

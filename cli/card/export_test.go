@@ -2,7 +2,7 @@ package card
 
 import "github.com/lowtoggle/lowtoggle/gemm/power"
 
-// SetFaults gives simulated cards faults, until the function that it returns is called.
+// SetFaults injects faults into simulated cards until restore is called.
 func SetFaults(faults ...power.SimFault) (restore func()) {
 	simulatedCard = func() power.SimOptions {
 		o := power.DefaultSim()

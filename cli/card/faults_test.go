@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// faultWords are pieces of what a command says about a fault that stays; any of them is right.
+// faultWords are parts of messages about a persistent fault. Any of them is correct.
 var faultWords = map[power.SimFaultKind][]string{
 	power.FaultCounterStops:      {"energy counter does not move"},
 	power.FaultCounterBack:       {"energy counter went from"},
@@ -29,14 +29,15 @@ var faultWords = map[power.SimFaultKind][]string{
 	power.FaultLimit:             {"power limit"},
 }
 
-// sideSensors are faults of sensors that the figures of most commands do not need.
+// sideSensors are faults of sensors that most commands do not need for their figures.
 var sideSensors = map[power.SimFaultKind]bool{power.FaultPowerAbsurd: true, power.FaultTemperatureAbsurd: true, power.FaultClockAbsurd: true}
 
-// TestFaults: every command that measures names every fault that begins in the middle and stays. It ends in an error, and its JSON says
-// that the figures are not valid. If a sensor beside the figures is wrong, a warning is enough.
+// TestFaults: every command that measures names every persistent fault that begins in the middle. The command ends
+// with an error, and its JSON says that the figures are invalid. If the faulty sensor is not needed for the figures,
+// a warning is enough.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("55 measurements; nothing is shared by goroutines")
+		t.Skip("55 measurements without shared data: slow with the race detector")
 	}
 	dir := t.TempDir()
 	model, out := filepath.Join(dir, "m"), filepath.Join(dir, "out")
@@ -71,7 +72,7 @@ func TestFaults(t *testing.T) {
 					named = named || strings.Contains(stderr+strings.Join(strings.Fields(stdout), " "), words)
 				}
 				if name == "calibrate" && (kind == power.FaultPowerAbsurd || kind == power.FaultTemperatureAbsurd) && status != exit.Failed {
-					return // such readings are left out, and its fit can do without
+					return // the fit leaves out such readings and needs no others
 				}
 				if !named {
 					t.Errorf("status %d, and the fault is not named: %s\n%.300s", status, stderr, stdout)

@@ -11,7 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// TestCalibratesOfOneFile: a second one is refused, by whatever path it names the file, and one of another file is not.
+// TestCalibratesOfOneFile: a second calibrate of the same file is an error, by whatever path it names the file. A
+// calibrate of another file is not.
 func TestCalibratesOfOneFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	folder := t.TempDir()

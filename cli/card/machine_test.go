@@ -38,7 +38,7 @@ func TestParseDevices(t *testing.T) {
 	}
 }
 
-// TestOneCard: what takes one card says so of a list, before any card is looked for.
+// TestOneCard: a command for one card rejects a list of cards before it looks for any card.
 func TestOneCard(t *testing.T) {
 	m, err := openMachine("0,1", 0)
 	if m != nil || exit.Status(err) != exit.WrongUsage || !strings.Contains(err.Error(), "takes one card") {
@@ -60,7 +60,7 @@ func TestOpenMachines(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
-	// A state that cannot be read is an error of that card.
+	// A state that cannot be read is an error of this card.
 	file := filepath.Join(t.TempDir(), "state")
 	if err := os.WriteFile(file, []byte("?"), 0o666); err != nil {
 		t.Fatal(err)

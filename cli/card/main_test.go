@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli"
 )
 
-// TestMain lets tests run this binary as lowtoggle: a sweep and its watchdog are processes of their own.
+// TestMain lets tests run this binary as lowtoggle, because a sweep and its watchdog are separate processes.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "lowtoggle" {
 		os.Exit(cli.Main(cli.Interrupts(), os.Args, os.Stdout, os.Stderr))

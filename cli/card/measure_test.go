@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// number writes a float so that it reads back as the same.
+// number formats a float so that parsing gives the same value.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func TestParseShare(t *testing.T) {
@@ -99,7 +99,7 @@ func TestOpenMachine(t *testing.T) {
 			t.Errorf("%q: %v, %v", device, m, err)
 		}
 	}
-	if m, err := openMachine("1048576", 0); m != nil || exit.Status(err) != exit.NoGPU { // no machine has that many
+	if m, err := openMachine("1048576", 0); m != nil || exit.Status(err) != exit.NoGPU { // no machine has this many GPUs
 		t.Errorf("%v, %v", m, err)
 	}
 	m, err := openMachine("simulated", 0)
@@ -112,8 +112,8 @@ func TestOpenMachine(t *testing.T) {
 	}
 }
 
-// TestInvalidIsShort lets seed after seed draw its noise until a null comparison finds what is not
-// there: that run, and no other, ends with status 3.
+// TestInvalidIsShort tries seeds until the noise makes a null comparison differ. This run, and no other, ends with
+// status 3.
 func TestInvalidIsShort(t *testing.T) {
 	seen := map[int]bool{}
 	for seed := 0; !seen[exit.Done] || !seen[exit.Short]; seed++ {

@@ -48,7 +48,7 @@ func TestMeasuredWords(t *testing.T) {
 	}
 }
 
-// TestSigned: the sign is the number's own, unless what is left of it is 0.
+// TestSigned: a number has its sign, unless it rounds to 0.
 func TestSigned(t *testing.T) {
 	form := regexp.MustCompile(`^[+−]?\d+(\.\d+)?$`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,8 +66,8 @@ func TestSigned(t *testing.T) {
 	})
 }
 
-// TestBenchName: a name stays one word of one part, with no number of processors at its end, or
-// benchstat reads it as several.
+// TestBenchName: a name is one word without slashes and without a number at its end. Otherwise benchstat would split
+// it.
 func TestBenchName(t *testing.T) {
 	processors := regexp.MustCompile(`-\d+$`)
 	letters := strings.NewReplacer(" ", "", "/", "", "_", "", "-", "")

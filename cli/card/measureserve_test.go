@@ -22,7 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/serve"
 )
 
-// pipes are connections without sockets, so that time in a bubble of testing/synctest passes.
+// pipes are connections without sockets, so that time advances in a bubble of testing/synctest.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -36,7 +36,8 @@ func (p pipes) Accept() (net.Conn, error) {
 func (pipes) Close() error   { return nil }
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// tokens is a server that streams a token every 20 ms, or 25 ms on the host slow. The host silent never answers.
+// tokens is a server that streams a token every 20 ms, or every 25 ms on the host slow. The host silent never
+// answers.
 func tokens(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Max int `json:"max_tokens"`
@@ -60,7 +61,7 @@ func tokens(w http.ResponseWriter, r *http.Request) {
 	}
 	for range q.Max {
 		select {
-		case <-time.After(step): // of the bubble
+		case <-time.After(step): // time of the bubble
 		case <-r.Context().Done():
 			return
 		}
@@ -70,7 +71,7 @@ func tokens(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// served runs measure against such servers.
+// served runs measure on these servers.
 func served(t *testing.T, ctx context.Context, args ...string) (stdout string, err error) {
 	p := make(pipes)
 	s := &http.Server{Handler: http.HandlerFunc(tokens)}
@@ -95,7 +96,7 @@ func served(t *testing.T, ctx context.Context, args ...string) (stdout string, e
 	return string(out), err
 }
 
-// TestMeasureServers: a simulated card draws the same all the time, so that a server with less speed takes more energy.
+// TestMeasureServers: a simulated card has constant power, so a slower server uses more energy per token.
 func TestMeasureServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, err := served(t, t.Context(), "--serve", "a=http://a", "--serve", "slow=http://slow", "--null", "copy=http://copy", "--time", "3m")
@@ -134,14 +135,14 @@ func TestMeasureServers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // what to do about a server that is silent
+	synctest.Test(t, func(t *testing.T) { // the message says what to do about a silent server
 		if _, err := served(t, t.Context(), "--serve", "a=http://silent", "--stall", "2s"); err == nil || !strings.HasSuffix(err.Error(), "no token for 2s: look at the server's log, or allow more with --stall") {
 			t.Error(err)
 		}
 	})
 }
 
-// TestServeReport: a report of figures with many digits, several cards and remarks keeps its width.
+// TestServeReport: a report with many digits, several cards and remarks stays within the width.
 func TestServeReport(t *testing.T) {
 	yes, clock := true, 1234.5
 	latency := &serve.Latency{P50: 12.3456, P99: 45.678}

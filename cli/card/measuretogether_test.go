@@ -22,12 +22,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// runCard runs one of the commands of this room, flags first.
+// runCard runs one of the commands of this package, with flags first.
 func runCard(ctx context.Context, args ...string) ([]byte, error) {
 	return clitest.Run(ctx, []*cli.Command{Measure, Calibrate, Reproduce}, args...)
 }
 
-// printed runs a command and reads the JSON that it prints.
+// printed runs a command and decodes its JSON output.
 func printed(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	stdout, err := runCard(t.Context(), args...)
@@ -41,11 +41,11 @@ func printed(t *testing.T, args ...string) map[string]any {
 	return d
 }
 
-// TestCardsAsBefore: what is printed of a card among several is what is printed of it alone.
+// TestCardsAsBefore: the output for a card among several equals the output for the card alone.
 func TestCardsAsBefore(t *testing.T) {
 	args := []string{"measure", "--shape", "64x64x64", "--time", "10s", "--json", "--device"}
 	alone, several := printed(t, append(args, "simulated")...), printed(t, append(args, "simulated,simulated,simulated")...)
-	delete(several, "invalid") // ten seconds are few blocks
+	delete(several, "invalid") // few blocks fit into ten seconds
 	cards := several["cards"].([]any)
 	if len(cards) != 3 || len(several) != 3 {
 		t.Fatalf("%d cards, %d keys", len(cards), len(several))
@@ -66,7 +66,7 @@ func TestCardsAsBefore(t *testing.T) {
 	}
 }
 
-// cancelling cancels when one of its batches has been started so often.
+// cancelling cancels its context when a batch was started a given number of times.
 type cancelling struct {
 	measure.Machine
 	starts int
@@ -90,7 +90,7 @@ func (b *cancellingBatch) Start(n int) error {
 	return b.Batch.Start(n)
 }
 
-// measuring is a command's context, and a small product to measure on two cards.
+// measuring returns a command's context, and a small product to measure on two cards.
 func measuring(t *testing.T) (c *cli.Context, cards machines, baseline measure.Candidate, variants []measure.Candidate) {
 	t.Helper()
 	cards, err := openMachines("simulated,simulated", 0)
@@ -106,7 +106,7 @@ func measuring(t *testing.T) (c *cli.Context, cards machines, baseline measure.C
 	return c, cards, measure.Candidate{Name: "w", Products: []cuda.Product{p}}, []measure.Candidate{{Name: "same", Products: []cuda.Product{p}}}
 }
 
-// TestCancelledTogether: whatever one card is at, all end, and the report has what they measured.
+// TestCancelledTogether: all cards stop, whatever they are doing, and the report has their measurements.
 func TestCancelledTogether(t *testing.T) {
 	for _, starts := range []int{5, 60, 200} {
 		c, cards, baseline, variants := measuring(t)
@@ -133,7 +133,7 @@ func TestCancelledTogether(t *testing.T) {
 	}
 }
 
-// TestCardsThatDiffer: the report says so, and which; of cards that are alike it says that.
+// TestCardsThatDiffer: the report names cards that differ. If the cards agree, it says so.
 func TestCardsThatDiffer(t *testing.T) {
 	ratio := func(name string, v float64) measure.Spread {
 		differ := v > 0.91

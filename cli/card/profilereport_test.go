@@ -33,7 +33,7 @@ func TestSensorText(t *testing.T) {
 	}
 }
 
-// TestProfileMet: steady power and the resolution asked for, in every profile.
+// TestProfileMet: a profile is met if power is steady and the resolution is reached in every profile.
 func TestProfileMet(t *testing.T) {
 	p := profile.Profile{
 		Segments: []profile.Segment{{Name: "a", Executions: 9, End: profile.Seconds(time.Second)}},
@@ -109,7 +109,8 @@ func TestInterleavedTable(t *testing.T) {
 	}
 }
 
-// TestProfilePicture has a band, the points of steadiness, and where another product took over.
+// TestProfilePicture: the picture has a band, the marks of steady time and steady power, and the start of the second
+// product.
 func TestProfilePicture(t *testing.T) {
 	c := &stitch.Trace{Start: -150 * profile.Seconds(time.Millisecond), Step: 2500 * profile.Seconds(time.Microsecond)}
 	for i := range 320 {
@@ -134,7 +135,7 @@ func TestProfilePicture(t *testing.T) {
 	}
 }
 
-// TestNothingToDraw: without a trace the file stays as it was, with a note.
+// TestNothingToDraw: without a trace, the file does not change, and a note says so.
 func TestNothingToDraw(t *testing.T) {
 	path, out := filepath.Join(t.TempDir(), "a.svg"), &strings.Builder{}
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
@@ -150,7 +151,7 @@ func TestNothingToDraw(t *testing.T) {
 	}
 }
 
-// TestProfileHolds: from the stage "stitch" on an interrupt waits for the report.
+// TestProfileHolds: from the stage "stitch" on, an interrupt waits for the report.
 func TestProfileHolds(t *testing.T) {
 	out := exit.NewOutput(io.Discard)
 	c := cli.NewContext(&cli.App{Writer: out}, nil, nil)

@@ -58,7 +58,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestReproduceInterruptedAtTheEnd: an interrupt that comes after the last point and before the report is an error.
+// TestReproduceInterruptedAtTheEnd: an interrupt between the last point and the report is an error.
 func TestReproduceInterruptedAtTheEnd(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	args := []string{"reproduce", "--device", "simulated", "--type", "fp8", "--size", "2048", "--only", "4a", "--quick", "--", out}
@@ -71,12 +71,12 @@ func TestReproduceInterruptedAtTheEnd(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := runCard(ctx, args...) // measures nothing more
+	_, err := runCard(ctx, args...) // all points are measured
 	if _, missing := os.Stat(report); !errors.Is(err, context.Canceled) || missing == nil {
 		t.Errorf("error %v, report %v", err, missing)
 	}
 
-	// a report that cannot be written is an error, also where the time was over
+	// A report that cannot be written is an error, also if the time has ended.
 	if err := os.MkdirAll(filepath.Join(report, "in the way"), 0o777); err != nil {
 		t.Fatal(err)
 	}

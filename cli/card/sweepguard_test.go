@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// A card that lives in a file, whose power limit somebody has set to 640 W; its default is 700.
+// foundLimit is the power limit, in watts, that a user has set on the simulated card. The card's default is 700 W.
 const foundLimit = 640
 
 func cardFile(t *testing.T, s cardState) string {
@@ -51,7 +51,7 @@ func readCard(t *testing.T, path string) (s cardState) {
 	return s
 }
 
-// lowtoggleProcess is this test binary as the program (TestMain). Its temporary files go beside a card's.
+// lowtoggleProcess returns this test binary as the program (TestMain). Its temporary files go beside the card's file.
 func lowtoggleProcess(t *testing.T, card string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	program, err := os.Executable()
@@ -62,20 +62,20 @@ func lowtoggleProcess(t *testing.T, card string, args ...string) (*exec.Cmd, *by
 	return &exec.Cmd{Path: program, Args: append([]string{"lowtoggle"}, args...), Env: append(os.Environ(), "TMPDIR="+filepath.Dir(card)), Stderr: stderr}, stderr
 }
 
-// longSweep of a card, in a group of its own, has changed its limit when it returns. What it wrote on its
-// standard output can be read once it has ended.
+// longSweep starts a sweep of a card in its own process group. It returns when the sweep has changed the limit. Read
+// the sweep's standard output after its end.
 func longSweep(t *testing.T, card string) (p *exec.Cmd, stdout, stderr *bytes.Buffer, ended <-chan error) {
 	t.Helper()
 	p, stderr = lowtoggleProcess(t, card, "sweep", "--shape", "256x256x256", "--against", "zeros", "--device", "simulated:"+card,
 		"--change-settings", "--caps", "200..600/10", "--clocks", "900,1200", "--time", "900s", "--precision", "0.001%")
 	stdout = new(bytes.Buffer)
 	p.Stdout = stdout
-	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // which all is sent to, as a terminal does
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal sends signals to the whole group
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	end := make(chan error, 1)
-	go func() { end <- p.Wait() }() // until the watchdog, which has its stderr, has ended too
+	go func() { end <- p.Wait() }() // waits also for the watchdog, which has the sweep's stderr
 	for last := readCard(t, card); last.Limit == foundLimit; last = readCard(t, card) {
 		select {
 		case err := <-end:
@@ -98,12 +98,12 @@ func killGroup(t *testing.T, p *exec.Cmd, sig syscall.Signal, ended <-chan error
 	}
 }
 
-// TestSweepKilled: however a sweep ends, the card's limit is restored.
+// TestSweepKilled: the card's limit is restored, however a sweep ends.
 func TestSweepKilled(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			if signal.Ignored(sig) { // under nohup, say, and by what it starts
+			if signal.Ignored(sig) { // for example under nohup
 				t.Skip("this process ignores it")
 			}
 			card := cardFile(t, cardState{Limit: foundLimit})
@@ -127,8 +127,8 @@ func TestSweepKilled(t *testing.T) {
 					t.Errorf("interrupted in visit %d, and %d were made to their end", visit, made)
 				}
 			}
-			// With -short the race detector runs, which is slow: the time for a report may be over first. All is put
-			// back then as well, and no more is said.
+			// With -short the race detector runs, which is slow, so the time for a report may end first. The settings
+			// are still restored, without a message.
 			late := testing.Short() && (killed || message == "lowtoggle: interrupted")
 			if sig == syscall.SIGKILL && !killed || sig == syscall.SIGINT && !said && !late {
 				t.Errorf("it says:\n%s%s", stdout, stderr)
@@ -140,7 +140,7 @@ func TestSweepKilled(t *testing.T) {
 	}
 }
 
-// TestSweepTwice: a second sweep of a card would take the first one's limit for the original.
+// TestSweepTwice: a second sweep of a card would take the first sweep's limit for the original.
 func TestSweepTwice(t *testing.T) {
 	t.Parallel()
 	card := cardFile(t, cardState{Limit: foundLimit})
@@ -150,7 +150,7 @@ func TestSweepTwice(t *testing.T) {
 			"--caps", "400", "--time", "8s", "--quiet"}, more...)...)
 		return p, stderr, p.Run()
 	}
-	ways := [][]string{nil, {"--change-settings"}} // a dry run too: it says what is set
+	ways := [][]string{nil, {"--change-settings"}} // a dry run reports the current limit, so it is refused too
 	for _, more := range ways {
 		second, stderr, _ := try(more...)
 		if want := fmt.Sprintf("lowtoggle: another sweep is running on this card (pid %d): wait for it\n", first.Process.Pid); second.ProcessState.ExitCode() != exit.Failed || stderr.String() != want {

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// watchdogOf returns the number of a sweep's watchdog.
+// watchdogOf returns the process number of a sweep's watchdog.
 func watchdogOf(t *testing.T, sweep int) int {
 	t.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -58,14 +58,14 @@ func TestWatchdogKilled(t *testing.T) {
 	}
 }
 
-// TestSweepAndWatchdogKilled: nobody restores the settings then, but the next sweep of the card does, before anything else.
+// TestSweepAndWatchdogKilled: if both are killed, the next sweep of the card restores the settings first.
 func TestSweepAndWatchdogKilled(t *testing.T) {
 	t.Parallel()
 	card := cardFile(t, cardState{Limit: foundLimit})
 	p, _, _, ended := longSweep(t, card)
 	watchdog := watchdogOf(t, p.Process.Pid)
 	for _, pid := range []int{p.Process.Pid, watchdog} {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that neither acts between the two kills
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // stop both, so that neither acts between the two kills
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// TestInvalidTogether: what speaks against several cards' totals is printed once, and not again for the card.
+// TestInvalidTogether: the reason why several cards' totals are invalid is printed once, and not again for each card.
 func TestInvalidTogether(t *testing.T) {
 	r := measure.ModelReport{Cards: []measure.CardEnergy{
 		{Name: "a", ModelEnergy: &measure.ModelEnergy{Invalid: []string{"prefill: heat"}}}, {Name: "b", ModelEnergy: &measure.ModelEnergy{}},

@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// TestPrintWhole: the copy of the source bounds what is resolved, of energy and of time; an unknown share is no 0; a request
-// says at which context its output was decoded.
+// TestPrintWhole: the source's copy gives the resolution of energy and of time. An unknown share is not printed as 0.
+// A request names the context at which its output was decoded.
 func TestPrintWhole(t *testing.T) {
 	step := measure.WholeStep{Phase: "decode", Batch: 16, Context: 1024, Tokens: 16, Relative: 0.95, Interval: []float64{0.94, 0.96},
 		RelativeTime: 1.002, TimeInterval: []float64{1.001, 1.003}, Before: measure.StepCost{Joules: 0.09, Watts: 500, PerSecond: 400},
@@ -30,8 +30,8 @@ func TestPrintWhole(t *testing.T) {
 	}
 }
 
-// TestPrintNothingMeasured: a model without a layer that was measured is not passed over in silence.
-// TestWithoutWhole: an error that only whole models cause advises measuring the linear layers.
+// TestWithoutWhole: an error that only whole models cause advises measuring the linear layers. If no layer was
+// measured, the report says so.
 func TestWithoutWhole(t *testing.T) {
 	for err, want := range map[error]string{
 		cuda.ErrNoCompiler:   "no usable CUDA compiler (NVRTC): leave --whole out to measure the linear layers alone",

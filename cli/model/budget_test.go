@@ -25,7 +25,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// random is a small random model in a folder of its own, some of whose tensors are changed.
+// random writes a small random model into a new folder. change may edit its tensors.
 func random(t *testing.T, name string, change func(tensor string, data []byte)) (dir string) {
 	t.Helper()
 	dir = testmodel.Random(t, name, 1).Dir
@@ -33,7 +33,7 @@ func random(t *testing.T, name string, change func(tensor string, data []byte)) 
 	return dir
 }
 
-// randomTokens are a file with so many sequences of 16 tokens for calibration, and 6 for evaluation.
+// randomTokens writes a file of sequences of 16 tokens: some for calibration, and 6 for evaluation.
 func randomTokens(t *testing.T, calibration int) (path string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -55,11 +55,10 @@ func randomTokens(t *testing.T, calibration int) (path string) {
 	return path
 }
 
-// quickly are passes that a search has soon tried.
+// quickly are passes that a search tries in little time.
 const quickly = "prune,trellis,compensate=0.01"
 
-// A model that its own tokens make overflow is refused, and nothing is left behind.
-// TestWithoutDevice: errors of the GPU advise the CPU; other errors do not change.
+// TestWithoutDevice: errors of the GPU advise running on the CPU. Other errors do not change.
 func TestWithoutDevice(t *testing.T) {
 	for err, want := range map[error]string{
 		cuda.ErrNoGPU:                            "no usable NVIDIA GPU; or leave --device out to run the model on the CPU",
@@ -119,8 +118,8 @@ func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
 	}
 }
 
-// Layers of zeros, and those whose inputs are always zero, are searched like others; and with four
-// sequences one is held back, which gives no interval.
+// TestSearchOfOddModels: layers of zeros, and layers whose inputs are always zero, can be searched. Of four sequences
+// one is held out, which gives no interval.
 func TestSearchOfOddModels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three searches")
@@ -176,7 +175,7 @@ func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
 	}
 }
 
-// An interrupted search says where it stopped.
+// TestInterruptedSearchSaysSo: an interrupted search says where its results are and how to continue.
 func TestInterruptedSearchSaysSo(t *testing.T) {
 	model, out := random(t, "llama-tiny", func(string, []byte) {}), filepath.Join(t.TempDir(), "out")
 	tokens := randomTokens(t, 8)

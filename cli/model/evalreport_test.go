@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// TestEvalLeavesOutWhatIsNoNumber: perplexities beyond all numbers, intervals of a single sequence.
+// TestEvalLeavesOutWhatIsNoNumber: infinite perplexities and intervals of a single sequence are left out.
 func TestEvalLeavesOutWhatIsNoNumber(t *testing.T) {
 	r := &evalReport{tokens: tokens.Set{Part: tokens.Part{N: 1, T: 2}, Purpose: tokens.Evaluation}}
 	scores := func(nats float64) *forward.Scores { return &forward.Scores{Nats: [][]float64{{nats}}} }
@@ -35,7 +35,7 @@ func TestEvalLeavesOutWhatIsNoNumber(t *testing.T) {
 	r.print(io.Discard)
 }
 
-// TestEvalRefusesOtherTokens: models are compared on the same ones only.
+// TestEvalRefusesOtherTokens: models are compared on the same tokens only.
 func TestEvalRefusesOtherTokens(t *testing.T) {
 	r := &evalReport{models: make([]evalJSON, 1)}
 	if err := r.add("m", &forward.Scores{Nats: [][]float64{{1}}}, &forward.Scores{Nats: [][]float64{{1, 2}}}, 0, 0); err == nil {

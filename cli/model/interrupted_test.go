@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ending is a context that is cancelled when it was asked for its state so many times.
+// ending is a context that is cancelled after a number of calls of Err.
 type ending struct {
 	context.Context
 	left   *atomic.Int64
@@ -22,7 +22,7 @@ func (c ending) Err() error {
 	return c.Context.Err()
 }
 
-// TestInterruptedLoss: an interrupted eval or verify prints the losses that are finished, and says how to go on.
+// TestInterruptedLoss: an interrupted eval or verify prints the finished losses, and says how to continue.
 func TestInterruptedLoss(t *testing.T) {
 	source, other := random(t, "llama-tiny", func(string, []byte) {}), random(t, "llama-tiny", func(string, []byte) {})
 	file := randomTokens(t, 2)

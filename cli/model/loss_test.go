@@ -17,12 +17,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// run runs one of the commands of this room, flags first.
+// run runs one of the commands of this package, with flags first.
 func run(ctx context.Context, args ...string) ([]byte, error) {
 	return clitest.Run(ctx, []*cli.Command{Convert, Eval, Plan, Synth, Verify}, args...)
 }
 
-// document runs a command and decodes the JSON that it prints.
+// document runs a command and decodes its JSON output.
 func document(t *testing.T, v any, args ...string) {
 	t.Helper()
 	stdout, err := run(t.Context(), args...)
@@ -34,7 +34,7 @@ func document(t *testing.T, v any, args ...string) {
 	}
 }
 
-// TestDemoLoss: eval finds what the model's makers measured, and verify what eval finds.
+// TestDemoLoss: eval gives the loss that was measured when the model was trained, and verify gives eval's.
 func TestDemoLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a pass over 32 000 tokens")
@@ -82,7 +82,7 @@ func TestDemoLoss(t *testing.T) {
 	}
 }
 
-// firstTokens is a file with the first n sequences of each part of a token file.
+// firstTokens returns a file with the first n sequences of each part of a token file.
 func firstTokens(t *testing.T, path string, n int) string {
 	t.Helper()
 	file, err := tokens.Open(path)
@@ -113,7 +113,7 @@ func firstTokens(t *testing.T, path string, n int) string {
 	return few
 }
 
-// TestScoreEnds: a context that ends ends it, and its error says so.
+// TestScoreEnds: the end of a context ends a run with the context's error.
 func TestScoreEnds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := demo.Write(dir); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Interrupted planning says that nothing is left of it.
+// TestInterruptedPlanningSaysSo: interrupted planning without a search says that nothing was kept.
 func TestInterruptedPlanningSaysSo(t *testing.T) {
 	model, out := random(t, "llama-tiny", func(string, []byte) {}), filepath.Join(t.TempDir(), "out")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -26,7 +26,7 @@ func TestInterruptedPlanningSaysSo(t *testing.T) {
 	}
 }
 
-// A plan that saves nothing is said to, with the reason only where it is one.
+// TestNoSaving: a plan without a saving gets a note. The note names exact passes only if they are the reason.
 func TestNoSaving(t *testing.T) {
 	exact, lossy := &plan.Step{Pass: "reorder"}, &plan.Step{Pass: "round"}
 	for _, c := range []struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// quantised is a small checkpoint of GPTQ; with head, lm_head is quantised as well.
+// quantised writes a small GPTQ checkpoint. With head, lm_head is quantised too.
 func quantised(t *testing.T, head bool) string {
 	t.Helper()
 	for _, q := range testmodel.Quantisations {
@@ -34,7 +34,7 @@ func quantised(t *testing.T, head bool) string {
 	return ""
 }
 
-// says runs a command and compares its output, on one line, with parts of it. status is the exit status.
+// says runs a command and looks for parts in its output, joined to one line. status is the exit status.
 func says(t *testing.T, status int, parts []string, args ...string) {
 	t.Helper()
 	stdout, err := clitest.Run(t.Context(), []*cli.Command{Convert, Eval, Plan, Inspect, Verify}, args...)
@@ -59,7 +59,7 @@ func says(t *testing.T, status int, parts []string, args ...string) {
 
 const copiedParts = "quantised: int4, groups of 64 (gptq), copied byte for byte: 14 × codes (*.qweight), 14 × scales (*.scales), 14 × zero points (*.qzeros), 14 × group index (*.g_idx)"
 
-// TestQuantisedReports: every report names the format, and what is copied.
+// TestQuantisedReports: every report names the format and the copied tensors.
 func TestQuantisedReports(t *testing.T) {
 	dir, out := quantised(t, false), filepath.Join(t.TempDir(), "out")
 	says(t, exit.Done, []string{strings.Replace(copiedParts, ", copied byte for byte", "", 1), "format: 14 weights in int4, groups of 64 (gptq)"}, "inspect", dir)
@@ -70,7 +70,8 @@ func TestQuantisedReports(t *testing.T) {
 	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)"`}, "verify", "--json", dir, out)
 }
 
-// TestInspectCountsQuantisedLayers: by a known family and by an unknown one, if their values can be read.
+// TestInspectCountsQuantisedLayers: quantised layers are counted for known and unknown families, if their values can
+// be read.
 func TestInspectCountsQuantisedLayers(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		for _, fields := range []string{"", `{"model_type": "x", "architectures": ["X"]}`} {
@@ -100,7 +101,7 @@ func TestInspectCountsQuantisedLayers(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: status 3, and the copy is there.
+// TestNothingLeft: the status is 3, and the copy is written.
 func TestNothingLeft(t *testing.T) {
 	dir, out := quantised(t, true), filepath.Join(t.TempDir(), "out")
 	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged"
@@ -112,7 +113,7 @@ func TestNothingLeft(t *testing.T) {
 	says(t, exit.Done, []string{"ok: every tensor"}, "verify", dir, out)
 }
 
-// TestQuantisedLoss: losses are computed with the values of codes, and a search for the other layers spends them.
+// TestQuantisedLoss: losses are computed with the values of codes, and a search changes the other layers.
 func TestQuantisedLoss(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.safetensors")
 	head, placed, err := weights.EncodeHeader([]weights.Info{{Name: "calibration", DType: weights.I32, Shape: []int{8, 16}}, {Name: "evaluation", DType: weights.I32, Shape: []int{8, 16}}}, nil)
@@ -128,7 +129,7 @@ func TestQuantisedLoss(t *testing.T) {
 		case "compressed fp8 block", "pack-quantized":
 			says(t, exit.Done, []string{"perplexity"}, "eval", "--tokens", path, dir)
 			want := []string{"perplexity"}
-			if q.Name == "compressed fp8 block" { // the other loses nothing
+			if q.Name == "compressed fp8 block" { // the other format loses nothing
 				want = append(want, "on inputs energy, predicted")
 			}
 			says(t, exit.Done, want, "convert", "--tokens", path, "--passes", "compensate,grid=8", dir, out)
@@ -137,7 +138,7 @@ func TestQuantisedLoss(t *testing.T) {
 	}
 }
 
-// TestContradictionsFail: every command names the tensor and the field.
+// TestContradictionsFail: every command names the tensor and the field of a contradiction.
 func TestContradictionsFail(t *testing.T) {
 	dir := quantised(t, false)
 	testmodel.OK(t, os.WriteFile(filepath.Join(dir, "quantize_config.json"), []byte(`{"bits": 4, "group_size": 128}`), 0o666))
@@ -159,7 +160,8 @@ func TestEndings(t *testing.T) {
 	printQuantised(nil, none, copied) // prints nothing
 }
 
-// TestVerifyPredictsFormats: verify predicts the energy that convert --format predicted, relative to the same codes, and says so.
+// TestVerifyPredictsFormats: verify predicts the energy that convert --format predicted, relative to the same codes,
+// and names the baseline.
 func TestVerifyPredictsFormats(t *testing.T) {
 	dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 3})
 	commands := []*cli.Command{Convert, Verify}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Commas within brackets belong to a pattern.
+// TestSplitPatterns: commas within brackets belong to a pattern.
 func TestSplitPatterns(t *testing.T) {
 	for list, want := range map[string][]string{
 		"":                     nil,

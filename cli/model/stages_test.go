@@ -12,7 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// TestStages: a conversion with a search goes through searchStages, in this order and no others, and events say so.
+// TestStages: a conversion with a search has exactly the stages in searchStages, in this order, and events number
+// them.
 func TestStages(t *testing.T) {
 	m := testmodel.Random(t, "llama-tiny", 1)
 	file, err := tokens.Open(randomTokens(t, 12))

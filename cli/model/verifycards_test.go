@@ -11,8 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// TestLayersAsBefore: what is found of a model's layers on a card among several is what is found on it
-// alone.
+// TestLayersAsBefore: the results for a model's layers on a card among several equal those on the card alone.
 func TestLayersAsBefore(t *testing.T) {
 	dir := t.TempDir()
 	model, out := filepath.Join(dir, "m"), filepath.Join(dir, "out")
@@ -48,7 +47,7 @@ func TestLayersAsBefore(t *testing.T) {
 	}
 }
 
-// undated takes the dates out of a document.
+// undated removes the dates from a document.
 func undated(v any) {
 	switch v := v.(type) {
 	case map[string]any:

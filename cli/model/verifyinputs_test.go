@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// TestComparable: lossy layers, but not those whose weights are elsewhere or have something added.
+// TestComparable: lossy layers are comparable, except layers whose weights were moved or shifted.
 func TestComparable(t *testing.T) {
 	shift := 0.5
 	r := &verifyJSON{Report: &verify.Report{

@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// TestLog drives a log by the virtual time of a synctest bubble: nothing before 30 seconds, then a line every 30 seconds
-// for the stage that each task is in.
+// TestLog runs a log in the virtual time of a synctest bubble. The log writes nothing before 30 seconds, and then a
+// line every 30 seconds for the current stage of each task.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -33,7 +33,7 @@ func TestLog(t *testing.T) {
 		event(progress.Event{Stage: "check", Done: 40, Total: 100}) // resumed: 40 were done before
 		time.Sleep(9 * time.Second)
 		event(progress.Event{Stage: "check", Done: 60, Total: 100})
-		event(progress.Event{Stage: "check", Done: 59, Total: 100}) // another goroutine's, late
+		event(progress.Event{Stage: "check", Done: 59, Total: 100}) // a late event from another goroutine
 		expect(20*time.Second, "lowtoggle convert: 1m0s: check, 60 % done, about 58s left in this stage\n")
 		event(progress.Event{Stage: "write", Total: 7, Number: 6, Stages: 7})
 		expect(30*time.Second, "lowtoggle convert: 1m30s: write (stage 6 of 7), 0 % done\n")

@@ -7,14 +7,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// TestProgress: a stage's bar ends when the next begins, however far it came, and a stage that comes again begins
-// anew; cards have their own.
+// TestProgress: a stage's bar ends when the next stage begins, even if the stage is not complete. A repeated stage
+// begins a new bar. Each card has its own bar.
 func TestProgress(t *testing.T) {
 	p := draw(io.Discard)
 	defer p.End()
 	event, other := p.On("card 0"), p.On("card 1")
 	event(progress.Event{Stage: "prepare", Done: 3, Total: 10})
-	event(progress.Event{Stage: "prepare", Done: 2, Total: 10}) // another goroutine's, late
+	event(progress.Event{Stage: "prepare", Done: 2, Total: 10}) // a late event from another goroutine
 	prepared := p.lines["card 0"].bar
 	if n := prepared.Current(); n != 3 {
 		t.Errorf("at %d of 10, want 3", n)

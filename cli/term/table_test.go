@@ -28,7 +28,7 @@ total   13
 	}
 }
 
-// A name that is too long loses its beginning, unless it must stay whole.
+// TestTableFits: a long name loses its beginning, unless it must stay whole.
 func TestTableFits(t *testing.T) {
 	name := strings.Repeat("model.", 20) + "weight"
 	tab := NewTable("layers", "n")

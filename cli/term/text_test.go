@@ -41,7 +41,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Wrapping loses no word, keeps to the width where words allow it, and indents.
+// TestWrap: wrapping keeps all words, keeps to the width if words allow it, and indents.
 func TestWrap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringMatching(`[a-zσ−]{1,12}`)).Draw(t, "words")
@@ -61,7 +61,7 @@ func TestWrap(t *testing.T) {
 	})
 }
 
-// A command that is there to be copied stays on one line.
+// TestWrapKeepsCommands: a command to copy stays on one line.
 func TestWrapKeepsCommands(t *testing.T) {
 	for text, command := range map[string]string{
 		"these tensors are listed by lowtoggle inspect MODEL --tensors in full":               "lowtoggle inspect MODEL --tensors",
@@ -78,7 +78,7 @@ func TestWrapKeepsCommands(t *testing.T) {
 	}
 }
 
-// A shell reads the words of a command line as they were.
+// TestCommandQuoting: a shell reads the words of a command line unchanged.
 func TestCommandQuoting(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Types have names, and tensors of a dtype have the type that multiplies them.
+// Types have names. Tensors of a dtype have a type that multiplies them.
 func ExampleParseType() {
 	t, err := arith.ParseType("bf16")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// planted is what a made-up card takes: watts, and picojoules.
+// planted are the coefficients of an invented card, in watts and picojoules.
 type planted struct {
 	static, awake, ops, bits, cache, way, wayBits, memory, memoryBits, again float64
 	offset                                                                   float64 // of the memory's sensor
@@ -22,9 +22,9 @@ type planted struct {
 
 var usualCard = planted{static: 90, awake: 60, ops: 0.15, bits: 0.55, cache: 12, way: 25, wayBits: 20, memory: 35, memoryBits: 10, again: 20, offset: 45}
 
-const emptyLaunch = 1e-6 // seconds
+const emptyLaunch = 1e-6 // in seconds
 
-// watts of a kernel at its clock.
+// watts returns the power of a kernel at its clock.
 func (p planted) watts(k *Kernel, full float64) (watts, memory float64) {
 	const pico = 1e-12
 	c := k.Clock / full
@@ -36,7 +36,7 @@ func (p planted) watts(k *Kernel, full float64) (watts, memory float64) {
 	return watts, memory + p.offset
 }
 
-// kernels that stress one component each, at clocks that they might have.
+// kernels returns kernels that stress one component each, at plausible clocks.
 func kernels(t rapid.TB) (list []Kernel) {
 	t.Helper()
 	add := func(g Gemm, name string, clock float64) {
@@ -50,7 +50,7 @@ func kernels(t rapid.TB) (list []Kernel) {
 	}
 	for _, s := range [][3]int{{2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 8192, 512}, {1024, 1024, 1024}, {1024, 1024, 16384}, {256, 8192, 8192}} {
 		for i, bits := range []float64{0, 0.5, 1} {
-			name := string(rune('a'+i)) + " " + strings.Repeat("x", len(list)) // unlike any other
+			name := string(rune('a'+i)) + " " + strings.Repeat("x", len(list)) // a unique name
 			add(Gemm{Type: arith.BF16, M: s[0], N: s[1], K: s[2], Bits: bits, Moved: 0.7 * bits}, name, 1980-200*bits)
 		}
 	}
@@ -70,7 +70,7 @@ func kernels(t rapid.TB) (list []Kernel) {
 	return list
 }
 
-// card has the facts of the built-in one.
+// card has the facts of the built-in card.
 var card = func() *Facts {
 	f, err := FactsFor("h200")
 	if err != nil {
@@ -79,7 +79,7 @@ var card = func() *Facts {
 	return &f
 }()
 
-// fitted to readings of a planted card; noise is relative and may be nil.
+// fitted returns a model fitted to readings of a planted card. noise is relative and may be nil.
 func fitted(t rapid.TB, p planted, sensed bool, noise func() float64) *Model {
 	t.Helper()
 	m := &Model{Card: "planted", PowerLimit: 700, FullClock: 1980, Facts: *card}
@@ -100,7 +100,7 @@ func fitted(t rapid.TB, p planted, sensed bool, noise func() float64) *Model {
 	return m
 }
 
-// TestPlanted coefficients are found where the memory tells its own power.
+// TestPlanted: the fit finds the planted coefficients if the memory's power is read.
 func TestPlanted(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	p := usualCard
@@ -129,8 +129,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestPlantedCards: whatever a card takes, kernels that the fit has not seen are predicted within
-// what readings scatter by and some, and splits add up.
+// TestPlantedCards: for any planted card, predictions of unseen kernels are about as accurate as the readings, and
+// splits add up.
 func TestPlantedCards(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	number := func(low, high float64) float64 { return low + (high-low)*draw.Float64() }
@@ -144,7 +144,7 @@ func TestPlantedCards(t *testing.T) {
 			t.Fatal("the sensor was not seen, or seen where there is none")
 		}
 		most := 0.03
-		if !sensed { // the way to memory follows the clock, and the model does not know
+		if !sensed { // the path to memory depends on the clock, which the model does not know
 			most = 0.08
 		}
 		for range 10 {
@@ -172,7 +172,7 @@ func TestPlantedCards(t *testing.T) {
 	}
 }
 
-// TestClock is the highest within the cap, and within the limit on operations.
+// TestClock: the clock is the highest within the cap and within the limit of operations.
 func TestClock(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	k, err := Gemm{Type: arith.BF16, M: 8192, N: 8192, K: 8192, Bits: 1, Moved: 0.7}.Kernel("k", card)
@@ -185,7 +185,7 @@ func TestClock(t *testing.T) {
 		t.Errorf("%v MHz without a cap", clock)
 	}
 	s, _ := m.Split(free)
-	m.PowerLimit = s.Watts * 0.9 // that no kernel has come to
+	m.PowerLimit = s.Watts * 0.9 // a limit that no kernel reached
 	if at, _ := m.Split(m.At(k, m.Clock([]Kernel{k}))); math.Abs(at.Watts-m.PowerLimit) > 0.01 {
 		t.Errorf("%.2f W where the limit is %.2f", at.Watts, m.PowerLimit)
 	}
@@ -206,8 +206,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestLimits: a limit is the most that was seen of its type, if a kernel that was held back tells it, and what is
-// held out tells nothing.
+// TestLimits: a limit is the highest measured rate of a type, if a kernel at a lowered clock shows it. Held-out
+// kernels do not count.
 func TestLimits(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	held, free := 1.0, 0.0
@@ -242,8 +242,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAt: compute-bound time follows the clock, memory-bound time hardly, and there and back is where it
-// was.
+// TestAt: compute-bound time is proportional to 1/clock, memory-bound time hardly changes, and the way back gives the
+// original time.
 func TestAt(t *testing.T) {
 	m := fitted(t, usualCard, false, nil)
 	rapid.Check(t, func(t *rapid.T) {
@@ -254,7 +254,7 @@ func TestAt(t *testing.T) {
 		if math.Abs(back.Seconds/k.Seconds-1) > 1e-6 {
 			t.Fatalf("%s: %v, there and back %v", k.Name, k.Seconds, back.Seconds)
 		}
-		slower := at.Seconds / k.Seconds * clock / k.Clock // 1 where time follows the clock
+		slower := at.Seconds / k.Seconds * clock / k.Clock // 1 if time is proportional to 1/clock
 		if at.Seconds < k.Seconds*min(1, k.Clock/clock)-1e-12 || clock < k.Clock && slower > 1+1e-9 {
 			t.Fatalf("%s: %v at %v MHz, %v at %v", k.Name, k.Seconds, k.Clock, at.Seconds, clock)
 		}
@@ -264,7 +264,7 @@ func TestAt(t *testing.T) {
 	})
 }
 
-// TestAtRests: a rest does not follow the clock.
+// TestAtRests: the time of a rest does not depend on the clock.
 func TestAtRests(t *testing.T) {
 	m := fitted(t, usualCard, false, nil)
 	k := Kernel{Name: "k", Awake: 1, Seconds: 5e-5, Idle: 3e-5, Clock: 1980}
@@ -273,7 +273,7 @@ func TestAtRests(t *testing.T) {
 	}
 }
 
-// TestAdvise: choices keep to their time, lie on the curve, and their sentences say what is so.
+// TestAdvise: choices keep to their time and lie on the curve, and their sentences agree with them.
 func TestAdvise(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	m.Drawn = 500
@@ -320,7 +320,7 @@ func TestAdvise(t *testing.T) {
 	if !strings.Contains(text, "the transform changes energy by −") || strings.Contains(text, "NaN") {
 		t.Error(text)
 	}
-	m.Drawn = 0 // nothing holds the card, and all of its power is static: no clock is better than the highest
+	m.Drawn = 0 // no cap applies, and all power is static: no clock is better than the highest
 	for i := range m.variants {
 		for j := range m.terms {
 			if m.terms[j].part != Static {
@@ -333,7 +333,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// TestFile: what is written is read, and splits as before.
+// TestFile: a model can be written and read, with equal splits.
 func TestFile(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	name := filepath.Join(t.TempDir(), "c.json")
@@ -369,7 +369,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestRefuses what cannot be fitted or split, and says why.
+// TestRefuses: models that cannot be fitted and kernels that cannot be split are errors with reasons.
 func TestRefuses(t *testing.T) {
 	m := fitted(t, usualCard, false, nil)
 	for name, c := range map[string]struct {
@@ -408,7 +408,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestImpossible readings are refused, and say which and why.
+// TestImpossible: impossible readings are errors that name the reading and the reason.
 func TestImpossible(t *testing.T) {
 	whole := fitted(t, usualCard, true, nil)
 	number := func(v float64) *float64 { return &v }
@@ -444,7 +444,7 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// TestAnd: two kernels as one do the work of both, for as long as both.
+// TestAnd: two kernels combined have the sum of their work and time.
 func TestAnd(t *testing.T) {
 	a := Kernel{Name: "a", Type: arith.BF16, Ops: 4, Asked: 2, Memory: 2, Bits: 1, Moved: 1, Awake: 1, Seconds: 2, Clock: 1500}
 	b := Kernel{Name: "b", Asked: 4, Again: 3, Moved: 0.5, Awake: 1, Seconds: 3, Clock: 1500}
@@ -458,8 +458,8 @@ func TestAnd(t *testing.T) {
 	}
 }
 
-// TestErrorsOfParts: what the form of the model misses is in the errors of parts as in that of the whole, and a
-// coefficient that the fit holds at zero is not sure for it.
+// TestErrorsOfParts: the error of the model's form is in the errors of parts, as in the total error. A coefficient
+// that the fit holds at zero has an error too.
 func TestErrorsOfParts(t *testing.T) {
 	card, draw := usualCard, rand.New(rand.NewPCG(3, 1))
 	card.again = 0
@@ -484,8 +484,8 @@ func TestErrorsOfParts(t *testing.T) {
 	}
 }
 
-// TestResampled: rows of power, which are off by some per cent here, and those of the memory's sensor, which are
-// right, are not dealt each other's errors.
+// TestResampled: residuals are resampled only among rows of the same kind. Here rows of power have errors of some per
+// cent, and rows of the memory's sensor are exact.
 func TestResampled(t *testing.T) {
 	draw := rand.New(rand.NewPCG(5, 6))
 	m := fitted(t, usualCard, true, func() float64 { return 0.05 * draw.NormFloat64() })

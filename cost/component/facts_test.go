@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
-// inventedFacts have nothing in common with those of the built-in card.
+// inventedFacts returns facts that all differ from the built-in card's.
 func inventedFacts() Facts {
 	f := Facts{
 		Tiles: Tiles{L2: 9e6, CacheCopies: 3, Wave: 20, Smallest: 300, Largest: 9000, ShortSide: 0.6, SharedBy: 4},
@@ -29,7 +29,7 @@ func inventedFacts() Facts {
 	return f
 }
 
-// said is everything that a model with these facts says about a few kernels; readings are what it is fitted to.
+// said returns everything that a model with these facts says about a few kernels. The model is fitted to readings.
 func said(t *testing.T, f Facts, readings []Reading) (all []any) {
 	t.Helper()
 	m := &Model{Card: "Invented Q1", PowerLimit: 700, FullClock: 1980, Facts: f, Readings: readings}
@@ -56,7 +56,7 @@ func said(t *testing.T, f Facts, readings []Reading) (all []any) {
 		t.Fatal(err)
 	}
 	starved := *m
-	starved.Drawn = 1 // W, which no clock keeps to
+	starved.Drawn = 1 // W, less than at any clock
 	return append(all, s, a, starved.Clock(kernels))
 }
 
@@ -65,11 +65,11 @@ func someReadings(t *testing.T) []Reading {
 	return fitted(t, usualCard, true, func() float64 { return 0.002 * draw.NormFloat64() }).Readings
 }
 
-// TestEveryFactCounts: whatever number among an invented card's facts is changed, something that the model says
-// changes. So each of them comes from the file.
+// TestEveryFactCounts: if any number among an invented card's facts changes, the model's results change. So each
+// number comes from the file.
 func TestEveryFactCounts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	readings := someReadings(t)
 	before := said(t, inventedFacts(), readings)
@@ -89,15 +89,16 @@ func TestEveryFactCounts(t *testing.T) {
 	}
 }
 
-// TestInventedCard: kernels and times are those of the facts, by their definition, and the file names no other card.
+// TestInventedCard: kernels and times agree with the definitions of the facts, and the file names no other card.
 func TestInventedCard(t *testing.T) {
 	f := inventedFacts()
-	// Tiles of 100×80 results in waves of 20: 400 results, 0.6·20 = 12 by 33.3, whose longer sides four share.
+	// Tiles have 100×80 results in waves of 20, so 400 results: 0.6·20 = 12 by 33.3. Four tiles share the longer
+	// side.
 	k, err := Gemm{Type: arith.BF16, M: 100, N: 80, K: 3000}.Kernel("k", &f)
 	if want := 2*100*80*3000*(1./12+12./400/4) + 2*100*80; err != nil || math.Abs(k.Asked/want-1) > 1e-12 {
 		t.Errorf("%v bytes asked for, want %v (%v)", k.Asked, want, err)
 	}
-	// A third of 9 MB holds them, so nothing comes from memory.
+	// A third of 9 MB holds the operands, so nothing comes from memory.
 	if k.Memory != 0 {
 		t.Errorf("%v bytes of memory", k.Memory)
 	}
@@ -105,7 +106,7 @@ func TestInventedCard(t *testing.T) {
 	if err := m.Fit(); err != nil {
 		t.Fatal(err)
 	}
-	// Memory takes 0.7 of the time of a kernel at the highest rate; the rest adds up by the third power.
+	// Memory takes 0.7 of the time of a kernel at the highest rate. The rest adds up by the third power.
 	cold := Kernel{Memory: m.Rates["memory"], Seconds: 1, Clock: 1980}
 	chip := math.Cbrt(1 - 0.7*0.7*0.7)
 	if got, want := m.At(cold, 990).Seconds, math.Cbrt(8*chip*chip*chip+0.7*0.7*0.7); math.Abs(got-want) > 1e-12 {
@@ -150,8 +151,8 @@ func TestInventedCard(t *testing.T) {
 	}
 }
 
-// TestFilesWithoutFacts: version 1 was written for any card with the facts of the H200, and still says what it
-// said. The values are frozen here: if the H200's change, version 1 needs facts of its own.
+// TestFilesWithoutFacts: files of version 1 were written for any card with the H200's facts, and must give the same
+// results. The values are frozen here: if the H200's facts change, version 1 needs its own facts.
 func TestFilesWithoutFacts(t *testing.T) {
 	frozen := Facts{
 		Tiles: Tiles{L2: 60 << 20, CacheCopies: 2, Wave: 128, Smallest: 64 * 16, Largest: 256 * 160, ShortSide: 0.8, SharedBy: 2},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDamaged files are refused, and say what to do; a fit anew looks at the readings alone.
+// TestDamaged: damaged files are errors that say what to do. Refit uses the readings alone.
 func TestDamaged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "components.json")
 	write := func(change func(*Model)) {
@@ -55,7 +55,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestMayReplace: one file may take the place of another of the same card and limit, of a damaged one and of none.
+// TestMayReplace: a file may replace a file of the same card and limit, a damaged one, and a missing one.
 func TestMayReplace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "components.json")
 	m := Model{Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card}
@@ -108,7 +108,7 @@ func TestMayReplace(t *testing.T) {
 	}
 }
 
-// TestWriteLeavesNothing where the file cannot be put in its place.
+// TestWriteLeavesNothing: no file is left if the new file cannot get its name.
 func TestWriteLeavesNothing(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "components.json")

@@ -14,8 +14,8 @@ import (
 
 var number = regexp.MustCompile(`-?\d+\.\d+(e[-+]\d+)?`)
 
-// TestModelIsFrozen: an invented card's readings give the coefficients, splits, clocks and advice that they gave, to six digits. The
-// readings have noise, so every step of the fit shows in them.
+// TestModelIsFrozen: an invented card's readings give the frozen coefficients, splits, clocks and advice, to six
+// digits. The readings have noise, so every step of the fit affects the results.
 func TestModelIsFrozen(t *testing.T) {
 	js, err := json.MarshalIndent(said(t, inventedFacts(), someReadings(t)), "", " ")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestModelIsFrozen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v < 1e-9 && v > -1e-9 { // what is left of zero
+		if v < 1e-9 && v > -1e-9 { // rounding error of zero
 			v = 0
 		}
 		return strconv.AppendFloat(nil, v, 'g', 6, 64)
@@ -34,8 +34,8 @@ func TestModelIsFrozen(t *testing.T) {
 	goldenfile.Same(t, "testdata/model.json", append(rounded, '\n'))
 }
 
-// TestAdviceIsFrozen: the built-in card's model gives the clocks, advice and components that it gave, for kernels that multipliers, caches or
-// memory bound.
+// TestAdviceIsFrozen: the built-in card's model gives the frozen clocks, advice and components, for kernels limited
+// by multipliers, caches or memory.
 func TestAdviceIsFrozen(t *testing.T) {
 	m, err := Find("h200")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzComponents: a components file is refused, or can be written and read again.
+// FuzzComponents: a components file is an error, or can be written and read again.
 func FuzzComponents(f *testing.F) {
 	m, err := builtIn("h200")
 	if err != nil || m == nil {

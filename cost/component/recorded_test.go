@@ -9,9 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// recorded are readings of H200s that the cost model's calibration holds: products alone, of several
-// cards, without their memory's power. Every so many points of a series are taken, and those of one
-// shape are one kernel.
+// recorded returns a model fitted to readings of H200s from the cost model's calibration: products on several cards,
+// without the memory's power. It takes one of every points of a series. Points of one shape are one kernel.
 func recorded(t *testing.T, every int) *Model {
 	t.Helper()
 	c, err := cost.FindCalibration("h200")
@@ -22,7 +21,7 @@ func recorded(t *testing.T, every int) *Model {
 	for i := range c.Series {
 		s := &c.Series[i]
 		if s.Type == arith.FP16CUDA {
-			continue // in one shape alone
+			continue // only one shape
 		}
 		b := &s.Baseline
 		add := func(energy, time, clock float64, features *cost.Features, both bool) {
@@ -53,8 +52,8 @@ func recorded(t *testing.T, every int) *Model {
 	return m
 }
 
-// TestRecorded: the form of the model holds for shapes that a fit has not seen. Other than a
-// calibration's kernels these leave static power and what is awake untold; 1024³, of 5 µs, tells of them.
+// TestRecorded: the form of the model holds for shapes that a fit did not use. Unlike a calibration's kernels, these
+// shapes determine neither static power nor the awake part, except 1024³ with 5 µs.
 func TestRecorded(t *testing.T) {
 	m := recorded(t, 4)
 	for _, c := range m.Coefficients {
@@ -88,7 +87,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedClock: a card chooses the clock that the model says, for a shape within the fit.
+// TestRecordedClock: a card chooses the clock that the model predicts, for a shape within the fit.
 func TestRecordedClock(t *testing.T) {
 	m := recorded(t, 8)
 	for _, r := range m.Readings {
@@ -101,8 +100,8 @@ func TestRecordedClock(t *testing.T) {
 	}
 }
 
-// TestRecordedLimits: the built-in limits on operations are those that other cards were seen to have, and below none
-// of the fit's own rates.
+// TestRecordedLimits: the built-in limits of operations agree with those of other cards, and are at least the fit's
+// own rates.
 func TestRecordedLimits(t *testing.T) {
 	m, err := Find("h200")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSpanMeans: the means are those of all kernels, by hand.
+// TestSpanMeans: the means cover all kernels, computed by hand.
 func TestSpanMeans(t *testing.T) {
 	var s Span
 	for _, k := range []struct{ watts, predicted, naive float64 }{{200, 210, 100}, {400, 380, 400}, {100, 112, 150}} {
@@ -30,7 +30,7 @@ func TestSpanMeans(t *testing.T) {
 	}
 }
 
-// TestChange: ratios are written as changes with their sign, and small ones as none.
+// TestChange: ratios are formatted as changes with their sign, and small changes as none.
 func TestChange(t *testing.T) {
 	for ratio, want := range map[float64]string{1: "0.0 %", 1.0004: "0.0 %", 0.9996: "0.0 %", 1.0006: "+0.1 %", 0.9994: "−0.1 %", 1.25: "+25.0 %", 0.5: "−50.0 %", 3: "+200.0 %"} {
 		if got := change(ratio); got != want {

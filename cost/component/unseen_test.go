@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestLeakage: static power that grows with the temperature is found, and a kernel without a temperature gets the one
-// that its power causes.
+// TestLeakage: the fit finds static power that grows with the temperature. A kernel without a temperature gets the
+// temperature that its power causes.
 func TestLeakage(t *testing.T) {
 	const perDegree, cold, perWatt = 2.5, 30, 0.05
 	m := &Model{Card: "planted", PowerLimit: 700, FullClock: 1980, Facts: *card}
 	for i, k := range kernels(t) {
 		r := Reading{Kernel: k}
 		watts, memory := usualCard.watts(&k, m.FullClock)
-		r.Temperature = cold + perWatt*watts + float64(i%5) // not in step with the power alone
+		r.Temperature = cold + perWatt*watts + float64(i%5) // not proportional to the power alone
 		r.Watts, r.MemoryWatts = watts+perDegree*(r.Temperature-usualTemperature), &memory
 		m.Readings = append(m.Readings, r)
 	}
@@ -47,8 +47,8 @@ func TestLeakage(t *testing.T) {
 	}
 }
 
-// TestFewMultiprocessors: kernels on some of the multiprocessors tell the power of the first from that of each, and
-// rests and launches are without it.
+// TestFewMultiprocessors: kernels on some of the multiprocessors separate the power of the first from the power of
+// each. Rests and launches have neither.
 func TestFewMultiprocessors(t *testing.T) {
 	const first, each = 25, 110
 	m := &Model{Card: "planted", PowerLimit: 700, FullClock: 1980, Facts: *card}
@@ -79,8 +79,8 @@ func TestFewMultiprocessors(t *testing.T) {
 	}
 }
 
-// TestSpan: the span holds unseen kernels below the cap alone, and each model's error is that of predictions without the
-// kernel.
+// TestSpan: the span has only unseen kernels below the cap. Each model's error is for predictions by a fit without
+// the kernel.
 func TestSpan(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	at := func(watts, clock, capped float64) Reading {
@@ -102,7 +102,7 @@ func TestSpan(t *testing.T) {
 	if s == nil || s.Kernels < 10 || s.Mean > 0.01 || !(s.BestNaive() > 0.05) || s.Least < s.Low || s.Most > s.High || len(s.Naive) != len(NaiveNames()) {
 		t.Fatalf("%+v", s)
 	}
-	// By definition: the constant with the least relative squares is Σ(1/w)/Σ(1/w²) of the others.
+	// By definition, the constant with the least relative squares is Σ(1/w)/Σ(1/w²) over the other kernels.
 	for _, p := range m.Unseen() {
 		var one, two float64
 		for i := range m.Readings {
@@ -116,7 +116,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestCapClock: clocks of held-out kernels at the cap are compared with those at which the model meets the cap.
+// TestCapClock: clocks of held-out kernels at the cap are compared with the clocks at which the model reaches the
+// cap.
 func TestCapClock(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	if m.Quality.AtCap != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// TestVerdict: a model advises if its error on unseen kernels below the cap is at most half of the best naive model's,
-// and kernels like those it advises on are predicted well.
+// TestVerdict: a model advises if its error on unseen kernels below the cap is at most half of the best naive
+// model's, and if it predicts similar kernels well.
 func TestVerdict(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	if err := m.Verdict(); err != nil {
@@ -21,7 +21,7 @@ func TestVerdict(t *testing.T) {
 		advises bool
 		want    string
 	}{
-		{&Span{Kernels: 9, Mean: 0.1, Naive: []float64{0.3, 0.2, 0.05}}, true, ""}, // utilisation is not naive
+		{&Span{Kernels: 9, Mean: 0.1, Naive: []float64{0.3, 0.2, 0.05}}, true, ""}, // utilisation is not a naive model
 		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.3, 0.2, 0.9}}, false, "off by 11.0 % on average, and by 20.0 % with the best naive model"},
 		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.2, 0.3, 0.9}}, false, "half of the latter is allowed"},
 		{&Span{Kernels: 7, Mean: 0.01, Naive: []float64{0.3, 0.3, 0.3}}, false, "7 unseen kernels between 150 and 690 W test it; 8 are needed"},
@@ -35,7 +35,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestTrust: advice on a kind of kernels takes unseen ones of this kind below the cap, within 5 %.
+// TestTrust: advice on a kind of kernels requires unseen kernels of this kind below the cap, with errors within 5 %.
 func TestTrust(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	product, err := Gemm{Type: arith.BF16, M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("product", card)
@@ -48,7 +48,7 @@ func TestTrust(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		k      Kernel
-		change func(*Prediction) // of unseen kernels of this kind
+		change func(*Prediction) // changes unseen kernels of this kind
 		want   string
 	}{
 		"good":    {product, func(*Prediction) {}, ""},
@@ -74,8 +74,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestSplits: splits are withheld by the mean error of held-out kernels or, without any, of the fit's own, each left out in
-// turn.
+// TestSplits: splits are withheld if the mean error of held-out kernels is too large. Without held-out kernels, the
+// fit's own kernels count, each left out in turn.
 func TestSplits(t *testing.T) {
 	for off, shown := range map[float64]bool{0: true, 0.08: true, 0.15: true, 0.2: false} {
 		for _, q := range []Quality{{HeldOut: 1, HeldOutMean: off}, {HeldOut: 1, HeldOutMean: off, LeftOut: 1, Mean: 1}, {LeftOut: 1, Mean: off}} {
@@ -87,7 +87,7 @@ func TestSplits(t *testing.T) {
 	}
 	for _, q := range []*Quality{nil, {}} {
 		if m := (Model{Quality: q}); m.Splits() == nil || m.Verdict() == nil {
-			t.Error("what nothing judges is good enough")
+			t.Error("a model without unseen kernels may split")
 		}
 	}
 	if a, err := new(Model).Advise("prefill", nil); err == nil {

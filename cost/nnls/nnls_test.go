@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSolve: no coefficient can be moved, within what is allowed, to a lesser error.
+// TestSolve: no allowed move of a coefficient lowers the error.
 func TestSolve(t *testing.T) { solves(t, Solve) }
 
 func TestSolveActive(t *testing.T) { solves(t, SolveActive) }
@@ -60,7 +60,7 @@ func solves(t *testing.T, solve func(*mat.Dense, []float64, float64, []float64) 
 	})
 }
 
-// everyGradient is [Solve] without a shortcut: each sweep computes every gradient from every coefficient.
+// everyGradient is [Solve] without a shortcut: each sweep computes every gradient from all coefficients.
 func everyGradient(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
 	n, m := x.Dims()
 	var gram mat.SymDense
@@ -89,8 +89,8 @@ func everyGradient(x *mat.Dense, y []float64, ridge float64, prior []float64) []
 	return c
 }
 
-// TestSolveSkipsNothing: Solve has every bit of everyGradient. Columns are alike, as features are, so that coefficients leave 0 and
-// return to it.
+// TestSolveSkipsNothing: Solve has the bits of everyGradient. Columns are similar, like features, so that
+// coefficients leave 0 and return to it.
 func TestSolveSkipsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, m := rapid.IntRange(2, 40).Draw(t, "rows"), rapid.IntRange(1, 12).Draw(t, "columns")
@@ -114,7 +114,7 @@ func TestSolveSkipsNothing(t *testing.T) {
 	})
 }
 
-// TestCollinear: of two columns that differ by a millionth, the one that explains y gets its coefficient.
+// TestCollinear: of two columns that differ by a millionth, the column that explains y gets the coefficient.
 func TestCollinear(t *testing.T) {
 	const n = 40
 	x, y := mat.NewDense(n, 3, nil), make([]float64, n)

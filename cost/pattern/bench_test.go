@@ -2,7 +2,7 @@ package pattern
 
 import "testing"
 
-// BenchmarkGenerate makes every operation's example on one core.
+// BenchmarkGenerate generates every operation's example on one core.
 func BenchmarkGenerate(b *testing.B) {
 	for _, o := range operations {
 		if o.Name == "tensor" {

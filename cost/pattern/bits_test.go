@@ -9,16 +9,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestFlipChance: every bit flips as often as it should, and bits of an element flip independently.
+// TestFlipChance: every bit flips with the given probability, and bits of an element flip independently.
 func TestFlipChance(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	const n = 512
 	for _, p := range []float64{0, 0.001, 0.1, 0.5, 0.7, 1} {
 		for _, d := range []weights.DType{weights.F32, weights.BF16, weights.I8} {
 			s := Spec{d, n, n, 9}
-			// In types with NaN all exponents of one bit at most: two flips are needed for more.
+			// In types with NaN, the exponent of zeros gets at most one bit: two flips are needed for more.
 			data, f := generate(t, fmt.Sprintf("zeros | flip(%v)", p), s)
 			counts, pairs, elements := make([]int, f.Bits), 0, 0
 			for i := range n * n {
@@ -34,7 +34,7 @@ func TestFlipChance(t *testing.T) {
 			}
 			for k, c := range counts {
 				if f.IsFloat() && f.ExpMask()>>k&1 == 1 {
-					continue // those left out above are no fair sample of these
+					continue // the elements left out above bias these bits
 				}
 				if expected := p * float64(elements); math.Abs(float64(c)-expected) > 6*math.Sqrt(expected*(1-p))+1e-9 {
 					t.Errorf("%s flip(%v): bit %d flipped in %d of %d elements, want about %.0f", d, p, k, c, elements, expected)
@@ -47,7 +47,7 @@ func TestFlipChance(t *testing.T) {
 	}
 }
 
-// TestChanceBits against the digits of the chance: the share of set bits in all words of a few dice.
+// TestChanceBits compares the share of set bits, in all words of a few dice, with the chance.
 func TestChanceBits(t *testing.T) {
 	for _, p := range []float64{0x1p-53, 1e-5, 0.3, 1 - 0x1p-53} {
 		const n = 1 << 18
@@ -62,7 +62,7 @@ func TestChanceBits(t *testing.T) {
 	}
 }
 
-// TestRandomBits: only the bits that are named, each in half of the elements.
+// TestRandomBits: only the named bits change; each is set in half of the elements.
 func TestRandomBits(t *testing.T) {
 	const n = 256
 	for _, d := range types {
@@ -80,7 +80,7 @@ func TestRandomBits(t *testing.T) {
 				}
 			}
 			for k, c := range counts {
-				lowest := uint32(1) << f.MantBits // cleared in what would not be finite
+				lowest := uint32(1) << f.MantBits // cleared in values that would not be finite
 				if d == weights.F8E4M3 {
 					lowest = 1
 				}

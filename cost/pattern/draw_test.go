@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPattern is a source and up to four steps of the table with arguments of all kinds. No tensor.
+// drawPattern draws a source and up to four steps of the table, with arguments of all kinds, but no tensor.
 func drawPattern(t *rapid.T) Pattern {
 	sources, steps := []*Operation{}, []*Operation{}
 	for _, o := range operations {
@@ -66,7 +66,7 @@ func drawValue(t *rapid.T, o *Operation, p Parameter) string {
 	return drawCall(t, rapid.SampledFrom(nested).Draw(t, p.Name))
 }
 
-// types are all that patterns are made in.
+// types are all types that patterns support.
 var types = []weights.DType{weights.F32, weights.F16, weights.BF16, weights.F8E4M3, weights.F8E5M2, weights.I8}
 
 func drawSpec(t *rapid.T) Spec {

@@ -25,7 +25,7 @@ func ExamplePattern_Generate() {
 	// Output: const(1.5) | repeat(rows=2): c0 3f c0 3f
 }
 
-// registerTernary adds the step once, however often the example runs.
+// registerTernary adds the step once, even if the example runs several times.
 var registerTernary = sync.OnceValue(func() error {
 	return pattern.Register(pattern.Step{
 		Name: "ternary", Parameters: []string{"limit", "value"},
@@ -45,7 +45,7 @@ var registerTernary = sync.OnceValue(func() error {
 	})
 })
 
-// A program adds a step of its own, and uses it wherever a pattern is taken.
+// A program adds its own step, and uses it in patterns.
 func ExampleRegister() {
 	if err := registerTernary(); err != nil {
 		log.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBlockIsPartOfTheWhole, with any number of workers, for any pattern; and what is made without
-// infinity and NaN has none.
+// TestBlockIsPartOfTheWhole: a block equals its part of the whole matrix, with any number of workers, for any
+// pattern. A pattern without NaN and infinity in its input has none in its output.
 func TestBlockIsPartOfTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, s := drawPattern(t), drawSpec(t)
@@ -40,11 +40,11 @@ func TestBlockIsPartOfTheWhole(t *testing.T) {
 	})
 }
 
-// TestPieces: matrices that several workers make in many pieces, in long rows, in tables and in
-// counts are the same as their blocks.
+// TestPieces: matrices that several workers make in many pieces, in long rows, by tables and by counting equal their
+// blocks.
 func TestPieces(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for _, text := range []string{
 		"normal(0,1) | round(4) | flip(0.1)", "normal(0,1) | transpose | scale(0.5)", "normal(0,1) | sort(0.3)",
@@ -133,7 +133,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// askedTimes is cancelled when it has been asked so many times.
+// askedTimes is a context that is cancelled after a number of calls of Err.
 type askedTimes struct {
 	context.Context
 	left int
@@ -146,7 +146,7 @@ func (a *askedTimes) Err() error {
 	return nil
 }
 
-// TestSortsStop wherever they ask.
+// TestSortsStop: sorting stops at any check of the context.
 func TestSortsStop(t *testing.T) {
 	for _, d := range []weights.DType{weights.F32, weights.BF16} {
 		f, _ := d.Format()

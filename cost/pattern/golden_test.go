@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// goldenPatterns are for every operation and every way that one goes.
+// goldenPatterns cover every operation and every variant of it.
 var goldenPatterns = []string{
 	"normal(0,20)", "uniform(-30,50)", "const(0.1)", "zeros", "set(5,normal(0,20))", "set(3,uniform(-5,5))",
 	"normal(0,20) | shift(0.3)", "normal(0,20) | scale(0.3)", "normal(0,20) | abs", "normal(0,20) | clip(7)",
@@ -23,9 +23,8 @@ var goldenPatterns = []string{
 	"normal(0,20) | round(1) | sparse(0.2) | flip(0.01) | transpose | sort(0.5)",
 }
 
-// TestGolden: the same seed gives the same bytes, on every machine and in every version. Rewrite the
-// file only where a pattern is meant to be another matrix from now on: recorded results name theirs
-// by text and seed.
+// TestGolden: the same seed gives the same bytes, on every machine and in every version. Rewrite the file only if a
+// pattern should give another matrix in future: recorded results name their matrix by text and seed.
 func TestGolden(t *testing.T) {
 	var b bytes.Buffer
 	for _, text := range goldenPatterns {
@@ -37,9 +36,9 @@ func TestGolden(t *testing.T) {
 	goldenfile.Same(t, "testdata/golden.txt", b.Bytes())
 }
 
-// TestGoldenIsComplete: no operation is left out.
+// TestGoldenIsComplete: the golden patterns cover all operations.
 func TestGoldenIsComplete(t *testing.T) {
-	seen := map[string]bool{"tensor": true} // it holds no bytes of its own
+	seen := map[string]bool{"tensor": true} // it generates no bytes
 	for _, text := range goldenPatterns {
 		for _, c := range MustParse(text).calls() {
 			seen[c.op.Name] = true

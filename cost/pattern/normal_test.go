@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestNormalsAgainstErfinv where that is exact: small shares are beyond it.
+// TestNormalsAgainstErfinv compares quantiles with Erfinv, which is inexact for small shares.
 func TestNormalsAgainstErfinv(t *testing.T) {
 	check := func(p float64) {
 		t.Helper()
@@ -30,13 +30,13 @@ func TestNormalsAgainstErfinv(t *testing.T) {
 	}
 }
 
-// TestTailsAgainstDistribution: as large a share lies below as was asked for, to the last share that
-// dice can show.
+// TestTailsAgainstDistribution: the distribution below a quantile is the given share, down to the smallest share of
+// dice.
 func TestTailsAgainstDistribution(t *testing.T) {
 	for e := -53; e < -4; e++ {
 		for _, m := range []float64{1, 1.25, 1.7, math.Exp(-25) * math.Ldexp(1, -e)} {
 			p := math.Ldexp(m, e)
-			u := []float64{p, 1 - p, 1 - (1 - p)} // the last two are exactly as far from their ends
+			u := []float64{p, 1 - p, 1 - (1 - p)} // the last two have exactly the same distance from their ends
 			normals(u)
 			if back := math.Erfc(-u[0]/math.Sqrt2) / 2; math.Abs(back-p) > 1e-9*p {
 				t.Errorf("share %g: %g lies above a share of %g", p, u[0], back)
@@ -59,7 +59,7 @@ func TestLn(t *testing.T) {
 	}
 }
 
-// values of a matrix that a pattern makes.
+// values returns the values of a pattern's matrix.
 func values(t testing.TB, text string, s Spec) []float64 {
 	t.Helper()
 	data, err := MustParse(text).Generate(t.Context(), s, 2)
@@ -74,11 +74,11 @@ func values(t testing.TB, text string, s Spec) []float64 {
 	return v
 }
 
-// TestNormalDistribution: moments, tails and the Kolmogorov-Smirnov distance of a million elements
-// stay within what they miss once in a million seeds or so.
+// TestNormalDistribution: moments, tails and the Kolmogorov-Smirnov distance of a million elements. The limits are
+// exceeded for about one seed in a million.
 func TestNormalDistribution(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	const n = 1 << 20
 	for seed := range uint64(3) {
@@ -120,7 +120,7 @@ func TestNormalDistribution(t *testing.T) {
 	}
 }
 
-// TestNeighboursAreIndependent: the correlation of elements with those beside and below them.
+// TestNeighboursAreIndependent tests the correlation of elements with their neighbours to the right and below.
 func TestNeighboursAreIndependent(t *testing.T) {
 	const n = 1 << 10
 	v := values(t, "normal(0,1)", Spec{weights.F32, n, n, 5})
@@ -135,8 +135,7 @@ func TestNeighboursAreIndependent(t *testing.T) {
 	}
 }
 
-// TestDiceBits: every bit of a random word is set as often as not, on its own and together with
-// every other.
+// TestDiceBits: every bit of a random word is set with probability 1/2, alone and together with every other bit.
 func TestDiceBits(t *testing.T) {
 	const n = 1 << 16
 	var together [64][64]int
@@ -180,7 +179,7 @@ func TestUniform(t *testing.T) {
 	}
 }
 
-// TestSet: at most so many values, all of them in use.
+// TestSet: a set has at most the given number of values, and all are used.
 func TestSet(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 64} {
 		counts := map[uint32]int{}

@@ -39,7 +39,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestSyntaxErrors: the place of each error stands as ‸ in the text.
+// TestSyntaxErrors: ‸ marks the place of each error in the text.
 func TestSyntaxErrors(t *testing.T) {
 	for marked, want := range map[string]string{
 		"‸":                                  "expected a source (normal,",
@@ -165,8 +165,7 @@ func TestTensorAndLocal(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text makes it panic; errors point into the text; the canonical text of a pattern is
-// its own.
+// FuzzParse: no text causes a panic, errors point into the text, and parsing a canonical text gives the same text.
 func FuzzParse(f *testing.F) {
 	for _, o := range operations {
 		f.Add(o.Example)

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// forget removes the steps that a test has registered.
+// forget removes the steps that a test registered.
 func forget(t *testing.T) {
 	before := registered.Load()
 	t.Cleanup(func() { registered.Store(before) })
@@ -48,7 +48,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-// TestRegisterAtOnce registers from several goroutines while others parse.
+// TestRegisterAtOnce registers from several goroutines while other goroutines parse.
 func TestRegisterAtOnce(t *testing.T) {
 	forget(t)
 	var all sync.WaitGroup
@@ -66,8 +66,8 @@ func TestRegisterAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestStepWithoutANumber: NaN of a step is an error that names it, in every type and with tables of all values; it is none if the
-// step does not see a value for which it is NaN. Infinity becomes the largest finite value.
+// TestStepWithoutANumber: if a step returns NaN, the error names the step, in every type and also with tables of all
+// values. If no element has a value that gives NaN, there is no error. Infinity becomes the largest finite value.
 func TestStepWithoutANumber(t *testing.T) {
 	forget(t)
 	for name, of := range map[string]func(float64) float64{"root": math.Sqrt, "endless": func(float64) float64 { return math.Inf(1) }} {

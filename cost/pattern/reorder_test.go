@@ -9,10 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestReorder: the same rows, the first in its place, and fewer bits between neighbours.
+// TestReorder: the rows are the same, the first row stays, and fewer bits differ between neighbours.
 func TestReorder(t *testing.T) {
 	s := Spec{weights.BF16, 96, 64, 4}
-	const source = "set(6,normal(0,1)) | repeat(columns=32) | random(low=3)" // 36 kinds of rows, not quite equal
+	const source = "set(6,normal(0,1)) | repeat(columns=32) | random(low=3)" // 36 kinds of rows that are not quite equal
 	before, _ := generate(t, source, s)
 	after, _ := generate(t, source+"| reorder(rows)", s)
 	width := len(before) / s.Rows

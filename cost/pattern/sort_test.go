@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// before is the order of elements by its definition: by value, −0 before 0, NaN beyond all of its sign.
+// before compares elements by the definition of the order: by value, −0 before 0, NaN beyond all values of its sign.
 func before(f weights.Format, a, b uint32) int {
 	place := func(b uint32) (class int, v float64, bits int64) {
 		v = float64(f.Value(b))
@@ -65,7 +65,7 @@ func TestKeysOrderElements(t *testing.T) {
 	}
 }
 
-// naive sorts the n lowest elements to the front by a stable sort of all.
+// naive moves the n lowest elements to the front by a stable sort of all elements.
 func naive(f weights.Format, data []byte, n int) []byte {
 	places := make([]int, len(data)/(f.Bits/8))
 	for i := range places {
@@ -89,11 +89,11 @@ func naive(f weights.Format, data []byte, n int) []byte {
 	return sorted
 }
 
-// TestSortLowestEqualsNaive with many ties and few, short enough to be compared and long enough to be
-// counted or sorted by digits.
+// TestSortLowestEqualsNaive: with many and few ties, for lengths that are sorted by comparison, by counting, or by
+// digits.
 func TestSortLowestEqualsNaive(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	check := func(t rapid.TB, f weights.Format, data []byte, n int) {
 		want, got := naive(f, data, n), bytes.Clone(data)
@@ -124,7 +124,7 @@ func TestSortLowestEqualsNaive(t *testing.T) {
 	}
 }
 
-// TestSortPlaces: what by= means, on a matrix that can be seen.
+// TestSortPlaces shows the meaning of by= on a small matrix.
 func TestSortPlaces(t *testing.T) {
 	source := []float64{
 		5, 1, 8,
@@ -135,7 +135,7 @@ func TestSortPlaces(t *testing.T) {
 		"sort(0)":                  {5, 1, 8, 2, 7, 3},
 		"sort(0.5)":                {1, 2, 3, 5, 8, 7},
 		"sort(by=columns)":         {1, 3, 7, 2, 5, 8},
-		"sort(0.5,by=columns)":     {1, 3, 7, 2, 5, 8}, // 5, 7, 8 are what is left of 5 2 1 7 8 3
+		"sort(0.5,by=columns)":     {1, 3, 7, 2, 5, 8}, // 5, 7, 8 remain of 5 2 1 7 8 3
 		"sort(by=within)":          {1, 5, 8, 2, 3, 7},
 		"sort(0.4,by=within)":      {1, 5, 8, 2, 7, 3},
 		"transpose":                {5, 2, 1, 7, 8, 3},

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// generate makes a matrix and gives its format, too.
+// generate makes a matrix, and also returns its format.
 func generate(t testing.TB, text string, s Spec) ([]byte, weights.Format) {
 	t.Helper()
 	data, err := MustParse(text).Generate(t.Context(), s, 2)
@@ -19,11 +19,11 @@ func generate(t testing.TB, text string, s Spec) ([]byte, weights.Format) {
 	return data, f
 }
 
-// TestArithmetic holds steps against their definitions, small matrices without tables and large ones
-// with.
+// TestArithmetic compares steps with their definitions, on small matrices without tables and on large ones with
+// tables.
 func TestArithmetic(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	const source = "normal(0,30)"
 	for step, of := range map[string]func(f weights.Format, b uint32) uint32{
@@ -49,7 +49,7 @@ func TestArithmetic(t *testing.T) {
 				for i := range n * n {
 					b, got := f.Elem(before, i), f.Elem(after, i)
 					if v := math.Abs(float64(f.Value(b))); step == "quantize(4)" && math.Mod(v, 4) == 2 {
-						continue // a tie, which the twin moves away from zero
+						continue // a tie, which the definition here rounds away from zero
 					}
 					if want := of(f, b); got != want {
 						t.Fatalf("%s %s: %#x became %#x, want %#x", d, step, b, got, want)
@@ -70,7 +70,7 @@ func TestQuantizeTiesGoToEven(t *testing.T) {
 	}
 }
 
-// TestGridStepsFollowRows: every row takes the step that the pass of that name would.
+// TestGridStepsFollowRows: every row has the step of the pass grid.
 func TestGridStepsFollowRows(t *testing.T) {
 	for _, d := range types {
 		s := Spec{d, 9, 400, 1}

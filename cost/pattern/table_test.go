@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTable: names are unique, everything is documented, defaults are valid, sources come first, and
-// every example is a pattern with the operation.
+// TestTable: names are unique, everything is documented, defaults are valid, sources come first, and every example is
+// a pattern with its operation.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	step := false

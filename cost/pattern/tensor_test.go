@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// stored writes values as a tensor x of rows × cols and gives its pattern.
+// stored writes values as a tensor x of rows × cols, and returns the tensor's pattern.
 func stored(t testing.TB, d weights.DType, values []float64, rows, cols int) string {
 	t.Helper()
 	head, _, err := weights.EncodeHeader([]weights.Info{{Name: "x", DType: d, Shape: []int{rows, cols}}}, nil)
@@ -30,7 +30,7 @@ func stored(t testing.TB, d weights.DType, values []float64, rows, cols int) str
 	return "tensor(" + path + ":x)"
 }
 
-// stepped is what steps make of values.
+// stepped returns the values after steps.
 func stepped(t testing.TB, source []float64, rows, cols int, steps string) []float64 {
 	t.Helper()
 	text := stored(t, weights.F32, source, rows, cols) + "|" + steps
@@ -83,7 +83,7 @@ func TestTensorErrors(t *testing.T) {
 	}
 }
 
-// TestStoredSpecialValues: arithmetic leaves what is not finite; steps on bits do not.
+// TestStoredSpecialValues: arithmetic does not change values that are not finite; steps on bits do.
 func TestStoredSpecialValues(t *testing.T) {
 	f, _ := weights.BF16.Format()
 	special := []uint32{0x7F80, 0xFF80, 0x7FC1, 0xFFFF}

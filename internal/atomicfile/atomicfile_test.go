@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// TestWhole: a file is created and replaced, and nothing else is left in the folder.
+// TestWhole: a file is created and replaced, and no other file is left in the folder.
 func TestWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plan.json")
 	for _, data := range []string{"one", "", "another"} {
@@ -25,7 +25,7 @@ func TestWhole(t *testing.T) {
 	checkEntries(t, filepath.Dir(path), 1)
 }
 
-// TestNotAtAll: where writing fails the file is as it was, and the error comes back.
+// TestNotAtAll: if writing fails, the file does not change, and the error is returned.
 func TestNotAtAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plan.json")
 	wrong := errors.New("wrong")
@@ -51,7 +51,7 @@ func TestNotAtAll(t *testing.T) {
 	checkEntries(t, filepath.Dir(path), 1)
 }
 
-// TestNameTaken: a folder in the way is an error, and no temporary file stays.
+// TestNameTaken: a folder with the name is an error, and no temporary file stays.
 func TestNameTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "taken")
 	if err := os.Mkdir(path, 0o777); err != nil {
@@ -63,7 +63,7 @@ func TestNameTaken(t *testing.T) {
 	checkEntries(t, filepath.Dir(path), 1)
 }
 
-// TestPermissions: a new file gets those of os.Create, a replaced one keeps its own.
+// TestPermissions: a new file has the permissions of os.Create. A replaced file keeps its own.
 func TestPermissions(t *testing.T) {
 	folder := t.TempDir()
 	plain, err := os.Create(filepath.Join(folder, "plain"))
@@ -94,7 +94,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestIsPartial: the unfinished file is told from others while it is written.
+// TestIsPartial: the unfinished file is recognised while it is written.
 func TestIsPartial(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "layer.bin")
 	err := atomicfile.Stream(path, func(io.Writer) error {
@@ -117,7 +117,7 @@ func TestIsPartial(t *testing.T) {
 	}
 }
 
-// TestRenameNew: a name that is taken, here by a folder that is not empty, stays as it is.
+// TestRenameNew: an existing folder that is not empty does not change.
 func TestRenameNew(t *testing.T) {
 	folder := t.TempDir()
 	from, to := filepath.Join(folder, "from"), filepath.Join(folder, "to")

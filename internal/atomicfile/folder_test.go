@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// TestMakeFolder: with its parents, also where it is there; a file in the way is an error.
+// TestMakeFolder: a folder is made with its parents. An existing folder is no error, but a file is.
 func TestMakeFolder(t *testing.T) {
 	top := t.TempDir()
 	for range 2 {

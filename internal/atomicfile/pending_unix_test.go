@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// TestLeftovers: the unfinished file of a process that was killed is gone after the next write, and that of a process which
-// still writes stays until it is done.
+// TestLeftovers: the next write removes the unfinished file of a killed process. The file of a running process stays
+// until the process is done.
 func TestLeftovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plan.json")
 	var left string
@@ -52,7 +52,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkEntries(t, filepath.Dir(path), 1)
-	// What is no file stays, and prevents nothing.
+	// A folder with the name stays, and does not prevent writing.
 	if err := os.Mkdir(left, 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// A pipe has no size, and may have no end.
+// TestReadPipe: a pipe has no size, and may have no end.
 func TestReadPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

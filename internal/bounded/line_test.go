@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestLine: lines up to the bound are read, also those longer than a buffer; longer ones are refused before they end.
+// TestLine: lines up to the limit are read, also lines longer than a buffer. Longer lines are errors before their end
+// is read.
 func TestLine(t *testing.T) {
 	const most = 10_000
 	for _, length := range []int{1, 15, 16, 17, most - 1, most} {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// readers are the functions that read whole files or answers or decode them, with the fuzz target of what they read, or "–" and
-// the reason why there is none.
+// readers are the functions that read or decode whole files or answers, with the fuzz target for the content. "–" and
+// a reason stand for no fuzz target.
 var readers = map[string]string{
 	"bench/experiment.Load":             "bench/experiment.FuzzSeries",
 	"bench/experiment.decode":           "bench/experiment.FuzzSeries",
@@ -96,9 +96,9 @@ var readers = map[string]string{
 	"weights/synth.withDType":           "– decoded into fields, one of which is replaced",
 }
 
-// TestReadersAreFuzzed finds the calls of this package's functions, [os.ReadFile], [io.ReadAll] and of decoders of JSON, YAML,
-// CSV and lines in the source. Each function with such a call needs a line above, and the fuzz target must be there. A line
-// whose function is gone is reported.
+// TestReadersAreFuzzed finds the calls of this package's functions, of [os.ReadFile] and [io.ReadAll], and of
+// decoders of JSON, YAML, CSV and lines in the source. Each function with such a call needs a line above, and its
+// fuzz target must exist. Lines of missing functions are reported.
 func TestReadersAreFuzzed(t *testing.T) {
 	root := filepath.Join("..", "..")
 	targets := map[string]bool{}

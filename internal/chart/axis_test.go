@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTicks: on any axis, places rise with the values from 0 to 1, there are a few ticks, and their labels are correct
-// and do not touch.
+// TestTicks: on any axis, places rise with the values from 0 to 1. There are a few ticks, with correct labels that do
+// not touch.
 func TestTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "base")

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// power is a chart such as profile draws.
+// power returns a chart like profile's.
 func power() Chart {
 	x := []float64{0.001, 0.01, 0.1, 1, 2}
 	return Chart{Title: "power & clock", Panels: []Panel{
@@ -31,7 +31,7 @@ func power() Chart {
 	}}
 }
 
-// split is a chart such as components have.
+// split returns a chart like that of components.
 func split() Chart {
 	return Chart{Title: "split", Panels: []Panel{{
 		Title: "watts by component", X: Axis{Label: "watts"}, PartNames: []string{"static", "tensor cores", "memory"},
@@ -43,7 +43,7 @@ func split() Chart {
 	}}}
 }
 
-// elements of a document in their order; the document must be well-formed.
+// elements returns the elements of a document in order. The document must be well-formed.
 func elements(t interface{ Fatal(...any) }, svg []byte) (list []xml.StartElement, text string) {
 	var all strings.Builder
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
@@ -240,7 +240,7 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestAnything: a chart of any values is well-formed, has no NaN in it, and stays inside its frame.
+// TestAnything: a chart of any values is well-formed, has no NaN, and stays inside its frame.
 func TestAnything(t *testing.T) {
 	number := regexp.MustCompile(`-?[0-9]+\.[0-9]+`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -276,7 +276,8 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// TestPoints: points with titles, intervals both ways and hollow markers are drawn one by one; a cross is never filled.
+// TestPoints: points with titles, intervals in both directions and hollow markers are drawn one by one. A cross is
+// never filled.
 func TestPoints(t *testing.T) {
 	c := Chart{
 		Panels: []Panel{{Height: 300, Lines: []Line{

@@ -22,7 +22,7 @@ func decoded(t interface{ Fatal(...any) }, c Chart) image.Image {
 	return im
 }
 
-// has counts the pixels near a colour of a style within a rectangle of the chart.
+// has counts the pixels of about a style's colour within a rectangle of the chart.
 func has(im image.Image, s Style, r image.Rectangle) (n int) {
 	want, _ := paint(s.colour(), "")
 	w := want.(color.NRGBA)

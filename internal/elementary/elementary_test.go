@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// functions are this package's, with package math's and the range of their arguments.
+// functions are the functions of this package and of package math, with the range of their arguments.
 var functions = map[string]struct {
 	here, there func(float64) float64
 	low, high   float64
-	most        float64 // relative error
+	most        float64 // largest relative error
 }{
 	"Exp":   {Exp, math.Exp, -700, 700, 2e-15},
 	"Exp2":  {Exp2, math.Exp2, -1000, 1000, 1e-15},
@@ -57,7 +57,7 @@ func TestAgreesWithMath(t *testing.T) {
 	}
 }
 
-// TestSpecialCases: package math's, and values that are exact.
+// TestSpecialCases: special cases agree with package math, and exact values are exact.
 func TestSpecialCases(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	xs := []float64{0, math.Copysign(0, -1), 1, -1, inf, -inf, nan, 1e300, -1e300, 1e-300, -2, 4, 1024}
@@ -96,7 +96,7 @@ func TestSpecialCases(t *testing.T) {
 	}
 }
 
-// TestBitsAreFrozen: the results have the bits of amd64, wherever the test runs.
+// TestBitsAreFrozen: on every machine, the results have the bits of amd64.
 func TestBitsAreFrozen(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	h := sha256.New()

@@ -9,7 +9,7 @@ const good = `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>t</title><style>a { color: red; }</style></head>
 <body><header><h1>t</h1></header><main><section id="s"><h2>s</h2><p><a href="#s">s</a></p></section></main></body></html>`
 
-// Everything that the check is for is found.
+// TestCheckComplains: Check finds every kind of problem.
 func TestCheckComplains(t *testing.T) {
 	if problems := Check([]byte(good)); problems != nil {
 		t.Fatalf("%q", problems)

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// TestOneHolder: a lock has one holder at a time, whose number others learn.
+// TestOneHolder: a lock has one holder at a time, and others get the holder's process number.
 func TestOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if err := lock.Check(path); err != nil {
@@ -40,7 +40,7 @@ func TestOneHolder(t *testing.T) {
 	}
 }
 
-// TestRemoved: a lock whose file was removed keeps nobody from a new file of the same name.
+// TestRemoved: a lock whose file was removed does not block a new file of the same name.
 func TestRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f := acquire(t, path)
@@ -55,7 +55,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestChildHolds: a child that inherits the file holds the lock after its parent let go of it.
+// TestChildHolds: a child that inherits the file holds the lock after its parent closed it.
 func TestChildHolds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f := acquire(t, path)

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// TestTemporary: a held name is refused with the holder's work and process number, another name is free, and so is the
-// name after Close.
+// TestTemporary: locking a held name is an error with the holder's work and process number. Another name is free, and
+// so is the name after Close.
 func TestTemporary(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	const busy = "another painter is at the wall"

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// TestWait: a lock is waited for until its holder ends, and its file is removed in the end.
+// TestWait: Wait waits until the holder of the lock ends. unlock removes the file.
 func TestWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	held := acquire(t, path)

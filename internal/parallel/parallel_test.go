@@ -28,7 +28,7 @@ func TestEachJobOnce(t *testing.T) {
 	}
 }
 
-// TestWorkersBound: no more jobs run at a time than there are workers, and as many as there are.
+// TestWorkersBound: as many jobs run at a time as there are workers, and not more.
 func TestWorkersBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 3
@@ -52,7 +52,7 @@ func TestWorkersBound(t *testing.T) {
 	})
 }
 
-// TestFirstError: an error ends the loop, and the context of the jobs that still run.
+// TestFirstError: an error ends the loop and the context of running jobs.
 func TestFirstError(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, workers := range []int{1, 4} {

@@ -28,7 +28,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// A writer leaves lines and tabs, joins characters that are split, and keeps JSON's values.
+// TestWriter: a writer keeps lines and tabs, joins split characters, and keeps JSON's values.
 func TestWriter(t *testing.T) {
 	text := "a\n\tb \x1b]0;x\a σ\u202e − \x80\U000e0041\u0085"
 	want := "a\n\tb \\u001b]0;x\\u0007 σ\\u202e − \\x80\\udb40\\udc41\\u0085"

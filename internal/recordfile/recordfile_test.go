@@ -8,7 +8,7 @@ import (
 
 type counts struct{ Runs int }
 
-// TestContinued: a record is read again as it was written, an absent one is empty, and another file's error names it.
+// TestContinued: a written record is read again, a missing record is empty, and the error for another file names it.
 func TestContinued(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "record.json")
 	var c counts

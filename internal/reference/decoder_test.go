@@ -14,7 +14,7 @@ import (
 
 type fields = map[string]any
 
-// changed is a tiny model with other fields. A nil field is removed.
+// changed returns a tiny model with other fields. A nil field is removed.
 func changed(t *testing.T, name string, other fields) *weights.Model {
 	t.Helper()
 	js, err := synth.Config(name)
@@ -48,7 +48,7 @@ func folder(t *testing.T, config fields) *weights.Model {
 	return m
 }
 
-// problems reports a panic of a model's methods as a test failure.
+// problems turns a panic of a model's methods into a test failure.
 func problems(t *testing.T) {
 	if p, ok := recover().(problem); ok {
 		t.Fatal(p)
@@ -77,19 +77,19 @@ func TestWindows(t *testing.T) {
 		layer, t, u int
 		want        bool
 	}{
-		{"gemma2-tiny", nil, gemma2, 0, 5, 2, true}, // four positions, its own among them
+		{"gemma2-tiny", nil, gemma2, 0, 5, 2, true}, // four positions, including its own
 		{"gemma2-tiny", nil, gemma2, 0, 5, 1, false},
-		{"gemma2-tiny", nil, gemma2, 1, 5, 0, true}, // every other layer sees all
+		{"gemma2-tiny", nil, gemma2, 1, 5, 0, true}, // every other layer sees all positions
 		{"gemma2-tiny", nil, gemma2, 1, 5, 6, false},
 		{"gemma3-tiny", nil, gemma3, 0, 5, 1, false}, // as listed
 		{"gemma3-tiny", nil, gemma3, 1, 5, 1, true},
-		{"gemma3-tiny", byRule, gemma3, 4, 5, 1, false}, // the sixth sees all
+		{"gemma3-tiny", byRule, gemma3, 4, 5, 1, false}, // the sixth layer sees all positions
 		{"gemma3-tiny", byRule, gemma3, 5, 5, 1, true},
 		{"gemma3-tiny", byRule, gemma3, 6, 5, 1, false},
 		{"gemma3-tiny", both, gemma3, 0, 5, 7, true}, // 4/2 to either side
 		{"gemma3-tiny", both, gemma3, 0, 5, 8, false},
 		{"gemma3-tiny", both, gemma3, 1, 0, 8, true},
-		{"qwen2-tiny", nil, qwen2, 0, 5, 0, true}, // from max_window_layers on
+		{"qwen2-tiny", nil, qwen2, 0, 5, 0, true}, // from layer max_window_layers on
 		{"qwen2-tiny", nil, qwen2, 1, 5, 0, false},
 		{"qwen2-tiny", fields{"use_sliding_window": false}, qwen2, 1, 5, 0, true},
 	} {
@@ -103,7 +103,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// Two layers that see five positions see nine together.
+// TestWindowForgets: two layers with windows of five positions see nine positions together.
 func TestWindowForgets(t *testing.T) {
 	m := changed(t, "mistral-tiny", nil)
 	one := logits(t, m, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
@@ -115,7 +115,7 @@ func TestWindowForgets(t *testing.T) {
 	}
 }
 
-// Published folders have a model's fields in several places and spellings.
+// TestSpellings: published folders have a model's fields in several places and spellings.
 func TestSpellings(t *testing.T) {
 	want := logits(t, changed(t, "gemma3-tiny", nil), 5, 4, 3, 2, 1, 0)
 	older := changed(t, "gemma3-tiny", fields{
@@ -163,7 +163,7 @@ func TestLongRoPE(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, long := p.phiRotary(6, 8), p.phiRotary(6, 9) // first trained with 8 positions
+	short, long := p.phiRotary(6, 8), p.phiRotary(6, 9) // originally trained with 8 positions
 	for i, want := range []float64{1, 1.25, 1.5} {
 		if got := math.Pow(10000, -float64(i)/3) / short.frequency[i]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("short, pair %d: divided by %v, not %v", i, got, want)
@@ -187,7 +187,7 @@ func TestHeads(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		other fields
-		width int // of a row
+		width int // width of a row
 	}{
 		{"gemma-tiny", nil, 96},
 		{"gemma-tiny", fields{"tie_word_embeddings": false}, 96},

@@ -38,7 +38,7 @@ func TestConvolution(t *testing.T) {
 	}
 }
 
-// Queries of 0 give all visible positions the same weight, and a head reads only its own channels.
+// TestMultiHead: queries of 0 give all visible positions the same weight, and a head reads only its own channels.
 func TestMultiHead(t *testing.T) {
 	zero := [][]float64{{0, 0}, {0, 0}}
 	v := [][]float64{{1, 10}, {3, 30}}
@@ -54,7 +54,7 @@ func TestMultiHead(t *testing.T) {
 	}
 }
 
-// The last token reaches the first position's outputs in an encoder, and not in a decoder.
+// TestWhoSeesWhom: the last token affects the first position's outputs in an encoder, but not in a decoder.
 func TestWhoSeesWhom(t *testing.T) {
 	for name, sees := range map[string]bool{"bert-tiny": true, "roberta-tiny": true, "opt-tiny": false, "bloom-tiny": false, "whisper-tiny": false} {
 		m := changed(t, name, nil)
@@ -76,7 +76,7 @@ func TestWhoSeesWhom(t *testing.T) {
 	}
 }
 
-// A vision or audio model reports the number of values that it needs, and refuses other numbers.
+// TestValues: a vision or audio model reports the number of values that it needs, and other numbers are errors.
 func TestValues(t *testing.T) {
 	for name, want := range map[string]int{"vit-tiny": 3 * 12 * 12, "whisper-tiny": 8 * 20, "bert-tiny": 0} {
 		m := changed(t, name, nil)

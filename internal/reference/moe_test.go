@@ -22,13 +22,13 @@ func TestRouters(t *testing.T) {
 	near(t, "first share", chosen[0].factor, 4.0/7)
 	near(t, "both shares", chosen[0].factor+chosen[1].factor, 1)
 
-	// A correction changes the choice, not the weights.
+	// A correction changes the choice, but not the weights.
 	corrected := choose(1, add(scores, []float64{0, 0, 0, 0, 1}), scores)
 	if corrected[0].expert != 4 || corrected[0].factor != scores[4] {
 		t.Errorf("corrected choice is %v", corrected)
 	}
 
-	// The best expert is in the group {0, 1}, the best pair in {2, 3}.
+	// The best expert is in group {0, 1}; the best pair is in {2, 3}.
 	rank := []float64{9, 0, 6, 5, 1, 1}
 	if got := limit(rank, 3, 1, slices.Max, 0); !slices.Equal(got, []float64{9, 0, 0, 0, 0, 0}) {
 		t.Errorf("the group of the best leaves %v", got)
@@ -39,7 +39,7 @@ func TestRouters(t *testing.T) {
 }
 
 func TestALiBiSlopes(t *testing.T) {
-	for n, want := range []float64{1. / 4, 1. / 16, 1. / 64, 1. / 256, 1. / 2, 1. / 8} { // the paper's for 4 heads, and 2 between them
+	for n, want := range []float64{1. / 4, 1. / 16, 1. / 64, 1. / 256, 1. / 2, 1. / 8} { // the paper's slopes for 4 heads, and 2 slopes between them
 		near(t, "6 heads", alibiSlopes(6)[n], want)
 	}
 	near(t, "first of 8 heads", alibiSlopes(8)[0], 1./2)
@@ -49,7 +49,8 @@ func TestALiBiSlopes(t *testing.T) {
 
 func TestYaRN(t *testing.T) {
 	defer problems(t)
-	// DeepSeek-V3's: pairs up to 10 turn 32 times in 4096 positions, those from 23 on less than once.
+	// DeepSeek-V3's parameters: pairs up to 10 turn at least 32 times in 4096 positions, and pairs from 23 on less
+	// than once.
 	p := &model{fields: fields{"rope_scaling": fields{
 		"type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096.0,
 		"beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,

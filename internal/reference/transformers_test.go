@@ -14,13 +14,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// recorded holds outputs of transformers in float64, which bench/runtimes.py writes to testdata.
+// recorded holds outputs of transformers in float64, which bench/runtimes.py wrote to testdata.
 type recorded struct {
 	Transformers, Torch string
 	Rows                [][]float64
 }
 
-// The reference model agrees with transformers, the runtime that most models are published for.
+// TestTransformersComputeTheSame: the reference model agrees with transformers, the runtime for which most models are
+// published.
 func TestTransformersComputeTheSame(t *testing.T) {
 	for _, name := range synth.Names() {
 		if !strings.HasSuffix(name, "-tiny") {
@@ -50,7 +51,7 @@ func TestTransformersComputeTheSame(t *testing.T) {
 	}
 }
 
-// synthetic is the recorded model.
+// synthetic returns the recorded model.
 func synthetic(t *testing.T, name string) *weights.Model {
 	t.Helper()
 	config, err := synth.Config(name)
@@ -69,7 +70,7 @@ func synthetic(t *testing.T, name string) *weights.Model {
 	return m
 }
 
-// apart is the largest difference divided by the largest magnitude.
+// apart returns the largest difference divided by the largest magnitude.
 func apart(want, got [][]float64) float64 {
 	if len(want) != len(got) {
 		return math.Inf(1)
@@ -86,7 +87,7 @@ func apart(want, got [][]float64) float64 {
 	return diff / size
 }
 
-// recordedInputs are the inputs of bench/runtimes.py.
+// recordedInputs returns the inputs of bench/runtimes.py.
 func recordedInputs(t *testing.T, m *weights.Model) (in Inputs) {
 	t.Helper()
 	var config struct {

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// screenshots names a folder that keeps the test's screenshots, for a person to look at.
+// screenshots is the environment variable with the folder for the test's screenshots. A person can look at them.
 const screenshots = "LOWTOGGLE_SCREENSHOTS"
 
-// chromium runs a headless browser on a page and returns what it prints. Its profile is new.
+// chromium runs a headless browser with a new profile on a page. It returns the browser's output.
 func chromium(t *testing.T, page string, flags ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -67,7 +67,7 @@ func shot(t *testing.T, page, name string, width, height int, flags ...string) i
 	return im
 }
 
-// A browser opens a report without complaint, in light and dark colours.
+// TestBrowserColours: a browser opens a report without messages, in light and dark colours.
 func TestBrowserColours(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(page, written(t, example(" with <odd> \u202e text")), 0o666); err != nil {
@@ -97,7 +97,7 @@ func TestBrowserColours(t *testing.T) {
 	}
 }
 
-// On a phone nothing is wider than the screen, except tables, which scroll.
+// TestBrowserPhone: on a phone nothing is wider than the screen, except tables, which scroll.
 func TestBrowserPhone(t *testing.T) {
 	const phone = 390
 	folder := t.TempDir()

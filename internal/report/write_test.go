@@ -12,10 +12,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// long is a name that has to be broken on a phone.
+// long is a name that must be broken on a phone.
 const long = "model.language_model.vision_tower.encoder.layers.12.self_attention.query_key_value_projection.weight"
 
-// example has every sort of block, and foreign text everywhere.
+// example returns a document with every kind of block, with text everywhere.
 func example(text string) *report.Document {
 	c := chart.Chart{Title: text, Panels: []chart.Panel{{Title: text, Lines: []chart.Line{
 		{Name: "before" + text, X: []float64{0, 1, 2}, Y: []float64{1, 3, 2}, Low: []float64{0, 2, 1}, High: []float64{2, 4, 3}},
@@ -49,7 +49,7 @@ func written(t interface{ Fatal(...any) }, d *report.Document) []byte {
 	return b.Bytes()
 }
 
-// A report with any text in it is well-formed, stands alone and shows all characters.
+// TestAnyText: a report with any text is well-formed, refers to no other file and shows all characters.
 func TestAnyText(t *testing.T) {
 	check := func(t interface {
 		Fatal(...any)
@@ -65,7 +65,7 @@ func TestAnyText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, rapid.String().Draw(t, "text")) })
 }
 
-// What is in the document is on the page: figures with the way in which they are known, tables, origins, the command.
+// TestContents: the page has the document's figures with their origin, tables, origins and command.
 func TestContents(t *testing.T) {
 	html := string(written(t, example("<foreign>\u202e")))
 	for _, want := range []string{
@@ -87,7 +87,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// Groups of digits are not torn apart at the end of a line.
+// TestNumbersStayWhole: groups of digits are not separated at the end of a line.
 func TestNumbersStayWhole(t *testing.T) {
 	d := &report.Document{Title: "x", Sections: []*report.Section{{Title: "x", Blocks: []report.Block{{Text: "32 640 of 1 234 567 tokens, 5 of 12, −6.1 %"}}}}}
 	if html := string(written(t, d)); !strings.Contains(html, "32\u00a0640 of 1\u00a0234\u00a0567 tokens, 5 of 12, −6.1\u00a0%") {

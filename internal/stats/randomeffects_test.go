@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// TestBetween holds the example of Kacker (Metrologia 41, 2004, 132), Table 1, first row: 0.8399 by the method of Paule
-// and Mandel.
+// TestBetween checks the example of Kacker (Metrologia 41, 2004, 132), Table 1, first row: 0.8399 by the method of
+// Paule and Mandel.
 func TestBetween(t *testing.T) {
 	values := []float64{61.00, 61.40, 62.21, 62.30, 62.34, 62.60, 62.70, 62.84, 65.90}
 	variances := []float64{0.2025, 1.2100, 0.0900, 0.2025, 0.3844, 0.5625, 0.0676, 0.0225, 1.8225}
@@ -29,8 +29,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestCombineEqualErrors: members with equal errors give the plain mean and Student's intervals. Their errors are a part
-// of the scatter.
+// TestCombineEqualErrors: members with equal errors give the plain mean and Student's intervals. Their errors are a
+// part of the scatter.
 func TestCombineEqualErrors(t *testing.T) {
 	const e = 0.5
 	got := stats.Combine([]stats.Estimate{{1, e}, {2, e}, {3, e}, {4, e}, {5, e}}) // variance 2.5
@@ -51,8 +51,8 @@ func TestCombineEqualErrors(t *testing.T) {
 	}
 }
 
-// TestCombineFixedEffect: members that differ by less than their errors give the fixed effect's mean, and an interval that
-// is no narrower than its error says.
+// TestCombineFixedEffect: members that differ by less than their errors give the fixed effect's mean, and an interval
+// at least as wide as its error.
 func TestCombineFixedEffect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 200 {
@@ -81,8 +81,8 @@ func TestCombineFew(t *testing.T) {
 	}
 }
 
-// TestCombineCoverage draws members of normal populations. At least 93 % of the intervals must hold the mean and a further
-// member, whatever the share of the errors in the scatter.
+// TestCombineCoverage draws members of normal populations. At least 93 % of the intervals must contain the mean and a
+// further member, for any share of the errors in the scatter.
 func TestCombineCoverage(t *testing.T) {
 	const runs = 2000
 	rng := rand.New(rand.NewPCG(2, 0))

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// TestStudent holds quantiles of printed tables.
+// TestStudent compares quantiles with printed tables.
 func TestStudent(t *testing.T) {
 	for _, test := range []struct{ freedom, confidence, want float64 }{
 		{1, 0.95, 12.706}, {2, 0.95, 4.303}, {7, 0.95, 2.365}, {30, 0.95, 2.042}, {10, 0.99, 3.169}, {1e6, 0.95, 1.960},
@@ -19,7 +19,7 @@ func TestStudent(t *testing.T) {
 	}
 }
 
-// TestMedian: of odd and even numbers, in any order, and the values stay in theirs.
+// TestMedian: odd and even numbers of values, in any order. The values do not change.
 func TestMedian(t *testing.T) {
 	for _, test := range []struct {
 		values []float64

@@ -8,7 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// TestCounts: work under a context is counted by name, also under contexts made from it; other work is not.
+// TestCounts: work under a context, and under contexts derived from it, is counted by name. Other work is not
+// counted.
 func TestCounts(t *testing.T) {
 	var counts tally.Tally
 	ctx := tally.With(t.Context(), &counts)
