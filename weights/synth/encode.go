@@ -31,7 +31,7 @@ func bf16(v float32) uint16 {
 }
 
 func encodeBF16(dst []byte, values []float32) {
-	for len(values) >= 4 && len(dst) >= 8 {
+	for len(values) >= 4 {
 		binary.LittleEndian.PutUint64(dst, uint64(bf16(values[0]))|uint64(bf16(values[1]))<<16|
 			uint64(bf16(values[2]))<<32|uint64(bf16(values[3]))<<48)
 		dst, values = dst[8:], values[4:]
