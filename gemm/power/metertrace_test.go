@@ -151,16 +151,105 @@ func TestMeterTrace(t *testing.T) {
 			fmt.Fprintf(&b, "%d blocks, of which the first two:\n", len(r.Blocks))
 			r.Blocks = r.Blocks[:2]
 		}
-		js, err := json.Marshal(r)
+		fields := func(v any) (fields map[string]any) {
+			js, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(js, &fields); err != nil {
+				t.Fatal(err)
+			}
+			return fields
+		}
+		all := fields(r)
+		delete(all, "version")
+		put(&b, "", all)
+		r.Per(4)
+		put(&b, "of a quarter", fields(r.Steady))
+		if err := loads.Null.Start(int(2 / c.each)); err != nil {
+			t.Fatal(err)
+		}
+		from := s.Now()
+		span, err := Watch(t.Context(), s, s, func(now time.Duration) bool { return now-from >= 300*time.Millisecond }, func(begin, now time.Duration) bool { return now-begin >= 900*time.Millisecond })
+		if err != nil {
+			fmt.Fprintf(&b, "error: %v\n", err)
+		}
+		put(&b, "watched", fields(span))
+	}
+	goldenfile.Same(t, "testdata/metertrace.txt", b.Bytes())
+}
+
+// TestNothingToMeasureWith: what is missing is an error, whichever it is.
+func TestNothingToMeasureWith(t *testing.T) {
+	s := NewSim(quiet())
+	enough := func(time.Duration, time.Duration) bool { return true }
+	for name, err := range map[string]error{
+		"card":  func() error { _, err := Watch(t.Context(), nil, s, nil, enough); return err }(),
+		"clock": func() error { _, err := Watch(t.Context(), s, nil, nil, enough); return err }(),
+		"end":   func() error { _, err := Watch(t.Context(), s, s, nil, nil); return err }(),
+	} {
+		if err == nil || err.Error() != "watching a card takes a card, a clock and an end" {
+			t.Errorf("no %s: %v", name, err)
+		}
+	}
+	for _, err := range []error{Undisturbed(t.Context(), nil, func(bool) error { return nil }, nil), Undisturbed(t.Context(), s, nil, nil)} {
+		if err == nil || err.Error() != "no clock or no function was given" {
+			t.Error(err)
+		}
+	}
+	if _, err := NewMeter(nil, Options{Clock: s}); err == nil || !strings.Contains(err.Error(), "no card") {
+		t.Error(err)
+	}
+}
+
+// TestDisturbedWindows: a window that cannot be right is told with the card's name and the powers.
+func TestDisturbedWindows(t *testing.T) {
+	number := func(v float64) *float64 { return &v }
+	for want, w := range map[string]Window{
+		"": {Watts: 500, InstantWatts: number(500)},
+		"simulated card: by its energy counter the card drew 0 W: the counter is wrong, perhaps because the driver was reloaded":     {},
+		"simulated card: by its energy counter the card drew 1e+06 W: the counter is wrong, perhaps because the driver was reloaded": {Watts: 1e6},
+		"simulated card: the energy counter shows 500 W and the power sensor 680 W: one of them is wrong":                            {Watts: 500, InstantWatts: number(680)},
+		"simulated card: the energy counter shows 500 W and the power sensor 320 W: one of them is wrong":                            {Watts: 500, InstantWatts: number(320)},
+		"simulated card reduced its clock because of its temperature: let it cool, or check its airflow":                             {Watts: 500, InstantWatts: number(670), heat: true},
+	} {
+		s := NewSim(quiet())
+		m, err := NewMeter(s, Options{Clock: s, SelfTest: &SelfTest{Tick: 0.1, Instant: &Response{Window: quickWindow}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var v map[string]any
-		if err := json.Unmarshal(js, &v); err != nil {
-			t.Fatal(err)
+		m.learn(*m.opt.SelfTest)
+		if err := m.inspect(&w); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%v, want %s", err, want)
 		}
-		delete(v, "version")
-		put(&b, "", v)
 	}
-	goldenfile.Same(t, "testdata/metertrace.txt", b.Bytes())
+	s := NewSim(quiet())
+	m, err := NewMeter(s, Options{Clock: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.learn(SelfTest{Tick: 0.1, Instant: &Response{Window: 1.001 * quickWindow}}) // too slow to be compared
+	if err := m.inspect(&Window{Watts: 500, InstantWatts: number(900)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOptionEdges: the ends of what each option may be.
+func TestOptionEdges(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string // empty: valid
+	}{
+		{Options{}, ""}, {Options{Precision: 1}, "precision 1"}, {Options{Precision: 0.999}, ""}, {Options{Precision: -1e-9}, "precision"}, {Options{Precision: 1e-9}, ""},
+		{Options{Time: 1}, ""}, {Options{Time: -1}, "time"}, {Options{Window: 100 * time.Millisecond}, ""}, {Options{Window: 100*time.Millisecond - 1}, "window"},
+		{Options{Settle: 1}, ""}, {Options{Settle: -1}, "settle"}, {Options{CapSettle: 1}, ""}, {Options{CapSettle: -1}, "cap settle"}, {Options{WarmUp: 1}, ""},
+		{Options{WarmUp: -1}, "warm-up"}, {Options{Duty: LeastDuty}, ""}, {Options{Duty: 0.99 * LeastDuty}, "duty"}, {Options{Duty: 1}, ""}, {Options{Duty: 1.001}, "duty"},
+		{Options{Duty: AutoDuty}, ""}, {Options{Duty: -0.999}, "duty"}, {Options{EDSk: 1}, "k 1"}, {Options{EDSk: 1.001}, ""},
+		{Options{EDSk: 0.5, Time: -1}, "time -1ns: give more than 0\nk 0.5"},
+	} {
+		err := c.o.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
 }
