@@ -3,9 +3,10 @@
 #
 #   bench/whole.sh LOWTOGGLE FOLDER
 #
-# LOWTOGGLE is the program. FOLDER gets the models (60 GB) and the records whole-*.json. The script takes fifteen minutes on
+# LOWTOGGLE is the program. FOLDER gets the models (60 GB) and the records whole-*.json. The script takes twenty minutes on
 # an H200 with 16 cores. TURNS=2 measures twice as long. PARTS names the records to make; the default is all of them:
 #   prefill, decode  the best plans
+#   recipes          near-lossless and balanced, for prefill and for decode
 #   pytorch          the same models measured by lowtoggle and then by PyTorch
 #   batches          other batch sizes
 #   predicted        predicted energy of the linear layers alone; needs no card
@@ -15,7 +16,7 @@ lowtoggle=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
 mkdir -p "$2"
 cd "$2"
-turns=${TURNS:-1} parts=${PARTS:-prefill decode pytorch batches predicted} card=${CARD:-0} blocks=16 context=1024 prompt=4096
+turns=${TURNS:-1} parts=${PARTS:-prefill decode recipes pytorch batches predicted} card=${CARD:-0} blocks=16 context=1024 prompt=4096
 [ -z "${SMALL:-}" ] || blocks=1 context=64 prompt=128
 said() { echo "$(($(date +%s) - begin)) s: $1" >&2; }
 begin=$(date +%s)
@@ -29,13 +30,15 @@ JSON
 [ -d model ] || "$lowtoggle" synth config.json model --quiet
 said model
 
-# convert NAME PASSES WORKLOAD PART...: makes an output if one of the parts is wanted, and records the SNR of its layers.
+# convert NAME PASSES WORKLOAD PART...: makes an output if one of the parts is wanted, and records the SNR of its layers. PASSES may be
+# "recipe NAME".
 convert() {
 	name=$1 passes=$2 workload=$3
 	shift 3
 	for part; do
 		case " $parts " in *" $part "*)
-			[ -d "$name" ] || "$lowtoggle" convert model "$name" --passes "$passes" --workload "$workload" --quiet > /dev/null
+			case $passes in recipe*) option=--recipe ;; *) option=--passes ;; esac
+			[ -d "$name" ] || "$lowtoggle" convert model "$name" "$option" "${passes#recipe }" --workload "$workload" --quiet > /dev/null
 			"$lowtoggle" verify model "$name" --json --quiet > "verify-$name.json"
 			echo "$passes" > "passes-$name.txt"
 			said "$name"
@@ -48,6 +51,10 @@ convert grid4 grid=4 prefill prefill decode pytorch &
 convert uncached scale=uncached,grid=4 decode decode batches &
 convert fine-decode scale=uncached,trellis=0.07 decode decode &
 convert fine-prefill trellis=0.19 prefill prefill &
+convert near "recipe near-lossless" prefill recipes &
+convert balanced "recipe balanced" prefill recipes &
+convert near-decode "recipe near-lossless" decode recipes &
+convert balanced-decode "recipe balanced" decode recipes &
 wait
 
 # record NAME FLAGS OUT OTHERS...: each model is measured at the addresses of every other, so the time grows with the
@@ -77,6 +84,10 @@ for part in $parts; do
 	case $part in
 	prefill) record prefill "--batch none --prompt $prompt" grid4 round4 fine-prefill ;;
 	decode) record decode "--batch 16 --context $context --prompt 0" uncached grid4 round4 fine-decode ;;
+	recipes)
+		record recipes-prefill "--batch none --prompt $prompt" balanced near
+		record recipes-decode "--batch 16,64 --context $context --prompt 0" balanced-decode near-decode near
+		;;
 	pytorch)
 		record both "--batch 16 --context $context --prompt $prompt" grid4 round4
 		python3 -c 'import torch' || continue
