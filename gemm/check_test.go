@@ -38,8 +38,7 @@ func TestCompareAcceptsRounding(t *testing.T) {
 	}
 }
 
-// Results from wrong data must not pass: one element from a neighbour, a transposed result, a K
-// that was cut short.
+// Compare must reject results of wrong data: one element from a neighbour, a transposed result, a shortened K.
 func TestCompareFindsWrongElements(t *testing.T) {
 	for _, typ := range arith.Types() {
 		p := Problem{M: 40, N: 40, K: 1000, Type: typ}

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// oddShapes are multiples of nothing.
+// oddShapes have dimensions that are not multiples of block sizes.
 var oddShapes = [][3]int{{1, 1, 1}, {1, 7, 129}, {16, 33, 65}, {5, 1, 1000}, {67, 31, 257}}
 
 // operands are random x and w for p, of a scale that keeps every type in range.

@@ -65,7 +65,7 @@ func TestStrayAdapters(t *testing.T) {
 	}
 }
 
-// A file that is cut short is an error, and closes what was open before.
+// TestOpenWithADamagedAdapter: a file that is cut short is an error, and the files opened before are closed.
 func TestOpenWithADamagedAdapter(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "model.safetensors", shard(t, "a"))

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFilling: a file that is written in any order has what was written and zeros; Fill reserves its room, and FillSparse does not.
+// TestFilling: a file that is written in any order has the written bytes, and zeros elsewhere. Fill reserves disk space, and
+// FillSparse does not.
 func TestFilling(t *testing.T) {
 	const n = 1 << 20
 	for name, fill := range map[string]func(string, []byte, int64) (*Filling, error){"whole": Fill, "sparse": FillSparse} {

@@ -31,7 +31,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzFolder: a folder with any of the files that say what it holds is opened, or refused with an error that names it.
+// FuzzFolder: a folder with any contents of its describing files is opened, or refused with an error that names the folder.
 func FuzzFolder(f *testing.F) {
 	for kind := range len(described) {
 		f.Add([]byte(`{"_class_name": "FluxPipeline", "base_model_name_or_path": "a/b", "model_type": "llama"}`), byte(kind))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// form is d's format, which the test knows to exist.
+// form returns d's format, which must exist.
 func form(t testing.TB, d DType) Format {
 	t.Helper()
 	f, ok := d.Format()
@@ -39,7 +39,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// small are the formats whose patterns can all be tried.
+// small are the types with so few bit patterns that tests try all of them.
 var small = []DType{BF16, F16, F8E4M3, F8E5M2, I8}
 
 func TestEveryPatternReturns(t *testing.T) {
@@ -133,8 +133,8 @@ func TestFloat16AgainstReference(t *testing.T) {
 	}
 }
 
-// wantAsReference compares with the reference, which goes to infinity where we stop at the largest
-// finite value, and keeps a NaN's payload.
+// wantAsReference compares with the reference. The reference rounds to infinity where this package rounds to the largest finite
+// value, and keeps a NaN's payload.
 func wantAsReference(t *testing.T, f Format, v float32) {
 	t.Helper()
 	got, want := f.FromValue(v), float16.Fromfloat32(v)

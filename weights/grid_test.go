@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lawOfGrid is what moving one value to the grid keeps.
+// lawOfGrid checks the laws of rounding one value to the grid.
 func lawOfGrid(t rapid.TB, f Format, b uint32, e int) {
 	t.Helper()
 	g := f.Grid(e)

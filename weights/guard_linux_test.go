@@ -61,7 +61,7 @@ func TestOpenShrinkingFile(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = os.Truncate(path, 4096) // what is asserted is that opening survives this
+				_ = os.Truncate(path, 4096) // opening must survive this
 				_ = os.WriteFile(path, head, 0o644)
 			}
 		}
@@ -93,7 +93,7 @@ func TestGuardPassesOn(t *testing.T) {
 	Guard("x", func() error { panic("not a fault") })
 }
 
-// A full disk shows where data is written, or at the latest where the file is closed.
+// A full disk is an error of writing data, or at the latest of closing the file.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

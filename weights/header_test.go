@@ -316,7 +316,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// Whatever EncodeHeader lays out opens to the same tensors, dense and in order.
+// A file with a header of EncodeHeader opens to the same tensors, dense and in order.
 func TestHeaderRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	rapid.Check(t, func(t *rapid.T) { headerRoundTrip(t, path) })

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// What would serve other weights, and what is not part of a model, is listed; all else stays.
+// Files with weights that could be served instead, and files that are not part of a model, are listed; no other file is.
 func TestLeftovers(t *testing.T) {
 	config, err := synth.Config("llama-tiny")
 	if err != nil {

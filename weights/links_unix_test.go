@@ -84,7 +84,7 @@ func TestOpenOddFiles(t *testing.T) {
 	})
 }
 
-// openInTime opens what must fail, and fails the test where that waits for something.
+// openInTime returns the error of opening path, and fails the test if opening waits for something.
 func openInTime(t *testing.T, path string) error {
 	t.Helper()
 	done := make(chan error, 1)

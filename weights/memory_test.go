@@ -91,7 +91,7 @@ func lossOf(t *testing.T, m *weights.Model) []float64 {
 }
 
 // TestLittleMemory: models larger than the memory that their data may take are planned, whole and in parts, converted and evaluated
-// as on a disk. Whatever reads data without asking for it would end the test, because data has no memory before it is asked for.
+// as on a disk. Code that reads data without Need would crash the test, because data has no memory before Need.
 func TestLittleMemory(t *testing.T) {
 	weights.LittleMemory(t)
 	experts := `{"hidden_size": 256, "intermediate_size": 512, "moe_intermediate_size": 512, "vocab_size": 512, "num_hidden_layers": 4}`

@@ -195,7 +195,7 @@ func TestOpenSingleFileWithConfigs(t *testing.T) {
 	}
 }
 
-// A folder's name may hold what a pattern would take for its own.
+// A folder's name may contain characters of glob patterns.
 func TestOpenFolderOfOddName(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "[a]*?{b}/w.safetensors", shard(t, "a"))

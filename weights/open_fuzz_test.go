@@ -93,8 +93,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// Cutting a good file anywhere, or changing any byte of its head, never goes wrong silently: it
-// opens to tensors that fill the file, or fails.
+// After a cut of a valid file, or a change of any byte of its head, the file opens to tensors that fill it, or opening is an
+// error.
 func TestEveryCutAndEveryByte(t *testing.T) {
 	whole := file(`{"__metadata__":{"k":"v"},"a":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}`, make([]byte, 8)...)
 	path := filepath.Join(t.TempDir(), "m.safetensors")

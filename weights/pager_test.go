@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// requests notes what a file in a store is asked for, in blocks: "first+count".
+// requests records the requests for a file in a store, in blocks: "first+count".
 type requests struct {
 	mu   sync.Mutex
 	list []string
@@ -60,8 +60,8 @@ func remoteOf(t *testing.T, q *requests, size int64) *remote {
 	return r
 }
 
-// TestRequests: a caller that reads in order has large requests ahead of it, and every block is asked for once. A caller that reads here and
-// there gets what it asks for alone.
+// TestRequests: a caller that reads in order has large requests ahead of it, and every block is asked for once. A caller that
+// reads at random gets only the requested blocks.
 func TestRequests(t *testing.T) {
 	const blocks = 200
 	q := &requests{}
@@ -111,7 +111,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestFailedRequests: a request that fails is the error of Guard, and is repeated by the next Need. Of several files each has its own.
+// TestFailedRequests: a request that fails is the error of Guard, and is repeated by the next Need. Each of several files has its
+// own error.
 func TestFailedRequests(t *testing.T) {
 	bad, good := &requests{fail: errors.New("no route")}, &requests{}
 	a, b := remoteOf(t, bad, 10*blockBytes), remoteOf(t, good, 3*blockBytes)
@@ -144,8 +145,8 @@ func TestFailedRequests(t *testing.T) {
 	}
 }
 
-// TestDropping: blocks are dropped once more than the spare bytes are read, the one that was needed longest ago first, and none that a Guard
-// holds: one with spans holds these alone.
+// TestDropping: once more than the spare bytes are in memory, blocks are dropped, the least recently needed first. Blocks that a
+// Guard holds stay; a Guard with spans holds these alone.
 func TestDropping(t *testing.T) {
 	ahead, spare := aheadBytes, spareBytes
 	aheadBytes, spareBytes = requestBytes, 4*blockBytes

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// watchedStore notes how much of stores is in memory while it is read.
+// watchedStore records the memory of data from stores while it is read.
 type watchedStore struct {
 	weights.Store
 	peak *atomic.Int64

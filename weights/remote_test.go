@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// zeros is a store with one file, whose tensors are all zero. It notes how much of stores is in memory while it is read.
+// zeros is a store with one file, whose tensors are all zero. It records the memory of data from stores while it is read.
 type zeros struct {
 	head []byte
 	size int64

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lawOfRounding is what every rounding of one value keeps.
+// lawOfRounding checks the laws of rounding one value.
 func lawOfRounding(t rapid.TB, f Format, b uint32, bits int, truncate bool) {
 	t.Helper()
 	r := f.Round(b, bits, truncate)
@@ -89,8 +89,8 @@ func TestZeroable(t *testing.T) {
 	}
 }
 
-// TestEncodeEqualsFromValue on every element, on its neighbours in float32, on the ties between two
-// elements, and on whatever else float32 has.
+// TestEncodeEqualsFromValue compares both for every element, its neighbours in float32, the ties between two elements, and random
+// values of float32.
 func TestEncodeEqualsFromValue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")

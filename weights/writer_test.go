@@ -112,8 +112,8 @@ func TestCopyIsIdentical(t *testing.T) {
 	})
 }
 
-// Large files are written in another way than small ones: pieces and an end that fit no block have
-// to come out all the same, and missing data is found.
+// Large files are written past the page cache: pieces and an end that fit no block must give the same file, and missing data is
+// an error.
 func TestWriteLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 65 MiB")
@@ -160,7 +160,7 @@ func TestWriteLarge(t *testing.T) {
 	}
 }
 
-// A disk that has no room shows at once where the file system can tell, and nothing is left there.
+// A disk without room is an error of Create if the file system can reserve space, and no file is left.
 func TestCreateWithoutRoom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	w, err := Create(path, headOf(t, 1<<58), 1<<58)
@@ -273,7 +273,7 @@ func TestDirectFrom(t *testing.T) {
 	}
 }
 
-// TestDirectFails: the error of a write in the background is that of a later one, and of Close.
+// TestDirectFails: the error of a write in the background is returned by a later Write, and by Close.
 func TestDirectFails(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		w, _, data := direct(t, 0)

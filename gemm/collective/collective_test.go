@@ -93,8 +93,8 @@ func candidateOf(name string, fill byte, side int) measure.Candidate {
 	return measure.Candidate{Name: name, Products: []cuda.Product{{Name: name, Problem: gemm.Problem{M: side, N: side, K: side, Type: arith.BF16}, X: x, W: w}}}
 }
 
-// TestCompare measures on two simulated cards: weights with fewer toggles save energy alone, and a smaller share beside the
-// collective, whose energy does not change.
+// TestCompare measures on two simulated cards. Weights with fewer toggles save energy alone, and a smaller share together with
+// the collective, whose energy does not change.
 func TestCompare(t *testing.T) {
 	h, err := Simulated(power.DefaultSim(), 2)
 	if err != nil {

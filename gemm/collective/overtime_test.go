@@ -111,7 +111,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// hot is a machine whose card once says that it lowered its clock for heat.
+// hot is a machine whose card once reports that it lowered its clock because of heat.
 type hot struct {
 	measure.Machine
 	card *hotCard
@@ -132,7 +132,7 @@ func (c *hotCard) Throttle() (power.Throttle, error) {
 	return c.Card.Throttle()
 }
 
-// TestOverTimeDisturbed: the note of a run that was made again is with the card that disturbed it.
+// TestOverTimeDisturbed: the warning about a repeated run is in the result of the card that disturbed it.
 func TestOverTimeDisturbed(t *testing.T) {
 	h, err := Simulated(power.DefaultSim(), 2)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 const scale = `extern "C" __global__ void scale(float *y, const float *x, int n, float by, double offset) {}
 extern "C" __global__ void __launch_bounds__(256) empty() {}`
 
-// wantNoCompiler: the error is an ErrNoCompiler that says all parts, and ErrNoCompiler itself once.
+// wantNoCompiler checks that the error is an ErrNoCompiler whose text has all parts, and ErrNoCompiler's text once.
 func wantNoCompiler(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, ErrNoCompiler) || errors.Is(err, ErrNoGPU) {
@@ -32,7 +32,7 @@ func wantNoCompiler(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// A missing or broken NVRTC is no reason to refuse the card: only the compiler's error says what is missing.
+// With a missing or broken NVRTC the card can still be opened; only compiling returns the error.
 func TestLoadCompiler(t *testing.T) {
 	const driver, blas, nvrtc12, nvrtc13 = "libcuda.so.1", "libcublasLt.so.12", "libnvrtc.so.12", "/usr/local/cuda-13.0/lib64/libnvrtc.so.13"
 	for _, c := range []struct {

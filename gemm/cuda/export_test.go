@@ -2,13 +2,12 @@ package cuda
 
 import "testing"
 
-// FakeCard is the pretended card, for tests of the packages that run on this one. Products compute nothing, and
-// neither do kernels.
+// FakeCard is the fake card, for tests of the packages that use this package. Its products and kernels compute nothing.
 type FakeCard struct {
 	card *card
 }
 
-// NewFakeCard returns a card on which so many bytes are free.
+// NewFakeCard returns a card with free bytes of free memory.
 func NewFakeCard(t *testing.T, free int) FakeCard {
 	c := newCard(t)
 	c.lazy, c.free = true, uint64(free)
@@ -21,7 +20,7 @@ func (f FakeCard) Open(t *testing.T) *Device { return openFake(t, f.card) }
 // Limit sets the card's total memory in bytes, which allocations reduce.
 func (f FakeCard) Limit(bytes int) { f.card.limit = uint64(bytes) }
 
-// Fail plants a failure of a driver's or library's function, after so many calls that succeed.
+// Fail plants a failure of a driver's or library's function, after the given number of successful calls.
 func (f FakeCard) Fail(call string, after int) { f.card.fail[call] = after }
 
 // Heal removes a planted failure.
@@ -36,7 +35,7 @@ func (f FakeCard) Ada() { f.card.capability, f.card.shared = 89, 99<<10 }
 // NoCompiler removes NVRTC.
 func (f FakeCard) NoCompiler() { f.card.nvrtc.missing = true }
 
-// Kinds counts what is alive on the card.
+// Kinds returns the number of live objects on the card by kind.
 func (f FakeCard) Kinds() map[string]int { return f.card.kinds() }
 
 // Launches returns the launches of kernels since the last call.

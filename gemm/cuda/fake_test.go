@@ -16,9 +16,8 @@ import (
 )
 
 // card is a pretended GPU behind the functions of api: memory with bounds, a stream that takes a
-// fixed time per product and per transfer, graphs, events, and products computed on the CPU from
-// nothing but what cuBLASLt would be told. It counts what is alive and fails if it is told to. It
-// has its own clock, which goes on when the host asks or waits.
+// fixed time per product and per transfer, graphs, events, and products computed on the CPU from the arguments of cuBLASLt alone.
+// It counts what is alive and fails if it is told to. It has its own clock, which goes on when the host asks or waits.
 type card struct {
 	t          *testing.T
 	capability int
@@ -68,7 +67,7 @@ type fakeHost struct {
 	handle uintptr
 }
 
-// fakeGraph is what a graph does.
+// fakeGraph is the work of a graph.
 type fakeGraph struct {
 	products, fills int
 	takes           time.Duration
@@ -126,7 +125,7 @@ func (c *card) destroy(h uintptr, kind string) result {
 	return 0
 }
 
-// kinds counts what is alive.
+// kinds returns the number of live objects by kind.
 func (c *card) kinds() map[string]int {
 	n := map[string]int{}
 	for _, kind := range c.alive {
@@ -303,7 +302,7 @@ func (c *card) streams(a *api) {
 			return 1
 		}
 		target := c.region(to, 4*n)
-		target = target[:min(len(target), 1<<10)] // the rest is nobody's here, and would take its time
+		target = target[:min(len(target), 1<<10)] // tests do not read the rest, which would take time
 		return c.queue(fakeGraph{fills: 1, takes: c.transfer, copies: []func(){func() {
 			for i := 0; i < len(target); i += 4 {
 				binary.LittleEndian.PutUint32(target[i:], word)
@@ -459,7 +458,7 @@ func (c *card) heuristic(_, desc, _, _, _, _, pref uintptr, want int32, found *h
 	return 0
 }
 
-// matmul computes column-major D = op(A)·B + beta·C, where C is D. On real hardware nothing else is told.
+// matmul computes column-major D = op(A)·B + beta·C, where C is D. A real library gets no other information.
 func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt uint64, bL uintptr, beta *byte, cAt uint64, cL uintptr, dAt uint64, dL uintptr, algo *algorithm, _, _ uint64, _ uintptr) status {
 	offer := c.algorithms[algo.data[1]]
 	if !c.ok("cublasLtMatmul") || offer.refuses {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// fakeCompiler is a pretended NVRTC, whose machine code is the source. Its calls fail where its card's fail says so.
+// fakeCompiler is a pretended NVRTC, whose machine code is the source. Its calls fail as planted in its card's fail.
 type fakeCompiler struct {
 	card         *card
 	major, minor int32

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// shares are the functions that cards of a group use besides.
+// shares sets the functions that cards of a group use in addition.
 func (c *card) shares(a *api) {
 	a.cuDevicePrimaryCtxRetain = func(h *uintptr, _ int32) result {
 		return pick[result](c.create("cuDevicePrimaryCtxRetain", h, "primary context"), 46)

@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Executions and gaps together last as long as asked, gaps alone too, and the kernel that waits costs little time where there are no
-// gaps. The clock during the products is one that a card can have.
+// Executions and gaps together last the requested time, and so do gaps alone. Without gaps the waiting kernel takes little time.
+// The clock during the products is plausible.
 func TestGPUBursts(t *testing.T) {
 	d := openGPU(t)
 	b := batch(t, d, Options{}, gemm.Problem{M: 4096, N: 4096, K: 4096, Type: arith.BF16})

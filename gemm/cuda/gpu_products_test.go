@@ -14,8 +14,8 @@ import (
 
 // Like those of gpu_test.go, these tests skip where there is no card.
 
-// Whole numbers come out exactly, whatever the order of a sum; drawn ones as float32 has them, which
-// TF32, with 13 bits less, is far from.
+// Products of whole numbers are exact in any order of additions. Products of random numbers have the precision of float32; TF32,
+// with 13 bits less, would fail.
 func TestGPULinearLayers(t *testing.T) {
 	p := newProducts(t, openGPU(t))
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -48,7 +48,7 @@ func TestGPULinearLayers(t *testing.T) {
 	}
 }
 
-// float32Like fails where y is further from the product's reference than float32 is.
+// float32Like fails if y deviates from the product's reference by more than float32 arithmetic does.
 func (l linearLayer) float32Like(t *testing.T) {
 	t.Helper()
 	y := l.y

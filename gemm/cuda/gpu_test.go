@@ -238,7 +238,7 @@ func TestGPUReadClock(t *testing.T) {
 	}
 }
 
-// Traffic runs at the card's rates, not at some detour's.
+// Traffic runs at the card's memory rates.
 func TestGPUTraffic(t *testing.T) {
 	d := openGPU(t)
 	for _, traffic := range []Traffic{{Name: "through memory", Kind: Copy, Bytes: 1 << 30}, {Name: "in cache", Kind: Copy, Bytes: 8 << 20}, {Name: "fill", Kind: Fill, Bytes: 1 << 30}, {Name: "launch", Kind: Launch},

@@ -64,8 +64,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupCancelled: a cancelled run ends after equally many collectives on all cards, which would wait for each other for ever
-// otherwise.
+// TestGroupCancelled: a cancelled run ends after the same number of collectives on all cards. Otherwise the cards would wait for
+// each other for ever.
 func TestGroupCancelled(t *testing.T) {
 	f, devices := newFakeHost(t, 2)
 	g, err := NewGroup(devices)
@@ -114,7 +114,7 @@ func TestGroupChecks(t *testing.T) {
 	}
 }
 
-// TestNoNCCL: the error says what is missing, and is one of a missing GPU.
+// TestNoNCCL: the error names the missing library, and is an ErrNoGPU, too.
 func TestNoNCCL(t *testing.T) {
 	_, err := loadNCCL(fakeLoader{}, machine{func(string) string { return "" }, func(string) ([]string, error) { return nil, nil }, func() (string, error) { return "", errors.New("none") }})
 	if !errors.Is(err, ErrNoNCCL) || !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "libnccl.so.2 (NVIDIA's NCCL) was looked for") {

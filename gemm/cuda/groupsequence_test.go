@@ -90,7 +90,7 @@ func TestGroupSequence(t *testing.T) {
 	}
 }
 
-// TestGroupSequenceCancelled: as of a run of a group, all cards queue equally many collectives.
+// TestGroupSequenceCancelled: after a cancellation, all cards have queued the same number of collectives.
 func TestGroupSequenceCancelled(t *testing.T) {
 	f, g, batches := fakeGroup(t)
 	if err := g.Prepare(t.Context(), AllGather, 4096, make([]byte, 64)); err != nil {

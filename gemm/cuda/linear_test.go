@@ -63,8 +63,8 @@ func (m *Memory) upload(behind int, matrices ...grid) (at []Address, err error) 
 	return at, nil
 }
 
-// TestLinear: every shape, element, stride and alignment, w in both layouts, with and without what was in y. Only the
-// product's elements of y are written, and y is only read where it is added to.
+// TestLinear: every shape, element, stride and alignment, w in both layouts, with and without what was in y. Only the product's
+// elements of y are written, and y is read only if add is set.
 func TestLinear(t *testing.T) {
 	d := openFake(t, newCard(t))
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +147,7 @@ func newLinear(t *testing.T, d *Device, s LinearShape) (l *Linear, y, x, w Addre
 	return l, alloc(t, d, bytes), alloc(t, d, bytes), alloc(t, d, bytes)
 }
 
-// cuBLASLt must be told of addresses that are not multiples of 256: its kernels rely on that.
+// cuBLASLt must get the alignment of addresses that are not multiples of 256, because its kernels depend on it.
 func TestLinearSaysHowAddressesAreAligned(t *testing.T) {
 	d := openFake(t, newCard(t))
 	for _, aligned := range []int{2, 16, 256} {

@@ -33,7 +33,7 @@ func kernel(t *testing.T, d *Device, name string, shared int) *Function {
 	return f
 }
 
-// sameKinds: as many things of each kind are alive as before.
+// sameKinds checks that the number of live objects of each kind has not changed.
 func sameKinds(t *testing.T, c *card, before map[string]int) {
 	t.Helper()
 	if after := c.kinds(); !maps.Equal(before, after) {
@@ -176,7 +176,7 @@ func TestModuleIsFreed(t *testing.T) {
 	}
 }
 
-// Compile returns when ctx ends, although the compiler is at work; what the compiler holds is freed when it ends.
+// Compile returns when ctx ends, although the compiler is still running. The compiler's memory is freed when it ends.
 func TestCompileIsCancelled(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)
@@ -225,7 +225,7 @@ func TestNothingRunsAfterClose(t *testing.T) {
 	}
 }
 
-// Data go up, along and down; memory is aligned, counted and freed at once.
+// Data are uploaded, copied and downloaded; memory is aligned, counted and freed all at once.
 func TestMemory(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)

@@ -47,7 +47,7 @@ func newLinearLayer(m, n, k, gap int, transposed bool, seed uint64) linearLayer 
 	return l
 }
 
-// wrong says what is wrong with y, and with what lies around it.
+// wrong returns an error in y or in the memory around it, as text.
 func (l linearLayer) wrong() string {
 	want := sgemm.Dense(l.y.Rows, l.y.Cols, nil)
 	if err := (forward.CPU{Workers: 1}).Mul(context.Background(), want, l.x, l.w, l.transposed); err != nil {
@@ -134,8 +134,8 @@ func TestProductsComputeInFloat32(t *testing.T) {
 	}
 }
 
-// Memory and descriptors of a product serve all that are no larger; a larger one that finds no room
-// fails, and what fits goes on.
+// Smaller products reuse the memory and descriptors of a product. A larger product without room fails, and smaller ones still
+// work.
 func TestProductsKeepTheirMemory(t *testing.T) {
 	c := newCard(t)
 	p := newProducts(t, openFake(t, c))

@@ -184,7 +184,7 @@ func replayOnce(d *Device, s *steps) (err error) {
 	return err
 }
 
-// What f itself refuses ends the capture, the first time and while recording.
+// An error of f ends the capture, in the first run and while recording.
 func TestGraphSaysWhatItsWorkSays(t *testing.T) {
 	for fails := 1; fails <= 2; fails++ {
 		c := newCard(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// The tests of runner*_test.go run package runner on the pretended card: it holds what is uploaded and the arguments of every
-// launch, but computes nothing.
+// The tests of runner*_test.go run package runner on the fake card, which keeps uploaded data and the arguments of every launch,
+// but computes nothing.
 
 // tiny is a small random model.
 type tiny struct {

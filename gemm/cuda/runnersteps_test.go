@@ -251,7 +251,7 @@ func TestRotateMovesWeights(t *testing.T) {
 	testmodel.WantError(t, runner.Rotate(t.Context(), all[0], closed), "the model was closed")
 }
 
-// TestStepsAreFinite: a step whose logits are NaN is refused: its energy would be that of no real step.
+// TestStepsAreFinite: a step whose logits are NaN is refused, because its energy would not be representative.
 func TestStepsAreFinite(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	on := newTiny(t, "llama-tiny", "", weights.F16).mustLoad(t, card.Open(t), runner.Options{Resident: true})

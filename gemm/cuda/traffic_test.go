@@ -101,8 +101,7 @@ func TestMixRefuses(t *testing.T) {
 	}
 }
 
-// TestTrafficKernels: each kind's kernel is launched on the blocks that were asked for, and reads memory of random bits
-// or zeros.
+// TestTrafficKernels: each kind's kernel is launched on the requested number of blocks, and reads memory of random bits or zeros.
 func TestTrafficKernels(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)

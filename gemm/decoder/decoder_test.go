@@ -20,7 +20,7 @@ func mustDescribe(t *testing.T, name string) *decoder.Decoder {
 	return d
 }
 
-// TestLlama has the whole of a small model, with one of its two blocks.
+// TestLlama compares the whole description of a small model, with one of its two blocks.
 func TestLlama(t *testing.T) {
 	got := mustDescribe(t, "llama-tiny")
 	if len(got.Blocks) != 2 {
@@ -141,7 +141,7 @@ func TestLongSequencesHaveFrequenciesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestActivations: config.json has several names for one.
+// TestActivations: config.json may have several names for one activation.
 func TestActivations(t *testing.T) {
 	for name, want := range map[string]decoder.Activation{
 		"gelu": decoder.GELU, "gelu_new": decoder.GELUTanh, "gelu_fast": decoder.GELUTanh, "gelu_pytorch_tanh": decoder.GELUTanh,
@@ -155,7 +155,7 @@ func TestActivations(t *testing.T) {
 	}
 }
 
-// TestLayers are in the order in which they are computed.
+// TestLayers checks that layers are in the order of computation.
 func TestLayers(t *testing.T) {
 	d := mustDescribe(t, "deepseek_v2-lite-tiny")
 	var names []string

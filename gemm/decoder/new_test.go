@@ -96,7 +96,7 @@ func rope(f fields) fields {
 	return fields{"rope_parameters": map[string]any(f), "rope_scaling": nil, "rope_theta": nil}
 }
 
-// TestLayoutsThatDoNotFit has what a user's own family file may bring.
+// TestLayoutsThatDoNotFit: layouts of a user's family file that a Decoder cannot describe are errors.
 func TestLayoutsThatDoNotFit(t *testing.T) {
 	m := testmodel.Open(t, synthetic(t, "llama-tiny", nil))
 	for want, spoil := range map[string]func(l *arch.Layout){

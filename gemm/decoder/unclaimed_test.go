@@ -26,7 +26,7 @@ func TestUnknownTensorIsAnError(t *testing.T) {
 	testmodel.WantError(t, err, `"model.layers.0.mlp.up_proj.lowtoggle_shift" (1 such in all) is not part of family llama`)
 }
 
-// TestStoredShiftsAreKnown: those of a weight that the family claims.
+// TestStoredShiftsAreKnown: stored shifts of a claimed weight are no unclaimed tensors.
 func TestStoredShiftsAreKnown(t *testing.T) {
 	dir := synthetic(t, "llama-tiny", nil)
 	add(t, dir, "model.layers.0.mlp.up_proj.weight"+weights.ShiftSuffix)
@@ -35,7 +35,7 @@ func TestStoredShiftsAreKnown(t *testing.T) {
 	}
 }
 
-// TestTensorsBesideTheModel: layers that predict further tokens, and eyes, do nothing to text.
+// TestTensorsBesideTheModel: layers for multi-token prediction and vision encoders have no effect on text.
 func TestTensorsBesideTheModel(t *testing.T) {
 	dir := synthetic(t, "deepseek_v3-tiny", nil)
 	add(t, dir, "model.layers.3.eh_proj.weight")

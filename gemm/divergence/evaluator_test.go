@@ -33,7 +33,7 @@ func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
 	}
 }
 
-// TestWholeModelIsWhatForwardSays holds it against whole passes.
+// TestWholeModelIsWhatForwardSays compares WholeModel with whole passes of package forward.
 func TestWholeModelIsWhatForwardSays(t *testing.T) {
 	m := trained(t, 3, 40)
 	ctx, e, coarse := context.Background(), m.evaluator(t), grid(m.stored, 1./16)
@@ -101,7 +101,7 @@ func TestPerLayerIsWholeModelWithThatLayer(t *testing.T) {
 	}
 }
 
-// TestBaseIsRespected has a base with other layers, another norm and another embedding.
+// TestBaseIsRespected evaluates with a base that has other layers, another norm and another embedding.
 func TestBaseIsRespected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and the tests of workers share as much")
@@ -118,13 +118,13 @@ func TestBaseIsRespected(t *testing.T) {
 	if diff := cmp.Diff(want, perLayer(t, e, base, changed)); diff != "" {
 		t.Errorf("(-whole model +per layer)\n%s", diff)
 	}
-	// What a base diverges by is against the model, not against the base.
+	// The divergence is from the model, not from the base.
 	if got, want := perLayer(t, e, base, only(m.stored, names[0])), wholeModel(t, e, base); !(want > 0) || got[0].Nats != want {
 		t.Errorf("the base itself diverges by %v, want %v", got, want)
 	}
 }
 
-// TestLayersMayBeLeftOut looks at what changed is asked for, too.
+// TestLayersMayBeLeftOut also checks the tensors that are read from changed.
 func TestLayersMayBeLeftOut(t *testing.T) {
 	m := trained(t, 1, 10)
 	e, names := m.evaluator(t), m.names()

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// TestFromPassHasTheBitsOfNew, whatever the pass kept, and evaluates without another pass.
+// TestFromPassHasTheBitsOfNew: FromPass gives the results of New without another pass, whatever results the pass kept.
 func TestFromPassHasTheBitsOfNew(t *testing.T) {
 	m := trained(t, 3, 24)
 	ctx, coarse, few := context.Background(), grid(m.stored, 1./16), 2
@@ -42,7 +42,7 @@ func TestOneOwnPass(t *testing.T) {
 	var counts tally.Tally
 	ctx := tally.With(t.Context(), &counts)
 	asked := 0
-	layer := m.names()[0] // of the first block: whoever runs that asks for it
+	layer := m.names()[0] // of the first block: every pass reads this layer
 	own := source(func(ctx context.Context, name string) ([]float32, error) {
 		if name == layer {
 			asked++

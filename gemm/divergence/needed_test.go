@@ -38,7 +38,7 @@ func TestNeededIsStudents(t *testing.T) {
 	}
 }
 
-// TestNeededIsOfComparisons: what was observed needs as many sequences as it had.
+// TestNeededIsOfComparisons: the width of an observed interval needs the observed number of sequences.
 func TestNeededIsOfComparisons(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, n := range []int{2, 3, 8, 500} {

@@ -21,8 +21,8 @@ func (c *counter) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool
 	return c.CPU.Mul(ctx, y, x, w, transposed)
 }
 
-// TestBlocksOfTheCallBeforeAreNotComputedAgain gives one evaluator a sequence of models, and holds every result
-// against that of an evaluator which sees this model alone.
+// TestBlocksOfTheCallBeforeAreNotComputedAgain evaluates several models with one evaluator, and compares every result with that
+// of a new evaluator.
 func TestBlocksOfTheCallBeforeAreNotComputedAgain(t *testing.T) {
 	m := trained(t, 2, 20)
 	count := &counter{}

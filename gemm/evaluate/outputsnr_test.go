@@ -16,8 +16,7 @@ type held map[string][]float32
 
 func (h held) Tensor(_ context.Context, name string) ([]float32, error) { return h[name], nil }
 
-// TestOutputSNR: the ratio is that of the sums of squares of x·wᵀ and x·(w'-w)ᵀ over the first batch,
-// whichever way the weights lie.
+// TestOutputSNR: the ratio is the sum of squares of x·wᵀ over that of x·(w'-w)ᵀ in the first batch, in both storage orders.
 func TestOutputSNR(t *testing.T) {
 	const rows, k, n = 300, 3, 2
 	x := sgemm.Dense(rows, k, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// doubled are weights of which one is doubled, and all others left out.
+// doubled is a Weights with one doubled tensor and no others.
 type doubled struct {
 	forward.Weights
 	name string
@@ -29,8 +29,7 @@ func (d doubled) Tensor(ctx context.Context, name string) ([]float32, error) {
 	return values, err
 }
 
-// TestQuantisedStatistics: calibration statistics, and divergences of a changed coded layer, are those of the dequantised
-// copy.
+// TestQuantisedStatistics: calibration statistics and divergences of a quantised model equal those of its dequantised copy.
 func TestQuantisedStatistics(t *testing.T) {
 	const changed = "model.layers.1.mlp.up_proj.weight"
 	type result struct {

@@ -53,7 +53,7 @@ func TestCompareIsForwards(t *testing.T) {
 	}
 }
 
-// TestCompareNeedsBothModels before it scores one.
+// TestCompareNeedsBothModels: Compare checks both models before it scores one.
 func TestCompareNeedsBothModels(t *testing.T) {
 	m := testmodel.Random(t, "llama-tiny", 1)
 	s, err := evaluate.New(m, nil, few(), 0)
@@ -71,7 +71,7 @@ func TestCompareNeedsBothModels(t *testing.T) {
 	}
 }
 
-// TestErrorsSayWhichModelAndTokens, so that a user finds the file to mend.
+// TestErrorsSayWhichModelAndTokens: errors name the model's and the tokens' file.
 func TestErrorsSayWhichModelAndTokens(t *testing.T) {
 	m := testmodel.Random(t, "llama-tiny", 1)
 	beyond := few()

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// TestBlocksMayBeLeftHalfway takes a state to every layer's step and from there to the end.
+// TestBlocksMayBeLeftHalfway moves a state to every layer's step, and from the step to the end.
 func TestBlocksMayBeLeftHalfway(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	w, tokens := forward.Stored(m), sequences(64, 5, 9)

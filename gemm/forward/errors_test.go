@@ -166,7 +166,7 @@ func TestContextEndsThePass(t *testing.T) {
 	}
 }
 
-// TestEyesDoNothingToText: a language model computes the same beside a vision tower.
+// TestEyesDoNothingToText: a vision tower in the checkpoint does not change a language model's losses.
 func TestEyesDoNothingToText(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	dir := synthetic(t, "llama-tiny", nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// calls keeps what an Observer is told.
+// calls records the calls of an Observer.
 type calls struct {
 	names [][]string
 	rows  [][][]float32
@@ -27,7 +27,7 @@ func (c *calls) Input(names []string, x sgemm.Matrix) error {
 	return nil
 }
 
-// TestLayersThatShareAnInput has the calls of one block.
+// TestLayersThatShareAnInput checks an Observer's calls in one block.
 func TestLayersThatShareAnInput(t *testing.T) {
 	for _, test := range []struct {
 		base  string
@@ -73,7 +73,7 @@ func TestLayersThatShareAnInput(t *testing.T) {
 	}
 }
 
-// TestExpertsSeeTheTokensRoutedToThem chooses experts anew, from what the router is given.
+// TestExpertsSeeTheTokensRoutedToThem computes the choice of experts from the router's inputs.
 func TestExpertsSeeTheTokensRoutedToThem(t *testing.T) {
 	m, d := model(t, "mixtral-tiny", nil)
 	w, used := forward.Stored(m), number(t, m, "num_experts_per_tok")

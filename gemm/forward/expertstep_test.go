@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// turns records which expert's weights and inputs come in turn.
+// turns records the order of the experts' weights and inputs.
 type turns struct {
 	forward.Weights
 	log  []string // "block/expert", without repetitions
@@ -45,7 +45,7 @@ func (t *turns) Done(names []string) error {
 	return nil
 }
 
-// TestExpertsTakeTurns: the weights of an expert are loaded once, when the expert before has seen all its tokens, of several batches.
+// TestExpertsTakeTurns: the weights of an expert are loaded once, after the expert before has processed its tokens of all batches.
 func TestExpertsTakeTurns(t *testing.T) {
 	for _, name := range []string{"mixtral-tiny", "qwen3_moe-tiny", "deepseek_v3-tiny"} {
 		m := testmodel.Tiny(t, name, weights.F32)

@@ -27,7 +27,7 @@ func TestPrefixMayBeAbsent(t *testing.T) {
 	}
 }
 
-// logits returns a plain implementation's.
+// logits returns the logits of the reference implementation.
 func logits(t *testing.T, m *weights.Model, sequence []int32) [][]float64 {
 	t.Helper()
 	rows, err := reference.Run(m, reference.Inputs{Tokens: sequence})

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// seen notes which layers read an input together.
+// seen records the layers that share an input.
 type seen []string
 
 func (s *seen) Input(names []string, _ sgemm.Matrix) error {
@@ -19,8 +19,8 @@ func (s *seen) Input(names []string, _ sgemm.Matrix) error {
 	return nil
 }
 
-// The description's inputs are those that an observer sees, in every family: the same layers together, in the same
-// order, and all layers. An expert may get no token.
+// In every family, Decoder.Inputs has the inputs that an observer sees: the same groups of layers in the same order. An expert
+// may get no token.
 func TestInputsAreThoseOfThePass(t *testing.T) {
 	for _, name := range synth.Names() {
 		if !strings.HasSuffix(name, "-tiny") {

@@ -81,7 +81,7 @@ func end(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32) 
 	return s
 }
 
-// pass runs all of the model, and keeps what keep says.
+// pass runs the whole model, and keeps the results that keep selects.
 func pass(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32, keep forward.Keep) *forward.Result {
 	t.Helper()
 	r, err := d.Pass(context.Background(), w, tokens, forward.PassOptions{Keep: keep})
@@ -91,7 +91,7 @@ func pass(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32,
 	return r
 }
 
-// changed are weights with one tensor scaled, to see what depends on it.
+// changed is a Weights with one scaled tensor, to find the results that depend on the tensor.
 type changed struct {
 	forward.Weights
 	name   string

@@ -133,7 +133,7 @@ func TestBlockByBlockIsRun(t *testing.T) {
 		if err := d.Block(t.Context(), i, w, s, nil); err != nil {
 			t.Fatal(err)
 		}
-		// From the clone on, with another layer, everything changes, and nothing of the original.
+		// Running the clone with another layer changes the clone's results, and not the original.
 		other := changed{w, "model.layers.1.mlp.down_proj.weight", 1.5}
 		for j := i; j < d.Blocks(); j++ {
 			if err := d.Block(t.Context(), j, other, aside, nil); err != nil {
@@ -192,7 +192,7 @@ func TestLogitsInChunks(t *testing.T) {
 	}
 }
 
-// moments sums up what an Observer sees.
+// moments adds up statistics of an Observer's inputs.
 type moments struct {
 	order []string
 	rows  map[string]int
@@ -270,7 +270,7 @@ func TestObserverSeesEveryLayerOnce(t *testing.T) {
 	}
 }
 
-// expert is what tells an expert's tensors from the others'.
+// expert matches the number in the name of an expert's tensor.
 var expert = regexp.MustCompile(`(experts\.)\d+\.`)
 
 // number reads config.json.
@@ -302,7 +302,7 @@ func unlisted(m *weights.Model, d *forward.Decoder) (names []string) {
 	return names
 }
 
-// inputs keeps what one layer is given.
+// inputs records the inputs of one layer.
 type inputs struct {
 	layer string
 	rows  [][]float32
@@ -317,7 +317,7 @@ func (in *inputs) Input(names []string, x sgemm.Matrix) error {
 	return nil
 }
 
-// TestInputsOfTheHead computes the losses from what the head is given.
+// TestInputsOfTheHead computes the losses from the head's inputs.
 func TestInputsOfTheHead(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	tokens := many(128)
@@ -373,7 +373,7 @@ func TestProductsDoAllLayers(t *testing.T) {
 	}
 }
 
-// strict multiplies what package cuda can, too.
+// strict is a Products that panics for products that package cuda does not support.
 type strict struct{ t *testing.T }
 
 func (s strict) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {

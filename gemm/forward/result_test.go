@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// counted counts how often a tensor is asked for.
+// counted counts the reads of each tensor.
 type counted struct {
 	forward.Weights
 	name  string
@@ -25,8 +25,8 @@ func (c counted) Tensor(ctx context.Context, name string) ([]float32, error) {
 	return c.Weights.Tensor(ctx, name)
 }
 
-// TestKeptLogitsHaveTheBitsOfComputedOnes: a divergence is the same whether the reference's logits were kept
-// or not, and asks for the reference's head only where they were not.
+// TestKeptLogitsHaveTheBitsOfComputedOnes: a divergence is the same whether the reference's logits were kept or not, and reads
+// the reference's head only if they were not.
 func TestKeptLogitsHaveTheBitsOfComputedOnes(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gemma2-tiny"} {
 		m, d := model(t, name, nil)
@@ -67,7 +67,7 @@ func TestKeptLogitsHaveTheBitsOfComputedOnes(t *testing.T) {
 	}
 }
 
-// TestEntriesAreTheStatesBeforeBlocks, of as many sequences as were asked for, within the limit.
+// TestEntriesAreTheStatesBeforeBlocks: entries are the states of the requested number of sequences, within the limit.
 func TestEntriesAreTheStatesBeforeBlocks(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	w, tokens := forward.Stored(m), sequences(128, 20, 30, 7)
@@ -104,7 +104,7 @@ func TestEntriesAreTheStatesBeforeBlocks(t *testing.T) {
 	}
 }
 
-// TestErrorOfStepEndsThePass, whichever step it is.
+// TestErrorOfStepEndsThePass: an error of Step ends the pass at any step.
 func TestErrorOfStepEndsThePass(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	stop := errors.New("stop")

@@ -20,7 +20,7 @@ func TestMeans(t *testing.T) {
 	}
 }
 
-// TestIntervalIsStudents: for equal lengths it is that of the mean of the sequences' differences.
+// TestIntervalIsStudents: for sequences of equal lengths, the interval is Student's for the mean of their differences.
 func TestIntervalIsStudents(t *testing.T) {
 	before := &forward.Scores{Nats: [][]float64{{1, 5}, {2, 2}, {0, 4}}}
 	after := &forward.Scores{Nats: [][]float64{{2, 5}, {2, 6}, {1, 9}}}
@@ -41,8 +41,7 @@ func TestIntervalIsStudents(t *testing.T) {
 	}
 }
 
-// TestIntervalsAreHonest draws differences of sequences of unequal lengths: 95 % of intervals hold
-// the truth.
+// TestIntervalsAreHonest draws differences of sequences of unequal lengths: 95 % of the intervals contain the true mean.
 func TestIntervalsAreHonest(t *testing.T) {
 	const truth, trials = 0.01, 2000
 	r := rand.New(rand.NewPCG(1, 1))
@@ -50,7 +49,7 @@ func TestIntervalsAreHonest(t *testing.T) {
 	for range trials {
 		before, after := &forward.Scores{}, &forward.Scores{}
 		for range 24 {
-			n, shift := 20+r.IntN(20), 0.02*r.NormFloat64() // what a sequence's tokens share
+			n, shift := 20+r.IntN(20), 0.02*r.NormFloat64() // the part that a sequence's tokens share
 			b, a := make([]float64, n), make([]float64, n)
 			for i := range b {
 				b[i] = r.ExpFloat64()

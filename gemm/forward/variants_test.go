@@ -60,10 +60,10 @@ func forms(t *testing.T) []variant {
 	return all
 }
 
-// refused are tiny models whose config.json asks for what is not computed, and the field that does.
+// refused has the tiny models whose config.json asks for an operation that is not implemented, with the field.
 var refused = map[string]string{"opt-projected-tiny": "do_layer_norm_before"}
 
-// null is that of JSON; a plain nil takes a field out.
+// null is JSON's null; nil removes a field.
 var null = json.RawMessage("null")
 
 // rope returns a config with other rotary positions.
@@ -184,7 +184,7 @@ func TestLossIsThatOfTheReferenceModel(t *testing.T) {
 	}
 }
 
-// TestVariantsDiffer: what a variant changes is no field that both implementations overlook.
+// TestVariantsDiffer: every variant changes the losses, so no implementation ignores its field.
 func TestVariantsDiffer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")

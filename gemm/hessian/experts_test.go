@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 )
 
-// Two tokens go to two of five experts each: at least one expert in every block is not needed.
+// Two tokens are routed to two of five experts each, so at least one expert in every block gets no token.
 func TestExpertsThatNoTokenGetsTo(t *testing.T) {
 	s, dir := tiny(t, "mixtral-tiny"), t.TempDir()
 	s.tokens = [][]int32{{3, 5}}

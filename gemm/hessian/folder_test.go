@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// again collects with weights that fail when they are asked for anything.
+// again collects with weights that fail at every read.
 func (s subject) again(dir, key string) (*hessian.Store, error) {
 	return hessian.Collect(context.Background(), s.decoder, &dies{Weights: s.weights}, s.tokens, dir, hessian.Options{Key: key})
 }
@@ -41,7 +41,7 @@ func TestFinishedFolderIsTaken(t *testing.T) {
 	}
 }
 
-// same holds all that two stores have against each other.
+// same compares all statistics of two stores.
 func same(t *testing.T, a, b *hessian.Store) {
 	t.Helper()
 	described(t, a, b)
@@ -52,7 +52,7 @@ func same(t *testing.T, a, b *hessian.Store) {
 	}
 }
 
-// described holds layers and ranges against each other.
+// described compares the layers and ranges of two stores.
 func described(t *testing.T, a, b *hessian.Store) {
 	t.Helper()
 	if diff := cmp.Diff(a.Layers(), b.Layers()); diff != "" {
@@ -97,7 +97,7 @@ func TestAnotherKeyIsComputedAnew(t *testing.T) {
 	}
 }
 
-// TestBrokenOffAnywhere breaks off at each tensor that the pass asks for, and goes on.
+// TestBrokenOffAnywhere interrupts the pass at each tensor that it reads, and continues.
 func TestBrokenOffAnywhere(t *testing.T) {
 	s, clean := tiny(t, "llama-tiny"), t.TempDir()
 	s.collect(t, clean, hessian.Options{Key: "a"})
@@ -144,7 +144,7 @@ func infos(t *testing.T, dir string) map[string]fs.FileInfo {
 	return all
 }
 
-// TestUnfinishedFolder is what is left by a process that was killed.
+// TestUnfinishedFolder: collecting continues with the files of a killed process.
 func TestUnfinishedFolder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
@@ -189,8 +189,7 @@ func TestUnfinishedFolder(t *testing.T) {
 	}
 }
 
-// TestUnfinishedFolderOfOthers has whole files that do not fit: of the same key and other tokens, and
-// of another key.
+// TestUnfinishedFolderOfOthers: complete files of the same key and other tokens, and of another key, are not used.
 func TestUnfinishedFolderOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
@@ -252,7 +251,7 @@ func TestEveryByteOfAFileCounts(t *testing.T) {
 	holds(t, store, layer, path, want)
 }
 
-// TestFilesOfOthers puts whole files in the place of others: another layer's, and another key's.
+// TestFilesOfOthers replaces files by complete files of another layer, and of another key.
 func TestFilesOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")

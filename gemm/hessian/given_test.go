@@ -56,8 +56,8 @@ func (e *elsewhere) run(w hessian.Wanted) error {
 	return nil
 }
 
-// Statistics that something else has computed make the same folder, in one run or in several. A run is asked for what
-// is missing, and not at all where nothing is.
+// Statistics that are computed elsewhere give the same folder, in one run or in several. run gets the missing inputs, and is not
+// called if none are missing.
 func TestCollectFrom(t *testing.T) {
 	s := tiny(t, "llama-tiny")
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestCollectFrom(t *testing.T) {
 	}
 }
 
-// A digest tells statistics apart that differ in one value.
+// Statistics that differ in one value have different digests.
 func TestDigest(t *testing.T) {
 	s := tiny(t, "llama-tiny")
 	store := s.collect(t, t.TempDir(), hessian.Options{Key: "a"})
@@ -130,7 +130,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Statistics that cannot be are refused, and name the layer. Nothing of them is left.
+// Impossible statistics are an error that names the layer, and leave no file.
 func TestCollectFromRefuses(t *testing.T) {
 	s := tiny(t, "llama-tiny")
 	store := s.collect(t, t.TempDir(), hessian.Options{Key: "a"})

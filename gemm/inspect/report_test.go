@@ -58,7 +58,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestKinds: kinds keep the order of their first tensors; what no tensor has is not known.
+// TestKinds: kinds are in the order of their first tensors; a figure that no tensor has is unknown.
 func TestKinds(t *testing.T) {
 	r := reportOf(t, 7, [2]float64{0.9, 0.6}, [2]float64{0.7, 0.4})
 	kinds := r.Kinds()

@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestFindsWhatIsThere compares zeros, and other draws of the same distribution, with normal
-// weights: the former differ by what the simulated card was made to take, the latter by nothing.
+// TestFindsWhatIsThere compares zeros, and other draws of the same distribution, with normal weights. Zeros differ by the planted
+// energy of the simulated card; the other draws do not differ.
 func TestFindsWhatIsThere(t *testing.T) {
 	base, variants := pair()
 	o := power.DefaultSim()
@@ -74,7 +74,7 @@ func TestOnlyTheCopy(t *testing.T) {
 	}
 }
 
-// TestSameProblems: what cannot be compared is refused before anything is on the card.
+// TestSameProblems: candidates that cannot be compared are refused before any upload.
 func TestSameProblems(t *testing.T) {
 	w := func(change func(*gemm.Problem)) cuda.Product {
 		p := gemm.Problem{M: 8, N: 16, K: 32, Type: arith.BF16}
@@ -223,7 +223,7 @@ func TestOtherKernels(t *testing.T) {
 	}
 }
 
-// TestNamesMustDiffer: a result tells candidates apart by their names.
+// TestNamesMustDiffer: candidates with the same name are an error, because results identify candidates by name.
 func TestNamesMustDiffer(t *testing.T) {
 	base, _ := pair()
 	for _, name := range []string{base.Name, base.Name + " (copy)"} {
@@ -238,8 +238,8 @@ func TestNamesMustDiffer(t *testing.T) {
 	}
 }
 
-// TestProgress: candidates are counted, then all is ready, then the meter's stages come, and the comparison's
-// time goes on to its end.
+// TestProgress: candidates are counted, then Ready is called, then the meter's stages follow, and the comparison's time advances
+// to its end.
 func TestProgress(t *testing.T) {
 	base, variants := pair()
 	var told []string
@@ -268,7 +268,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestDeviation is that of the worst result that was compared with the reference.
+// TestDeviation checks that Deviation is the largest of all results that were compared with the reference.
 func TestDeviation(t *testing.T) {
 	base, variants := pair()
 	variants[0].Apart = true

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Every duty is a comparison of its own, of the same candidates: steady at the cap the time differs, below the cap it does not, and
-// energy without the gaps is what the simulated card was made to take.
+// Every duty is a separate comparison of the same candidates. At the cap the times differ, and below the cap they do not. Energy
+// without the gaps is the planted energy of the simulated card.
 func TestDuties(t *testing.T) {
 	o := power.DefaultSim()
 	o.Leakage, o.Cap = 0, 500

@@ -15,8 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// counting counts the batches that a machine has given out and got back, and can put something
-// else in their place.
+// counting is a machine that counts opened and closed batches, and can replace batches.
 type counting struct {
 	Machine
 	opened, closed int
@@ -52,7 +51,7 @@ func (c *counted) Close() error {
 	return c.Batch.Close()
 }
 
-// faulty is a batch that fails or knows what a simulated one does not.
+// faulty is a batch that fails, or has kernels that a simulated batch does not have.
 type faulty struct {
 	Batch
 	check   error

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// phaseOf a card: so much energy, of which so much is left.
+// phaseOf returns a card's phase with the energy before, in joules, and the share that is left after.
 func phaseOf(name string, share, joules, left float64) Phase {
 	interval := []float64{left - 0.01, left + 0.01}
 	run := &Result{Result: &power.Result{
@@ -78,7 +78,7 @@ func TestModelCards(t *testing.T) {
 	})
 }
 
-// TestChance: of several null comparisons one may miss, of one none; and what else is wrong always counts.
+// TestChance: one of several null comparisons may miss, but a single one may not. Any other reason always counts.
 func TestChance(t *testing.T) {
 	missed := func(name string, reasons ...string) Phase {
 		p := phaseOf(name, 1, 1, 0.9)

@@ -29,7 +29,7 @@ func simulated(names ...string) (cards []measure.Named) {
 	return cards
 }
 
-// batches takes down what is put on a card.
+// batches records the batches that are uploaded to a card.
 type batches struct {
 	measure.Machine
 	mu      sync.Mutex
@@ -134,7 +134,7 @@ func TestModelsTooLarge(t *testing.T) {
 	}
 }
 
-// TestModelsTogether: a card among several finds what it finds alone, and totals lie between the cards.
+// TestModelsTogether: a card measures the same alone and among several, and totals lie between the cards' figures.
 func TestModelsTogether(t *testing.T) {
 	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
 	document := func(names ...string) (r *measure.ModelReport, doc map[string]any) {

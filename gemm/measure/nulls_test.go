@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// TestMostMisses: so few are exceeded in one run of twenty at most, by the probabilities themselves.
+// TestMostMisses: by the binomial distribution, the number is exceeded in at most one run of twenty.
 func TestMostMisses(t *testing.T) {
 	for n := 1; n <= 60; n++ {
 		most := MostMisses(n)
@@ -28,7 +28,7 @@ func TestMostMisses(t *testing.T) {
 	}
 }
 
-// TestAgainst: chance may miss nulls and nothing else, and a run alone has no chance.
+// TestAgainst: chance explains only missed null comparisons, and none of a single run.
 func TestAgainst(t *testing.T) {
 	result := func(low, high float64, reasons ...string) *Result {
 		return &Result{Result: &power.Result{Null: power.Comparison{Interval: []float64{low, high}}, Header: power.Header{Invalid: reasons, Valid: reasons == nil}}}

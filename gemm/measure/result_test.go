@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// seconds that the simulated card takes for the products once.
+// seconds returns the time of one pass through products on the simulated card.
 func seconds(products []cuda.Product) (s float64) {
 	for _, p := range products {
 		s += max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
@@ -155,7 +155,7 @@ func TestCold(t *testing.T) {
 	}
 }
 
-// TestResultJSON holds the names that others script against, and leaves out what is not known.
+// TestResultJSON checks the field names that scripts use, and that unknown values are left out.
 func TestResultJSON(t *testing.T) {
 	base, variants := pair()
 	o := Options{Meter: power.Options{Time: time.Second, Date: time.Unix(0, 0).UTC(), Command: "lowtoggle measure"}}

@@ -31,7 +31,7 @@ func points(n int) (list []Point) {
 	return list
 }
 
-// TestSeries finds what was planted, in the order asked for, while leakage lets power drift.
+// TestSeries finds the planted energies, in the given order, although leakage makes power drift.
 func TestSeries(t *testing.T) {
 	o := power.DefaultSim()
 	o.AmbientRise = 0.05
@@ -70,7 +70,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestSeriesEnds with what was read, on whatever goes wrong.
+// TestSeriesEnds: after any error the session has the completed readings.
 func TestSeriesEnds(t *testing.T) {
 	errMade := errors.New("no such operands")
 	bad := Point{"bad", func(context.Context) (x, w gemm.Matrix, err error) { return x, w, errMade }}

@@ -43,8 +43,7 @@ func TestToggling(t *testing.T) {
 	})
 }
 
-// TestSimulatedLoads have the power that their weights' toggles ask for, and every product its
-// share of it by the time that it takes.
+// TestSimulatedLoads: a load has the power of its weights' toggles, and each product counts in proportion to its time.
 func TestSimulatedLoads(t *testing.T) {
 	m := Simulated(still())
 	zeros, normal := product("zeros", 64, 64, 64, 0, 1), product("normal", 64, 64, 64, 1, 1)
@@ -78,8 +77,7 @@ func TestSimulatedRefuses(t *testing.T) {
 	}
 }
 
-// TestSimulatedGoverned: its card's settings can be changed, and are there for the next one that opens
-// the same State.
+// TestSimulatedGoverned: the card's settings can be changed, and a later card with the same State has them.
 func TestSimulatedGoverned(t *testing.T) {
 	o := still()
 	o.State = filepath.Join(t.TempDir(), "card")

@@ -46,8 +46,7 @@ func loadsOf(results []*Result) (names []string, loads [][]power.Comparison) {
 	return names, loads
 }
 
-// TestTogether: cards that draw differently are found to, by what was planted, and totals are those of
-// all.
+// TestTogether: cards with planted differences differ by these amounts, and totals are over all cards.
 func TestTogether(t *testing.T) {
 	all := cards(nil, func(o *power.SimOptions) { o.Ambient = 70 }) // what leaks on top, zeros do not save
 	results, err := compareTogether(t.Context(), all, func(int) Options { return Options{} })
@@ -184,8 +183,7 @@ func (f *faultyLater) Start(int) error {
 	return errStart
 }
 
-// TestGate: nobody passes before all have come, whoever leaves is not waited for, and the gate closes
-// again.
+// TestGate: nobody passes before all participants wait, participants that left are not waited for, and the gate closes again.
 func TestGate(t *testing.T) {
 	const rounds = 200
 	all := cards(nil, nil, nil)
@@ -212,7 +210,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestTogetherOfLittle: one card that knows less leaves that out of what all have.
+// TestTogetherOfLittle: a figure that one card lacks is absent from the totals.
 func TestTogetherOfLittle(t *testing.T) {
 	clock := 1500.0
 	whole := []power.Comparison{

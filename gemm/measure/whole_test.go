@@ -31,7 +31,7 @@ func wholeModels(t *testing.T) (before, after *weights.Model) {
 	return before, still(t, testmodel.Folder(t, config, synth.Options{Seed: 1}))
 }
 
-// TestWhole finds the difference that the simulated card was given, and adds up tokens, shares and requests.
+// TestWhole finds the planted difference of the simulated card, and checks tokens, shares and requests.
 func TestWhole(t *testing.T) {
 	before, after := wholeModels(t)
 	m := measure.Simulated(power.DefaultSim())

@@ -10,7 +10,7 @@ import (
 
 const lora = `{"peft_type": "LORA"}`
 
-// An adapter's axes are those of its layer, whichever way that is stored.
+// An adapter's tensors have the axes of their layer, in either storage order.
 func TestAdaptersHaveTheAxesOfTheirLayers(t *testing.T) {
 	const gpt2, llama = "base_model.model.transformer.h.1.", "base_model.model.model.layers.1."
 	for _, c := range []struct {
@@ -18,7 +18,7 @@ func TestAdaptersHaveTheAxesOfTheirLayers(t *testing.T) {
 		name           string
 		shape          []int
 		axes, kind     string
-		rest           []weights.Info // of what it is nothing without
+		rest           []weights.Info // other tensors that the adapter needs
 	}{
 		{"gpt2", gpt2Config, gpt2 + "attn.c_attn.lora_A.weight", []int{2, 6}, "[2 residual & -attn_norm]", "attn.c_attn.lora_A",
 			[]weights.Info{{Name: gpt2 + "attn.c_attn.lora_B.weight", Shape: []int{18, 2}}}},
@@ -62,7 +62,7 @@ func TestAdaptersHaveTheAxesOfTheirLayers(t *testing.T) {
 	}
 }
 
-// What is not understood blocks every index.
+// An adapter that is not supported blocks every index.
 func TestAdaptersThatAreNotUnderstood(t *testing.T) {
 	_, l := synthetic(t, find(t, Families(), "llama"), llamaConfig)
 	a := l.Adapt([]byte(lora), []weights.Info{{Name: "base_model.model.model.layers.0.mlp.down_proj.lora_A.weight", Shape: []int{3, 5}}, {Name: "x", Shape: []int{1}}})

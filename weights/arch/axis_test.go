@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// change is something done to a layout's indices, by name.
+// change is a change of a layout's indices, by index name.
 type change struct {
 	perms map[string][]int
 	flips map[string][]bool
@@ -22,7 +22,7 @@ func (c change) perm(index string) []int  { return c.perms[index] }
 func (c change) flip(index string) []bool { return c.flips[index] }
 func (c change) exp(index string) []int   { return c.exps[index] }
 
-// drawChange draws what each index allows, leaving some alone.
+// drawChange draws a change that each index allows, and leaves some indices unchanged.
 func drawChange(t *rapid.T, l *Layout) change {
 	c := change{map[string][]int{}, map[string][]bool{}, map[string][]int{}}
 	for _, x := range l.Indices {
@@ -87,8 +87,7 @@ func TestNothingDone(t *testing.T) {
 	}
 }
 
-// The labels of an index share out the positions they cover evenly, and those of the outermost
-// index of a product cover all.
+// The labels of an index have equally many positions. The labels of a product's outermost index together cover all positions.
 func TestPositionsPartition(t *testing.T) {
 	for _, l := range cases(t) {
 		for _, c := range l.Claims {
@@ -115,7 +114,7 @@ func TestPositionsPartition(t *testing.T) {
 	}
 }
 
-// Gather and Positions tell the same story of a permutation of one index.
+// Gather and Positions agree on a permutation of one index.
 func TestGatherMovesPositions(t *testing.T) {
 	forAxes(t, func(t *rapid.T, l *Layout, a *Axis) {
 		c := drawChange(t, l)
@@ -188,8 +187,8 @@ func TestInverse(t *testing.T) {
 	})
 }
 
-// inversePerm undoes a change seen from its result: where an index is per another, the instance
-// at a place is that of the label that came there.
+// inversePerm returns the inverse of a change. If an index is counted per another, the instance at a place belongs to the label
+// that was moved to the place.
 func inversePerm(c change, index string) []int {
 	if outer, rest, nested := strings.Cut(index, ".kv."); nested {
 		index = outer + ".kv." + moved(c, outer+".kv", rest)
@@ -207,7 +206,7 @@ func inversePerm(c change, index string) []int {
 	return inverse
 }
 
-// moved replaces the place in "1.v" by the label that came there.
+// moved replaces the place in "1.v" by the label that was moved to the place.
 func moved(c change, outer, rest string) string {
 	place, name, _ := strings.Cut(rest, ".")
 	if perm := c.perms[outer]; perm != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Of the kinds of index that the catalogue scales, these reach a KV cache and the others do not. The latent vector of
-// queries does not, either, but nothing in a family file tells it from that of keys and values.
+// Of the kinds of index that the catalogue scales, these reach a KV cache and the others do not. A latent vector of queries does
+// not reach a cache, but a family file cannot distinguish it from one of keys and values.
 var cachedKinds = map[string]bool{
 	"qk": true, "pair": true, "rest": true, "nope": true, "v": true, "kv_latent_norm": true, "q_latent_norm": true,
 	"encoder_qk": true, "encoder_v": true, "cross_qk": true, "cross_v": true,
@@ -39,7 +39,7 @@ func TestCached(t *testing.T) {
 	}
 }
 
-// A key that all query heads share belongs to no head's index, and the cache stores it all the same.
+// A key that all query heads share belongs to no head's index, but the cache stores it, too.
 func TestSharedKeyIsCached(t *testing.T) {
 	const shared = `{"family": "mine", "like": "llama", "model_types": ["mine"],
 		"indices": [{"name": "pair", "per": ["layer"], "length": "pairs", "uses": "2", "sign": "always", "scale": "always"}]}`

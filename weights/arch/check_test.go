@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A family whose uses do not add up, or whose symmetries find no partner in some model, is
-// refused with that model, and only then.
+// A family whose uses or symmetries do not fit a model is an error for this model, and for no other model.
 func TestUses(t *testing.T) {
 	with := func(config, more string) string { return strings.TrimSuffix(config, "}") + more + "}" }
 	for _, c := range []struct{ family, config, old, new, want string }{
@@ -47,7 +46,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// Indices that stand in more places than memory could bear are refused before they are counted.
+// Indices with too many places for memory are refused before they are counted.
 func TestTooManyPlaces(t *testing.T) {
 	f := mustParse(t, `{"family": "many", "model_types": ["many"],
 		"dims": [{"name": "n", "fields": ["n"]}], "loops": [{"name": "layer", "count": "n"}],
@@ -62,7 +61,7 @@ func TestTooManyPlaces(t *testing.T) {
 	}
 }
 
-// Slips between a linear layer and its bias, a norm's weight and its bias, a norm and its readers.
+// Contradictions between a linear layer and its bias, a norm's weight and its bias, and a norm and its readers are errors.
 func TestPartners(t *testing.T) {
 	for _, c := range []struct{ family, old, new, want string }{
 		{"llama", `up_proj.bias", "role": "bias", "axes": ["+ffn"]`, `up_proj.bias", "role": "bias", "axes": ["ffn"]`,

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// reading is a family of a single tensor, with flags and dims of every way to read a field.
+// reading is a family of a single tensor. Its flags and dims use every way to read a field.
 const reading = `{"family": "reading", "model_types": ["reading"],
 	"flags": [
 		{"name": "there", "fields": ["a", "b.c"], "present": true},

@@ -32,7 +32,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Every family has a config to be tried with, and claims what it expects of it once.
+// Every family has a tiny config, and claims each tensor that it expects for the config once.
 func TestTiny(t *testing.T) {
 	tried := map[string]bool{}
 	for name, config := range tiny(t) {
@@ -109,7 +109,7 @@ func TestRealModels(t *testing.T) {
 	}
 }
 
-// byName drops what depends on the file.
+// byName returns tensors by name, without their places in the file.
 func byName(infos []weights.Info) map[string]weights.Info {
 	m := map[string]weights.Info{}
 	for _, i := range infos {

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// What Parse accepts never fails to be used; what a family expects, it resolves.
+// A family that Parse accepts can be used, and resolves the tensors that it expects.
 func FuzzParse(f *testing.F) {
 	for _, config := range tiny(f) {
 		f.Add([]byte(source(f, familyOf(f, config).Name)), config)

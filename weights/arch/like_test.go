@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// base is a family to be like.
+// base is a family that other families name in "like".
 const base = `{
 	"family": "base", "model_types": ["base"], "prefixes": ["m."], "absent": [{"what": "much", "why": "Because."}],
 	"flags": [{"name": "tied", "fields": ["tied"]}],
@@ -88,7 +88,7 @@ func TestLike(t *testing.T) {
 	}
 }
 
-// All entries of a name give way together.
+// An entry replaces all entries of the same name in the base.
 func TestLikeReplacesConditions(t *testing.T) {
 	f, err := parse([]byte(`{"family": "mine", "like": "base", "model_types": ["mine"], "dims": [{"name": "neurons", "value": "9"}]}`), catalogue(nil))
 	if err != nil {

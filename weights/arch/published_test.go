@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// published are checkpoints as they lie on the hub: the fields of config.json that count, and names
-// and shapes written down by hand, not by Expect. {0-27} stands for each of these numbers.
+// published has checkpoints of the Hugging Face Hub: the relevant fields of config.json, with names and shapes written by hand,
+// not by Expect. {0-27} stands for each of these numbers.
 var published = map[string]struct {
 	config, tensors string
 	unclaimed       []string // UnclaimedGroups; all other tensors are claimed
@@ -286,7 +286,7 @@ var published = map[string]struct {
 			decoder.project_out.weight 512 1024
 			` + optLayers("decoder", 24, 1024, 4096),
 	},
-	// Its text_config leaves out what is as in OPT's first models.
+	// Its text_config leaves out the defaults of OPT's first models.
 	"blip2-opt-2.7b": {
 		config: `{"model_type": "blip-2", "architectures": ["Blip2ForConditionalGeneration"], "tie_word_embeddings": true,
 			"text_config": {"activation_dropout": 0.0, "architectures": ["OPTForCausalLM"], "ffn_dim": 10240, "hidden_size": 2560,

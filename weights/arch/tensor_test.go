@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Parts of an axis that have no positions in a model are as good as not written.
+// Parts of an axis without positions in a model have no effect.
 func TestNoPositions(t *testing.T) {
 	text := strings.ReplaceAll(unusual, `{"name": "others", "value": "3"}`, `{"name": "others", "fields": ["others"], "min": 0}`)
 	f := mustParse(t, text)
@@ -34,7 +34,7 @@ func TestNoPositions(t *testing.T) {
 	}
 }
 
-// Entries of one name share out a loop.
+// Entries of one name divide a loop among themselves.
 func TestRanges(t *testing.T) {
 	split := func(first, second string) *Family {
 		return mustParse(t, strings.Replace(unusual, `{"name": "{prefix}b.{layer}.o.weight", "role": "linear", "axes": ["+residual", "kv group -v"]}`,

@@ -18,8 +18,8 @@ const llamaConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM
 const gpt2Config = `{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 6, "n_layer": 2,
 	"n_head": 3, "vocab_size": 7, "n_positions": 5, "n_inner": null}`
 
-// unusual is a family with what the embedded ones lack: layouts interleaved per head, rotary
-// positions in a part of it, experts by name and stacked, a first layer unlike the others.
+// unusual is a family with properties that the embedded families lack: layouts interleaved per head, rotary positions in a part
+// of a head, experts by name and stacked, and a different first layer.
 const unusual = `{
 	"family": "unusual", "model_types": ["unusual"], "prefixes": ["m."],
 	"flags": [{"name": "relu", "fields": ["act"], "is": ["relu"]}],
@@ -73,7 +73,7 @@ func source(t testing.TB, name string) string {
 	return string(data)
 }
 
-// synthetic resolves the very tensors that a family expects.
+// synthetic resolves exactly the tensors that a family expects.
 func synthetic(t testing.TB, f *Family, config string) ([]weights.Info, *Layout) {
 	t.Helper()
 	infos, err := f.Expect([]byte(config))

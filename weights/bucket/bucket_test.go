@@ -60,7 +60,7 @@ func upload(f *bucket.Folder, name string, data []byte) error {
 	return out.Close()
 }
 
-// TestFaults: whatever happens to requests, what is read is what was written.
+// TestFaults: with any faults of requests, the bytes that are read are the bytes that were written.
 func TestFaults(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		for fault := fakestore.Cut; fault <= fakestore.Changed; fault++ {
@@ -79,7 +79,7 @@ func testFault(t *testing.T, scheme string, fault fakestore.Fault) {
 	}
 }
 
-// keepsBytes checks that f reads what it has written, and that the store holds it. A nil store is not looked into.
+// keepsBytes checks that f reads what it has written, and that the store holds it. A nil store is not checked.
 func keepsBytes(t *testing.T, f *bucket.Folder, store *fakestore.Server) {
 	t.Helper()
 	for name, data := range map[string][]byte{"empty": {}, "small": random(1000), "part": random(8 << 20), "parts": random(17<<20 + 5)} {
@@ -124,7 +124,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestNames: whatever a key is, the same object is written, listed, read and removed.
+// TestNames: for every key, the same object is written, listed, read and removed.
 func TestNames(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		store := fakestore.New("models")
@@ -173,7 +173,8 @@ func TestWriteNew(t *testing.T) {
 	})
 }
 
-// TestSameUpload: two uploads of the same bytes under one name, at a time, both succeed. One with other bytes does not mix with them.
+// TestSameUpload: two concurrent uploads of the same bytes under one name both succeed. An upload of other bytes does not mix
+// with them.
 func TestSameUpload(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		store := fakestore.New("models")
@@ -201,7 +202,7 @@ func TestSameUpload(t *testing.T) {
 	})
 }
 
-// TestNoObject: an upload that is given up, or that is too short, leaves no object and no upload.
+// TestNoObject: an upload that is cancelled or too short leaves no object and no upload.
 func TestNoObject(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		store := fakestore.New("models")
@@ -244,7 +245,7 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// TestRefused: errors of buckets say what to do, and whether the same command may help.
+// TestRefused: errors of buckets have advice, and report whether the same command may succeed later.
 func TestRefused(t *testing.T) {
 	fakestore.Start(t, fakestore.New("models"))
 	ctx := t.Context()
@@ -262,7 +263,7 @@ func TestRefused(t *testing.T) {
 		f := open(t, c.url)
 		_, err := f.List(ctx)
 		if c.write {
-			ok(t, err) // reading is allowed, which says nothing of writing
+			ok(t, err) // permission to read does not mean permission to write
 			err = f.Write(ctx, "x", nil)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) || errors.Is(err, weights.ErrUnreachable) {
@@ -284,7 +285,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestURLs: what is no folder of a bucket is refused with advice.
+// TestURLs: a URL that is no folder of a bucket is refused with advice.
 func TestURLs(t *testing.T) {
 	fakestore.Start(t, fakestore.New())
 	for url, want := range map[string]string{
@@ -343,7 +344,7 @@ func (s *lateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// TestLateList: the answer to an attempt that was given up is not used. The race detector sees where it is.
+// TestLateList: the answer to a cancelled attempt is not used. If it is, the race detector reports an error.
 func TestLateList(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		bucket.SetStillTime(t, 500*time.Millisecond)

@@ -20,7 +20,7 @@ func SetStillTime(t *testing.T, d time.Duration) {
 	t.Cleanup(func() { stillTime = was })
 }
 
-// SetTransport replaces what carries requests until the test ends.
+// SetTransport replaces the transport of requests until the test ends.
 func SetTransport(t *testing.T, r http.RoundTripper) {
 	was := transport
 	transport = func() http.RoundTripper { return r }

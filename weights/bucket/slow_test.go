@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/bucket"
 )
 
-// line carries requests to a store in this process: a piece of each body, then a pause.
+// line is a slow transport to a store in this process: it carries a piece of each body, then pauses.
 type line struct {
 	store    http.Handler
 	piece    int           // bytes
@@ -62,8 +62,8 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return s.ReadCloser.Read(p[:min(len(p), s.l.piece)])
 }
 
-// TestSlowLine: a transfer that takes many minutes succeeds at its first attempt as long as bytes move. One that stands still is given
-// up and repeated. The time is virtual.
+// TestSlowLine: a transfer that takes many minutes succeeds at its first attempt as long as bytes move. A transfer that stands
+// still is cancelled and repeated. The time is virtual.
 func TestSlowLine(t *testing.T) {
 	eachProtocol(t, testSlowLine)
 }

@@ -64,7 +64,7 @@ var (
 		}}
 )
 
-// outcome says what Describe makes of a layer of 128×256 values.
+// outcome returns the result of Describe for a layer of 128×256 values, as text.
 func outcome(t *testing.T, layer []weights.Info, config string) string {
 	t.Helper()
 	var infos []weights.Info

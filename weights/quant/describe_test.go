@@ -28,8 +28,8 @@ func layout(t *testing.T, name string) testmodel.Quantisation {
 	return testmodel.Quantisation{}
 }
 
-// TestLayouts: of every layout each linear layer is one weight, with the shape of its values and every tensor that
-// belongs to it. With and without a config.
+// TestLayouts: in every layout each linear layer is one weight, with the shape of its values and every tensor that belongs to it,
+// with and without a config.
 func TestLayouts(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		for _, config := range []string{"", "none"} {
@@ -273,7 +273,7 @@ func compressedWith(format, weightsJSON string) string {
 	return `{"quant_method": "compressed-tensors", "format": "` + format + `", "config_groups": {"group_0": {"targets": ["Linear"], "weights": ` + weightsJSON + `}}}`
 }
 
-// TestUnknownConfigs: what is not known is taken as it lies, and nothing is checked.
+// TestUnknownConfigs: an unknown layout is taken without checks.
 func TestUnknownConfigs(t *testing.T) {
 	for name, config := range map[string]string{
 		"gptq":           `{"quant_method": "gptq", "checkpoint_format": "marlin", "bits": 3, "group_size": 7}`,
@@ -297,7 +297,7 @@ func TestUnknownConfigs(t *testing.T) {
 	}
 }
 
-// TestSideFiles: two files that say different things are an error that names both.
+// TestSideFiles: two files with different values are an error that names both.
 func TestSideFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, text string
@@ -314,7 +314,7 @@ func TestSideFiles(t *testing.T) {
 		_, err := describe(t, dir)
 		testmodel.WantError(t, err, c.want...)
 	}
-	// What one of them does not say is no difference.
+	// A field that one of them lacks is no contradiction.
 	for config, side := range map[string]string{
 		`{"quant_method": "gptq", "group_size": 64}`:            `{"bits": 4, "group_size": 64}`,
 		`{"quant_method": "gptq", "bits": 4}`:                   `{"bits": 4, "group_size": 64}`,

@@ -49,7 +49,7 @@ func TestLargeLayers(t *testing.T) {
 	}
 }
 
-// checkStops: Encode ends at the first error of store, and at a code that has too many bits, wherever it lies.
+// checkStops checks that Encode ends at the first error of store, and at a code with too many bits in any place.
 func checkStops(t *testing.T, name string, w *quant.Quantised, m *quant.Matrix) {
 	t.Helper()
 	calls := 0
@@ -85,7 +85,8 @@ func checkStops(t *testing.T, name string, w *quant.Quantised, m *quant.Matrix) 
 	}
 }
 
-// TestMemoryIsUsedAgain: ReadInto uses the memory of a matrix of another weight where it suffices, and leaves nothing of that weight.
+// TestMemoryIsUsedAgain: ReadInto reuses the memory of another weight's matrix if it is large enough, and nothing of that weight
+// remains.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	m := &quant.Matrix{}
 	var codes *byte
@@ -107,7 +108,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeRead: every way to read says why, and names the weight.
+// TestWhatCannotBeRead: every way to read returns an error with the reason and the weight's name.
 func TestWhatCannotBeRead(t *testing.T) {
 	d, err := quant.Describe(testmodel.Open(t, testmodel.QuantisedLayer(t, layout(t, "bitsandbytes nf4"), 128, 128)))
 	testmodel.OK(t, err)

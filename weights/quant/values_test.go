@@ -52,7 +52,7 @@ func valid(layout string) (config string, tensors []stored) {
 		{"weight_global_scale", weights.F32, []int{1}, one}}
 }
 
-// TestValuesThatCannotBe: the error names file, tensor and byte; Check and Read give the same.
+// TestValuesThatCannotBe: an impossible value is an error that names file, tensor and byte, and is the same from Check and Read.
 func TestValuesThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		layout, tensor string
@@ -145,7 +145,7 @@ func TestMatricesThatCannotBeStored(t *testing.T) {
 		{"nvfp4", func(m *quant.Matrix) { m.Scales[1] = 17 }, "the scale 17 is not a value of type F8_E4M3"},
 		{"nvfp4", func(m *quant.Matrix) { m.Scales[1] = 480 }, "the scale 480 is not a value of type F8_E4M3"},
 		{"ue8m0", func(m *quant.Matrix) { m.Scales[1] = 3 }, "the scale 3 is not a value of type F8_E8M0"},
-		{"fp8", func(m *quant.Matrix) { m.Scales[1] = float32(math.Inf(1)) }, ""}, // only Read judges scales
+		{"fp8", func(m *quant.Matrix) { m.Scales[1] = float32(math.Inf(1)) }, ""}, // only Read checks scales
 	} {
 		config, tensors := valid(c.layout)
 		d, err := quant.Describe(checkpoint(t, config, tensors...))

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// TestFrozenFormats: in every format the codes nearest to the same values, their scales, their layout and config.json are as they were.
+// TestFrozenFormats: for the same values, every format gives the recorded codes, scales, layout and config.json.
 func TestFrozenFormats(t *testing.T) {
 	var b bytes.Buffer
 	for _, name := range quantise.Names() {

@@ -13,7 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// TestSameSeedSameBytes: a seed gives the folder that it gave, in every type, some formats, and sparse. Recorded commands name seeds.
+// TestSameSeedSameBytes: a seed gives the recorded folder, in every type, in some formats, and sparse. Recorded commands depend
+// on seeds.
 func TestSameSeedSameBytes(t *testing.T) {
 	var b bytes.Buffer
 	write := func(name string, config []byte, o synth.Options) {

@@ -42,7 +42,7 @@ func TestLeftovers(t *testing.T) {
 	if _, err := os.Lstat(dir); err != nil {
 		t.Error(err)
 	}
-	// Once the result is there, a call that only says so removes what another one left.
+	// A call that fails because the result exists still removes the leftovers of a killed process.
 	if err := os.Mkdir(name("1"), 0o777); err != nil {
 		t.Fatal(err)
 	}

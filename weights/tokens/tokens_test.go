@@ -205,7 +205,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// FuzzOpen: whatever the bytes, Open gives an error or parts that keep their promise.
+// FuzzOpen: for any bytes, Open returns an error or valid parts.
 func FuzzOpen(f *testing.F) {
 	for _, tensors := range [][]tensor{
 		{{"calibration", weights.U8, []int{2, 2}, []int64{1, 2, 3, 4}}, {"evaluation", weights.I64, []int{2}, []int64{1, 2}}},

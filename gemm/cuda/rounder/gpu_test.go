@@ -237,7 +237,7 @@ func TestGPUHessiansMakeRoom(t *testing.T) {
 	}
 }
 
-// A Hessian that cannot be one, and one that is all zero, are errors; an ended context is one within a second.
+// An invalid Hessian and an all-zero Hessian are errors. A context that ends is an error within a second.
 func TestGPURefuses(t *testing.T) {
 	r := openGPU(t)
 	f, _ := weights.BF16.Format()

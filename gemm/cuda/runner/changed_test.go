@@ -67,7 +67,7 @@ func (own) Tensor(context.Context, string) (weights.DType, []byte, error) {
 	return weights.BF16, []byte{0, 0}, nil
 }
 
-// A layer that is left out stays as it is; one of another size is an error, and so is what the weights fail with.
+// A layer that is left out does not change. A layer of another size and an error of the weights are errors.
 func TestChangedLayers(t *testing.T) {
 	c := &changed{own: own{}}
 	layer := func(name string) decoder.Layer { return decoder.Layer{Tensor: name, Inputs: 2, Outputs: 1} }

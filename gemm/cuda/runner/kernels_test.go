@@ -150,7 +150,7 @@ func (u usedKernels) visit(n ast.Node) bool {
 }
 
 // TestKernels: every kernel that the Go code asks for is defined, every launch passes arguments of the types of the
-// kernel's parameters, and every kernel that is defined is launched. Nothing checks that at run time.
+// kernel's parameters, and every kernel that is defined is launched. CUDA does not check this at run time.
 func TestKernels(t *testing.T) {
 	p := newPackages()
 	files, err := p.parse(".")
@@ -184,7 +184,7 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// What TestKernels compares is read from both languages.
+// TestKernelsAreRead checks that TestKernels finds kernels in both languages.
 func TestKernelsAreRead(t *testing.T) {
 	p := newPackages()
 	file, err := parser.ParseFile(p.files, "x.go", `package x

@@ -24,7 +24,7 @@ func guarded(row []float32) (inside []float32, intact func() bool) {
 	}
 }
 
-// sameBits returns the first place where two rows differ; -1 where they do not. Any NaN is as good as another.
+// sameBits returns the first place where two rows differ; -1 where they do not. All NaNs count as equal.
 func sameBits(a, b []float32) int {
 	for i := range a {
 		if math.Float32bits(a[i]) != math.Float32bits(b[i]) && !(a[i] != a[i] && b[i] != b[i]) {
