@@ -73,7 +73,7 @@ func TestFitFindsALine(t *testing.T) {
 
 func TestDamagedCalibrations(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	good, err := json.Marshal(small(t))
 	if err != nil {
@@ -171,7 +171,7 @@ func TestUnknownTypes(t *testing.T) {
 // TestSampleIsEnough: for homogeneous weights, the prediction from a sample is within 0.2 points.
 func TestSampleIsEnough(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	c, err := FindCalibration("h200")
 	if err != nil {

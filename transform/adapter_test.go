@@ -22,7 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// loraRank and loraScale (alpha over rank) are those of the adapters below.
+// loraRank and loraScale (alpha over rank) are the parameters of the adapters below.
 const (
 	loraRank  = 3
 	loraScale = 2.0
@@ -30,14 +30,14 @@ const (
 
 var loraConfig = map[string]any{"peft_type": "LORA", "r": loraRank, "lora_alpha": loraRank * loraScale, "base_model_name_or_path": "org/base"}
 
-// adapterTensor is one in the making.
+// adapterTensor is a tensor of an adapter.
 type adapterTensor struct {
 	name  string
 	shape []int
 }
 
-// loraOf lists a LoRA adapter's tensors for the base's tensors that want chooses: matrices on layers
-// and embeddings, biases and norms in full.
+// loraOf lists a LoRA adapter's tensors for the base's tensors for which want is true: matrices on layers and
+// embeddings; biases and norms in full.
 func loraOf(m *weights.Model, l *arch.Layout, want func(*arch.Claim) bool) (list []adapterTensor) {
 	for _, info := range m.Infos() {
 		c := l.Claims[info.Name]
@@ -87,7 +87,7 @@ func putAdapter(t *testing.T, dir string, config map[string]any, list []adapterT
 
 func always(*arch.Claim) bool { return true }
 
-// withLoRA is a model in float32 with an adapter on what want chooses.
+// withLoRA writes a model in float32 with an adapter on the tensors for which want is true.
 func withLoRA(t *testing.T, config []byte, want func(*arch.Claim) bool) *weights.Model {
 	t.Helper()
 	dir := folder(t, config, synth.Options{Seed: 3, DType: weights.F32, ShardBytes: 60_000})
@@ -96,8 +96,8 @@ func withLoRA(t *testing.T, config []byte, want func(*arch.Claim) bool) *weights
 	return open(t, dir)
 }
 
-// withDelta is the base with its adapter added, as a runtime would: w + scale·B·A, embeddings and layers
-// that are stored [in, out] the other way round, and what the adapter has in full in its place.
+// withDelta returns the base with its adapter merged, as a runtime would compute it: w + scale·B·A. The product is
+// transposed for embeddings and for layers stored [in, out]. Tensors that the adapter has in full replace the base's.
 func withDelta(t *testing.T, m *weights.Model, l *arch.Layout) *weights.Model {
 	t.Helper()
 	return rewritten(t, m, func(x weights.Tensor) []byte {
@@ -139,8 +139,8 @@ func withDelta(t *testing.T, m *weights.Model, l *arch.Layout) *weights.Model {
 	})
 }
 
-// Whatever a family allows keeps what base and adapter give together, and the way back restores both
-// files byte for byte.
+// TestAdaptersGoAlong: all symmetries of a family keep the outputs of base and adapter together. Undoing them
+// restores both files byte for byte.
 func TestAdaptersGoAlong(t *testing.T) {
 	for _, f := range arch.Families() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -171,14 +171,15 @@ func TestAdaptersGoAlong(t *testing.T) {
 				back := convert(t, there, planOf(t, there, stepsOf(l, undo(l, all))...))
 				got, source := files(t, back.Dir), files(t, m.Dir)
 				delete(got, plan.ManifestName)
-				delete(got, "README.md") // the model card
+				delete(got, "README.md") // the model card differs
 				sameFiles(t, got, source)
 			}
 		})
 	}
 }
 
-// Planned passes keep the function, too; a fold stays away from what the adapter changes.
+// TestPlannedPassesKeepWhatAnAdapterDoes: planned passes keep the function too. A fold leaves out tensors that the
+// adapter changes.
 func TestPlannedPassesKeepWhatAnAdapterDoes(t *testing.T) {
 	s := subjectsOf(t, "gpt2")[0]
 	attention := func(c *arch.Claim) bool { return c.Role == arch.Linear && strings.HasPrefix(c.Kind, "attn") }
@@ -207,7 +208,7 @@ func TestPlannedPassesKeepWhatAnAdapterDoes(t *testing.T) {
 		t.Errorf("the outputs are %.2g apart", d)
 	}
 
-	// A plan that was made before the adapter was there is carried out only where it fits.
+	// A plan that was made without the adapter is carried out only if it fits the adapter.
 	bare := open(t, folder(t, s.config, synth.Options{Seed: 3, DType: weights.F32, ShardBytes: 60_000}))
 	p = makePlan(t, bare, "shift", 0)
 	_, err := transform.Apply(t.Context(), m, p, filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
@@ -217,7 +218,8 @@ func TestPlannedPassesKeepWhatAnAdapterDoes(t *testing.T) {
 
 func errorOf(_ any, err error) error { return err }
 
-// Powers of two stay within what the adapter's types hold, and its infinities keep their signs.
+// TestAdaptersLimitWhatIsPlanned: powers of two stay within the range of the adapter's types, and its infinities keep
+// their signs.
 func TestAdaptersLimitWhatIsPlanned(t *testing.T) {
 	for name, harm := range map[string]float32{"huge": 3e38, "infinite": float32(math.Inf(1))} {
 		m := withLoRA(t, config(t, "llama-tiny", ""), always)
@@ -263,7 +265,8 @@ func TestLossyPassesLeaveAdaptersAlone(t *testing.T) {
 	wantError(t, err, "invalid plan", "the model has no tensor", own)
 }
 
-// Outputs whose readers' inputs are all pruned are still read by an adapter on those readers.
+// TestAdaptersReadWhatIsPruned: outputs whose readers have all inputs pruned are still read by an adapter on these
+// readers.
 func TestAdaptersReadWhatIsPruned(t *testing.T) {
 	for _, adapted := range []bool{false, true} {
 		m := withLoRA(t, config(t, "llama-tiny", ""), func(c *arch.Claim) bool { return adapted == (c.Kind == "mlp.down_proj") })
@@ -279,7 +282,8 @@ func TestAdaptersReadWhatIsPruned(t *testing.T) {
 	}
 }
 
-// An adapter that is not understood stops what would leave it behind, by name, and nothing else.
+// TestAdaptersThatCannotFollow: an invalid adapter is an error, by name, for passes that it could not follow. Other
+// passes run.
 func TestAdaptersThatCannotFollow(t *testing.T) {
 	const down = "base_model.model.model.layers.0.mlp.down_proj"
 	lora := []adapterTensor{{down + ".lora_A.weight", []int{loraRank, 100}}, {down + ".lora_B.weight", []int{48, loraRank}}}
@@ -349,9 +353,10 @@ func TestAnAdapterIsNoModel(t *testing.T) {
 	wantError(t, err, "is an adapter, and adapters are converted with their base model")
 }
 
-// Adapters speak of modules by the paths of a running model, which need not be the checkpoint's.
+// TestAdaptersOfOtherPrefixes: adapters name modules by their paths in a running model, which may differ from the
+// checkpoint's.
 func TestAdaptersOfOtherPrefixes(t *testing.T) {
-	bare := func(t *testing.T, name string) *weights.Model { // as the published GPT-2 has them
+	bare := func(t *testing.T, name string) *weights.Model { // like the published GPT-2
 		dir := folder(t, config(t, name, ""), synth.Options{Seed: 1})
 		alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
 			for i, info := range infos {
@@ -380,8 +385,8 @@ func TestAdaptersOfOtherPrefixes(t *testing.T) {
 	}
 }
 
-// In a folder that sees, an adapter may be on the language model, under the paths of two versions of
-// the program that runs it, and on the tower; a path that may mean either is refused.
+// TestAdaptersOfSeveralModalities: in a multimodal folder, an adapter may be on the language model, under the paths
+// of two versions of the runtime, and on the tower. An ambiguous path is an error.
 func TestAdaptersOfSeveralModalities(t *testing.T) {
 	l := layoutOf(t, seeings[0].folder(t))
 	outputs := l.Claims["language_model.model.layers.0.self_attn.q_proj.weight"].Axes[0].Len()
@@ -410,7 +415,7 @@ func ffnOf(t *testing.T, m *weights.Model) int {
 	return layoutOf(t, m).Index("layers.1.ffn").Len
 }
 
-// An interrupted conversion goes on with the adapter as with every shard.
+// TestResumeWithAnAdapter: an interrupted conversion continues with the adapter as with every shard.
 func TestResumeWithAnAdapter(t *testing.T) {
 	m := withLoRA(t, config(t, "llama-tiny", ""), always)
 	p := makePlan(t, m, "scale,reorder,signs", 0)

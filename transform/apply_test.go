@@ -60,7 +60,7 @@ func TestSameBytesForAnyNumberOfWorkers(t *testing.T) {
 func TestNothingToDoGivesTheSameFiles(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		dir := folder(t, config(t, "llama-tiny", ""), synth.Options{DType: d, ShardBytes: 60_000})
-		// A header with metadata, odd spaces and keys in no order is taken over as it is.
+		// A header with metadata, odd spaces and unsorted keys does not change.
 		m := open(t, dir)
 		shard := m.Shards[0]
 		var fields map[string]json.RawMessage
@@ -103,7 +103,7 @@ func TestConvertingAgainKeepsTheOldManifest(t *testing.T) {
 
 func TestRoundAndGridOfEveryType(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for _, d := range testmodel.DTypes {
 		for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
@@ -141,8 +141,7 @@ func TestRoundAndGridOfEveryType(t *testing.T) {
 	}
 }
 
-// plant writes values that are not finite into every matrix: NaN of odd bits, and infinities where
-// the type has them.
+// plant writes values that are not finite into every matrix: NaN with odd bits, and infinities if the type has them.
 func plant(t *testing.T, dir string) {
 	edit(t, dir, func(info weights.Info, data []byte) {
 		f, known := info.DType.Format()
@@ -173,7 +172,7 @@ func nonFinite(x weights.Tensor) []uint32 {
 
 func TestNaNAndInfinityAreKept(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for _, d := range []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2} {
 		for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
@@ -242,8 +241,8 @@ func TestScaleIsRefusedWhereItIsNotExact(t *testing.T) {
 	}
 }
 
-// Rows near the ends of the range: scale must plan nothing that cannot be applied, also where two
-// indices meet in one value.
+// TestScalePlansOnlyWhatIsExact: for rows near the ends of the range, scale plans only steps that can be applied,
+// also if two indices scale one value.
 func TestScalePlansOnlyWhatIsExact(t *testing.T) {
 	for _, d := range []weights.DType{weights.BF16, weights.F16, weights.F8E4M3, weights.F8E5M2, weights.I8} {
 		dir := folder(t, config(t, "llama-tiny", ""), synth.Options{DType: d})
@@ -252,14 +251,14 @@ func TestScalePlansOnlyWhatIsExact(t *testing.T) {
 			for i := range info.Len() {
 				if b := f.Elem(data, i); f.IsFloat() && b&f.ExpMask() > 0 && len(info.Shape) == 2 {
 					_, cols := info.Matrix()
-					e := 1 + (i/cols*7+i%cols*3)%12 // close above the subnormals, by row and by column
+					e := 1 + (i/cols*7+i%cols*3)%12 // just above the subnormals, by row and by column
 					f.SetElem(data, i, b&^f.ExpMask()|uint32(min(e, 1<<f.ExpBits-2))<<f.MantBits)
 				}
 			}
 		})
 		m := open(t, dir)
 		p := makePlan(t, m, "scale", 0)
-		if len(p.Steps) == 0 && d != weights.I8 { // whose smallest values are odd
+		if len(p.Steps) == 0 && d != weights.I8 { // the smallest values of I8 are odd
 			t.Errorf("%s: nothing was planned", d)
 		}
 		there, l := convert(t, m, p), layoutOf(t, m)
@@ -298,8 +297,8 @@ func TestTensorsOutsideTheFamilyStay(t *testing.T) {
 	wantError(t, err, "invalid plan", "index residual cannot be changed")
 }
 
-// Types whose values are not known are moved, but neither flipped, scaled nor rounded; those whose
-// elements are no whole bytes are not even moved.
+// TestTypesThatAreNotTransformed: types with unknown values are moved, but not flipped, scaled or rounded. Types
+// whose elements are not whole bytes are not even moved.
 func TestTypesThatAreNotTransformed(t *testing.T) {
 	for _, d := range []weights.DType{weights.F64, weights.F4} {
 		dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
@@ -402,7 +401,7 @@ func TestCancelledBeforeItBegins(t *testing.T) {
 	}
 }
 
-// sequence is 0 to n−1.
+// sequence returns 0 to n−1.
 func sequence(n int) []int {
 	list := make([]int, n)
 	for i := range list {

@@ -24,13 +24,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// sameOutputs is how far outputs may lie apart, relative to the largest: sums run in another order.
+// sameOutputs is the largest difference between equal outputs, relative to the largest output. Sums have another
+// order.
 const sameOutputs = 1e-9
 
-// TestCatalogue proves every family by running its models before and after whatever the family
-// allows. Package plain computes what they give, and knows nothing of the catalogue.
+// TestCatalogue proves every family: it runs the family's models before and after all allowed changes. Package
+// reference computes the outputs without using the catalogue.
 func TestCatalogue(t *testing.T) {
-	t.Cleanup(seldomCollected()) // after the parallel ones
+	t.Cleanup(seldomCollected()) // after the parallel tests
 	for _, f := range arch.Families() {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
@@ -62,14 +63,15 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// seldomCollected is for tests of many tiny models: their heap is small, and all of it is garbage.
+// seldomCollected makes garbage collection rarer. It is for tests of many tiny models, whose small heap is all
+// garbage.
 func seldomCollected() (end func()) {
 	before := debug.SetGCPercent(400)
 	return func() { debug.SetGCPercent(before) }
 }
 
-// declared lists the symmetries that a family's file has conditions for, and the passes that use
-// them; signs finds nothing to gain in heads as small as these.
+// declared lists the symmetries with conditions in a family's file, and the passes that use them. signs is left out,
+// because it saves nothing in heads as small as these.
 func declared(t *testing.T, family string) (all []string) {
 	f, layerNorms := familyFile(t, family), map[any]bool{}
 	for _, ix := range f.list("indices") {
@@ -94,11 +96,10 @@ func declared(t *testing.T, family string) (all []string) {
 	return all
 }
 
-// symmetryNames are the fields of an index in a family file.
+// symmetryNames are the fields of an index in a family's file.
 var symmetryNames = []string{"permute", "sign", "scale"}
 
-// proveSymmetries carries out random symmetries of every index, one sort alone and all together,
-// and undoes them.
+// proveSymmetries applies random symmetries to every index, one sort alone and all together, and undoes them.
 func (s subject) proveSymmetries(t *testing.T, m *weights.Model, tried map[string]bool) {
 	l := layoutOf(t, m)
 	if len(l.Unclaimed) > 0 {
@@ -121,7 +122,7 @@ func (s subject) proveSymmetries(t *testing.T, m *weights.Model, tried map[strin
 	}
 }
 
-// some is how much is tried of a variant, and of a config of its own.
+// some returns first for a config, and variant for a variant.
 func (s subject) some(variant, first int) int {
 	if s.first {
 		return first
@@ -129,7 +130,7 @@ func (s subject) some(variant, first int) int {
 	return variant
 }
 
-// provePasses makes and carries out plans of the passes that keep the function.
+// provePasses makes and applies plans of the passes that keep the function.
 func (s subject) provePasses(t *testing.T, m *weights.Model, tried map[string]bool) {
 	l := layoutOf(t, m)
 	want := s.outputs(t, m)
@@ -157,7 +158,7 @@ func (s subject) provePasses(t *testing.T, m *weights.Model, tried map[string]bo
 	}
 }
 
-// centred subtracts every row's mean: what softmax does not see.
+// centred subtracts every row's mean, which does not affect softmax.
 func centred(rows [][]float64) [][]float64 {
 	var out [][]float64
 	for _, row := range rows {
@@ -174,7 +175,7 @@ func centred(rows [][]float64) [][]float64 {
 	return out
 }
 
-// apart is the largest difference over the largest magnitude; NaN where there is one.
+// apart returns the largest difference divided by the largest magnitude; NaN if a value is NaN.
 func apart(a, b [][]float64) float64 {
 	var diff, size float64
 	if len(a) != len(b) {
@@ -191,7 +192,7 @@ func apart(a, b [][]float64) float64 {
 	return diff / size
 }
 
-// culprits tries the symmetries of each kind of index alone, and says which change the outputs.
+// culprits applies the symmetries of each kind of index alone, and lists those that change the outputs.
 func (s subject) culprits(t *testing.T, m *weights.Model, l *arch.Layout, all symmetrySet, want [][]float64) string {
 	var report strings.Builder
 	for _, kind := range kindsOf(l) {
@@ -218,7 +219,7 @@ func kindsOf(l *arch.Layout) (kinds []string) {
 // symmetrySet is a symmetry for indices by name.
 type symmetrySet map[string]program.Symmetry
 
-// only keeps what is of one kind and sort, where it does something.
+// only keeps the symmetries of one kind and sort, if they have an effect.
 func (all symmetrySet) only(l *arch.Layout, kind, sort string) symmetrySet {
 	part := symmetrySet{}
 	for _, ix := range l.Indices {
@@ -229,7 +230,7 @@ func (all symmetrySet) only(l *arch.Layout, kind, sort string) symmetrySet {
 	return part
 }
 
-// note writes down what is really done, such as "sign residual".
+// note records the effective changes, such as "sign residual".
 func (all symmetrySet) note(l *arch.Layout, tried map[string]bool) {
 	for _, ix := range l.Indices {
 		for _, sort := range symmetryNames {
@@ -251,8 +252,7 @@ func does(s program.Symmetry, sort string) bool {
 	return slices.ContainsFunc(s.Exp, func(e int) bool { return e != 0 })
 }
 
-// drawSymmetries draws what the layout allows of some sorts, on every index: never nothing where
-// there is something.
+// drawSymmetries draws allowed symmetries of some sorts for every index. It draws at least one if there are any.
 func drawSymmetries(rng *rand.Rand, l *arch.Layout, sorts []string) symmetrySet {
 	all := symmetrySet{}
 	for _, ix := range l.Indices {
@@ -283,7 +283,7 @@ func drawSymmetries(rng *rand.Rand, l *arch.Layout, sorts []string) symmetrySet 
 	return all
 }
 
-// stepsOf writes symmetries as a plan's steps.
+// stepsOf converts symmetries to a plan's steps.
 func stepsOf(l *arch.Layout, all symmetrySet) []*plan.Step {
 	var steps []*plan.Step
 	for _, ix := range l.Indices {
@@ -307,7 +307,7 @@ func stepsOf(l *arch.Layout, all symmetrySet) []*plan.Step {
 	return steps
 }
 
-// exactSteps is stepsOf backwards.
+// exactSteps is the inverse of stepsOf.
 func exactSteps(l *arch.Layout, p *plan.Plan) symmetrySet {
 	all := symmetrySet{}
 	for _, step := range p.Steps {
@@ -323,10 +323,10 @@ func exactSteps(l *arch.Layout, p *plan.Plan) symmetrySet {
 	return all
 }
 
-// undo is the symmetries that lead back. The result has the same indices by name, but an index
-// that is counted per label of another, such as "layers.0.kv.1.v", is found under the place that
-// its label went to, and one that rides on another, as a norm's scales on the residual stream,
-// went along with that. So every label is followed through an axis that it lies on.
+// undo returns the symmetries that undo all. The result has indices of the same names. An index that is counted per
+// label of another, such as "layers.0.kv.1.v", gets the name of its label's new place. An index that depends on
+// another, such as a norm's scales on the residual stream, moved with it. So undo follows every label through an axis
+// of its index.
 func undo(l *arch.Layout, all symmetrySet) symmetrySet {
 	back := symmetrySet{}
 	for _, ix := range l.Indices {
@@ -358,7 +358,7 @@ type labelOf struct {
 	label int
 }
 
-// labelsOf tells which label of which index of a kind each position of an axis belongs to.
+// labelsOf returns, for each position of an axis, the label and index of a kind.
 func labelsOf(l *arch.Layout, axis *arch.Axis, kind string) map[int]labelOf {
 	at := map[int]labelOf{}
 	for _, name := range axis.Indices() {
@@ -373,8 +373,7 @@ func labelsOf(l *arch.Layout, axis *arch.Axis, kind string) map[int]labelOf {
 	return at
 }
 
-// convert carries a plan out: by Apply, and for variants by the same programs without its care for
-// the disk.
+// convert applies a plan: with Apply or, for variants, with the same programs but without flushing to the disk.
 func (s subject) convert(t *testing.T, m *weights.Model, p *plan.Plan) *weights.Model {
 	t.Helper()
 	if s.first {
@@ -384,13 +383,13 @@ func (s subject) convert(t *testing.T, m *weights.Model, p *plan.Plan) *weights.
 	return rewritten(t, m, func(x weights.Tensor) []byte { return run(t, c, m, x.Name, steps[x.Name]) })
 }
 
-// convert carries a plan out.
+// convert applies a plan.
 func convert(t *testing.T, m *weights.Model, p *plan.Plan) *weights.Model {
 	t.Helper()
 	return open(t, applied(t, m, p))
 }
 
-// sameBytes holds the tensors of two models against each other.
+// sameBytes compares the tensors of two models.
 func sameBytes(t *testing.T, got, want *weights.Model) {
 	t.Helper()
 	ok(t, want.Each(func(x weights.Tensor) error {
@@ -401,14 +400,14 @@ func sameBytes(t *testing.T, got, want *weights.Model) {
 	}))
 }
 
-// quickly carries symmetries out without a plan, its checks and its care for the disk.
+// quickly applies symmetries without a plan, its checks, and flushing to the disk.
 func quickly(t tb, m *weights.Model, l *arch.Layout, all symmetrySet) *weights.Model {
 	t.Helper()
 	data := moved(t, m, l, all)
 	return rewritten(t, m, func(x weights.Tensor) []byte { return data[x.Name] })
 }
 
-// moved is what symmetries make of the tensors that a layout claims.
+// moved returns the tensors of a layout after symmetries.
 func moved(t tb, m *weights.Model, l *arch.Layout, all symmetrySet) map[string][]byte {
 	t.Helper()
 	syms := program.Symmetries{}
@@ -427,7 +426,7 @@ func moved(t tb, m *weights.Model, l *arch.Layout, all symmetrySet) map[string][
 	return data
 }
 
-// rewritten is a model with other data.
+// rewritten returns a model with other data.
 func rewritten(t tb, m *weights.Model, data func(weights.Tensor) []byte) *weights.Model {
 	t.Helper()
 	dir, err := os.MkdirTemp(diskless(), "rewritten")
@@ -447,7 +446,7 @@ func rewritten(t tb, m *weights.Model, data func(weights.Tensor) []byte) *weight
 	return result
 }
 
-// diskless is a folder that no disk has to follow, where there is one: thousands of models are rewritten.
+// diskless is a folder in memory, if there is one, because thousands of models are written.
 var diskless = sync.OnceValue(func() string {
 	if dir, err := os.MkdirTemp("/dev/shm", "probe"); err == nil && os.Remove(dir) == nil {
 		return "/dev/shm"

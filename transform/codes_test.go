@@ -24,8 +24,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// recoded converts a quantised checkpoint with passes for codes, and verifies the result. It returns the plan, the result and
-// the names of the tensors that changed.
+// recoded converts a quantised checkpoint with passes for codes, and verifies the result. It returns the plan, the
+// result and the names of the changed tensors.
 func recoded(t *testing.T, m *weights.Model, o transform.Options) (*plan.Plan, *weights.Model, []string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -53,8 +53,8 @@ func recoded(t *testing.T, m *weights.Model, o transform.Options) (*plan.Plan, *
 	return c.Plan, result, changed
 }
 
-// TestPassesForCodes: in every layout that can be read, each pass for codes either changes codes and verify finds what it
-// claims, or a note says why not.
+// TestPassesForCodes: in every readable layout, each pass for codes either changes codes and verify accepts them, or
+// a note gives the reason why not.
 func TestPassesForCodes(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		m := open(t, testmodel.Quantised(t, q, testmodel.With{}))
@@ -88,7 +88,8 @@ func TestPassesForCodes(t *testing.T) {
 	}
 }
 
-// TestScalesOfFewBits: INT4 with scales of two mantissa bits. Error against the checkpoint's values stays small.
+// TestScalesOfFewBits: INT4 with scales of two mantissa bits. The error relative to the checkpoint's values stays
+// small.
 func TestScalesOfFewBits(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		if q.Name != "pack-quantized" {
@@ -119,8 +120,8 @@ func quantisedIn(t *testing.T, format string, o synth.Options) *weights.Model {
 	return open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), o))
 }
 
-// TestCodesAreTheSameForAnyWorkers: passes for codes, with and without the layers' inputs, in several shards; and after an
-// interruption.
+// TestCodesAreTheSameForAnyWorkers: passes for codes, with and without the layers' inputs, in several shards, and
+// after an interruption.
 func TestCodesAreTheSameForAnyWorkers(t *testing.T) {
 	for format, passes := range map[string]string{"int4=64": "scales=1,trellis=1,compensate", "deepseek-fp8": "scales,round=1", "nvfp4": "scales=0,grid=2,compensate"} {
 		m := quantisedIn(t, format, synth.Options{Seed: 3, ShardBytes: 40_000})
@@ -177,7 +178,7 @@ func TestCodesKeepTheBudget(t *testing.T) {
 	}
 }
 
-// TestReference: codes that are chosen near the original are nearer to it than the nearest codes under other scales, and the
+// TestReference: codes chosen for the original are nearer to it than the nearest codes under other scales, and the
 // plan names the original.
 func TestReference(t *testing.T) {
 	original := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
@@ -217,8 +218,8 @@ func TestReference(t *testing.T) {
 	wantError(t, err, "a reference changes nothing: leave it out")
 }
 
-// TestVerifyFindsOtherCodes: a code or a scale that no step accounts for is a problem of its tensor, whatever the manifest's
-// checksums say.
+// TestVerifyFindsOtherCodes: a changed code or scale without a step is a problem of its tensor, even if the
+// manifest's checksums fit.
 func TestVerifyFindsOtherCodes(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		m := open(t, testmodel.Quantised(t, q, testmodel.With{}))
@@ -241,7 +242,7 @@ func TestVerifyFindsOtherCodes(t *testing.T) {
 				ok(t, os.CopyFS(dir, os.DirFS(result.Dir)))
 				edit(t, dir, func(info weights.Info, data []byte) {
 					if info.Name == part.Name {
-						data[0] ^= 5 // of codes two bits, of scales a small change
+						data[0] ^= 5 // two bits of codes, a small change of scales
 					}
 				})
 				r, err := transform.Verify(t.Context(), m, open(t, dir), transform.VerifyOptions{})
@@ -254,7 +255,7 @@ func TestVerifyFindsOtherCodes(t *testing.T) {
 	}
 }
 
-// TestCodesArePredictedAsTheyAreVerified: a plan's energy is that of the codes that are then written, in prefill and decode.
+// TestCodesArePredictedAsTheyAreVerified: a plan's energy is the energy of the written codes, in prefill and decode.
 func TestCodesArePredictedAsTheyAreVerified(t *testing.T) {
 	calibration, err := cost.FindCalibration("h200")
 	ok(t, err)
@@ -284,8 +285,8 @@ func TestCodesArePredictedAsTheyAreVerified(t *testing.T) {
 	}
 }
 
-// TestStepsWithoutEffect: a grid finer than all codes of INT4 is no step, and a note says so. Near a reference it is one,
-// because codes move there.
+// TestStepsWithoutEffect: a grid finer than all codes of INT4 gives no step, and a note says so. With a reference it
+// gives steps, because codes change.
 func TestStepsWithoutEffect(t *testing.T) {
 	plain := unquantised(t)
 	four := quantisedIn(t, "int4", synth.Options{Seed: 6})
@@ -320,9 +321,9 @@ func TestStepsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestReferenceBelowTheBudget: a quantised layer is reported as missed if its output SNR against the reference is below the
-// budget, with and without passes' arguments, unless the source's SNR suffices. The layer gets codes that are no farther from
-// the reference than the source's.
+// TestReferenceBelowTheBudget: a quantised layer is reported as missed if its output SNR against the reference is
+// below the budget, with and without passes' arguments, unless the source's SNR suffices. The layer's codes are at
+// least as near to the reference as the source's.
 func TestReferenceBelowTheBudget(t *testing.T) {
 	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
 	least := 60.0
@@ -360,7 +361,8 @@ func TestReferenceBelowTheBudget(t *testing.T) {
 	}
 }
 
-// TestCodesWithoutABudgetHaveAnSNR: a plan without a budget has the output SNR of its layers, and verify checks the result against it.
+// TestCodesWithoutABudgetHaveAnSNR: a plan without a budget has its layers' output SNR, and verify checks the
+// result's.
 func TestCodesWithoutABudgetHaveAnSNR(t *testing.T) {
 	m := quantisedIn(t, "fp8", synth.Options{Seed: 5})
 	for _, passes := range []string{"scales=2", "round=2", "trellis=0.1"} {
@@ -394,7 +396,7 @@ func describe(t *testing.T, m *weights.Model) *quant.Description {
 	return d
 }
 
-// manifestWith replaces text in the manifest of a copy of a result.
+// manifestWith copies a result and replaces text in its manifest.
 func manifestWith(t *testing.T, result *weights.Model, old, new string) *weights.Model {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "altered")
@@ -409,7 +411,7 @@ func manifestWith(t *testing.T, result *weights.Model, old, new string) *weights
 	return open(t, dir)
 }
 
-// TestPlacedScalesAreChecked: FP8 scales are those of the claimed place, for codes, for a new format and near a reference.
+// TestPlacedScalesAreChecked: FP8 scales have the claimed place, for codes, for a new format and with a reference.
 func TestPlacedScalesAreChecked(t *testing.T) {
 	original := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
 	near := options(t, "scales=3", 0)
@@ -434,8 +436,8 @@ func TestPlacedScalesAreChecked(t *testing.T) {
 	}
 }
 
-// TestVerifyHoldsTheReference: with the reference, verify computes the SNRs that the plan claims against it, also those of layers
-// that keep their codes.
+// TestVerifyHoldsTheReference: with the reference, verify checks the SNRs of the plan, also for layers that keep
+// their codes.
 func TestVerifyHoldsTheReference(t *testing.T) {
 	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
 	o := options(t, "scales=1", 0)
@@ -447,7 +449,7 @@ func TestVerifyHoldsTheReference(t *testing.T) {
 	}
 	var result *weights.Model
 	var claims map[string]plan.Prediction
-	for _, passes := range []string{"zeros", "scales=1"} { // zeros keeps all layers
+	for _, passes := range []string{"zeros", "scales=1"} { // zeros changes no layer
 		o.Passes = options(t, passes, 0).Passes
 		var p *plan.Plan
 		p, result, _ = recoded(t, m, o)

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Transposed matrices are told from others.
+// TestCostKnowsWhereOutputsAre: transposed matrices are distinguished from others.
 func TestCostKnowsWhereOutputsAre(t *testing.T) {
 	for name, want := range map[string]int{"llama-tiny": 0, "gpt2-tiny": 1} {
 		o := options(t, "round=4", 0)
@@ -29,7 +29,7 @@ func TestCostKnowsWhereOutputsAre(t *testing.T) {
 	}
 }
 
-// A model that does not know a type ends the planning, and says where.
+// TestCostFails: a cost model that does not know a type ends planning with an error that names the layer.
 func TestCostFails(t *testing.T) {
 	m := tiny(t, "llama-tiny", weights.BF16)
 	o := options(t, "round=4", 0)
@@ -44,7 +44,7 @@ func TestCostFails(t *testing.T) {
 	wantError(t, err, "proj.weight", ".safetensors")
 }
 
-// lagged is a cost model that counts who asks for lags, and has those of streaming outputs or none.
+// lagged is a cost model that checks the calls of Lags. It returns the lags of streaming outputs, or none.
 type lagged struct {
 	testmodel.TogglesCost
 	t      *testing.T
@@ -63,7 +63,7 @@ func (c lagged) Lags(ctx context.Context, w cost.Weights, axis int, role cost.Ro
 	return c.TogglesCost.Lags(ctx, w, axis, role, l)
 }
 
-// Whether rows stream is asked of the cost model: neurons are ordered only where they do.
+// TestLagsAreAsked: the cost model decides whether rows stream. Neurons are ordered only if they do.
 func TestLagsAreAsked(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		var asked atomic.Int64

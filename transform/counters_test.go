@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// demoModel is the embedded model with a few of its tokens.
+// demoModel returns the embedded model with a few of its tokens.
 func demoModel(t *testing.T) (*weights.Model, *tokens.File) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "demo")
@@ -32,7 +32,7 @@ func demoModel(t *testing.T) (*weights.Model, *tokens.File) {
 	return testmodel.Open(t, dir), file
 }
 
-// A conversion with a budget of loss does expensive work once.
+// TestWorkIsDoneOnce: a conversion with a budget of loss does expensive work once.
 func TestWorkIsDoneOnce(t *testing.T) {
 	m, file := demoModel(t)
 	tok, err := NewTokens(m, file, nil, nil, 0)
@@ -67,13 +67,13 @@ func TestWorkIsDoneOnce(t *testing.T) {
 	if count.outChecks != 1 || count.heldPasses != 1 {
 		t.Errorf("the output folder was checked %d times, and the model run %d times over held-out tokens; want 1 each", count.outChecks, count.heldPasses)
 	}
-	if want := 2; passesOfModel != want { // over the tokens to fit and those held out
+	if want := 2; passesOfModel != want { // over the fitting tokens and the held-out tokens
 		t.Errorf("the model was run %d times before the sensitivities, want %d", passesOfModel, want)
 	}
-	if want := 3 * layers; factors != want { // a damping each
+	if want := 3 * layers; factors != want { // one for each damping
 		t.Errorf("Hessians were factored %d times for the curves of %d layers, want %d", factors, layers, want)
 	}
-	if want := (1 + 3*len(pass.Lambdas())) * layers; programs != want { // the layer as it is, and every point of its curve
+	if want := (1 + 3*len(pass.Lambdas())) * layers; programs != want { // the unchanged layer, and every point of its curve
 		t.Errorf("%d programs were compiled for the curves of %d layers, want %d", programs, layers, want)
 	}
 	all, counted := work.Counts()["rounding.NewFactor"], int(count.Factors.Load())
@@ -82,8 +82,8 @@ func TestWorkIsDoneOnce(t *testing.T) {
 	}
 }
 
-// A pass that rounds every value alone compiles two programs for a layer: one before the pass and one with it. The
-// second is the one that writes the result. Other weights have one.
+// TestProgramsAreCompiledOnce: a pass that rounds every value alone compiles two programs for a layer, one before the
+// pass and one with it. The second program writes the result. Other weights have one program.
 func TestProgramsAreCompiledOnce(t *testing.T) {
 	m, _ := demoModel(t)
 	layers := 0

@@ -29,9 +29,9 @@ import (
 // pretended is a device that computes on the CPU.
 type pretended struct {
 	name     string
-	tokens   int // of the statistics' inputs, more than there are
+	tokens   int // more tokens of the statistics than there are
 	longest  int
-	open     int // models
+	open     int // number of open models
 	compared int
 	fails    error
 	rounder  rounding.Device // nil: the CPU rounds
@@ -49,7 +49,7 @@ func (d *pretended) Release() error {
 	return nil
 }
 
-// pretendedRounder rounds on the CPU by what a device is told.
+// pretendedRounder rounds on the CPU from a device's arguments.
 type pretendedRounder struct {
 	mu                       sync.Mutex
 	loaded                   map[string]int
@@ -97,7 +97,7 @@ func (h *pretendedHessian) Diagonal(ctx context.Context) ([]float32, error) {
 	return t.Diagonal(), nil
 }
 
-// decoded are values whose bytes may be others.
+// decoded returns the values in data, in v's format.
 func decoded(v rounding.Values, data []byte) sgemm.Matrix {
 	v.Data = data
 	m := sgemm.Dense(v.Rows, v.Cols, nil)
@@ -204,7 +204,7 @@ func (m *pretendedModel) CollectAndScore(ctx context.Context, tokens [][]int32, 
 	return s, impatient{r, m.layers}, err
 }
 
-// impatient asks for the values of all layers at once.
+// impatient requests the values of all layers at once.
 type impatient struct {
 	evaluate.Reference
 	layers []forward.Layer
@@ -267,7 +267,7 @@ func (r deviceRun) convert(d Device, given *plan.Plan) (*Conversion, string, err
 	return c, out, err
 }
 
-// A device that computes what the CPU does finds what the CPU finds, in all bytes. The plan says which device it was.
+// TestDevice: a device with the CPU's results gives the CPU's plan and model, in all bits. The plan names the device.
 func TestDevice(t *testing.T) {
 	m, file := demoModel(t)
 	r := deviceRun{t, m, file, t.TempDir()}
@@ -308,7 +308,7 @@ func TestDevice(t *testing.T) {
 	}
 	sameBytes(t, cpuOut, gpuOut)
 
-	// The plan is applied on that device, from other folders too, and nowhere else.
+	// The plan can be applied on this device, also from other folders, and on no other.
 	r.dir = t.TempDir()
 	_, again, err := r.convert(&pretended{name: "a card"}, gpu.Plan)
 	testmodel.OK(t, err)
@@ -338,7 +338,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// A GPU rounds with the bits of the CPU in a whole search. It runs on a real card and skips where there is none.
+// TestGPURounder: in a whole search, a GPU rounds with the bits of the CPU. Without a card, the test is skipped.
 func TestGPURounder(t *testing.T) {
 	gpu, err := cuda.Open(0)
 	if errors.Is(err, cuda.ErrNoGPU) {
@@ -366,7 +366,8 @@ func TestGPURounder(t *testing.T) {
 	testmodel.OK(t, on.Close())
 }
 
-// A device's statistics and those of the CPU never stand for each other in one folder.
+// TestDevicesDoNotShareStatistics: in one folder, a device's statistics are never used for the CPU, nor the CPU's for
+// a device.
 func TestDevicesDoNotShareStatistics(t *testing.T) {
 	m, file := demoModel(t)
 	r := deviceRun{t, m, file, t.TempDir()}
@@ -396,7 +397,8 @@ func TestDevicesDoNotShareStatistics(t *testing.T) {
 	}
 }
 
-// What a device fails with is the error, and the folder of a search that is not to be kept is gone.
+// TestDeviceFails: a device's failure is returned as the error, and the folder of a search that is not kept is
+// removed.
 func TestDeviceFails(t *testing.T) {
 	m, file := demoModel(t)
 	r := deviceRun{t, m, file, filepath.Join(t.TempDir(), "search")}

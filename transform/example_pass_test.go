@@ -23,7 +23,7 @@ type clearBits struct {
 	Times int `json:"times"`
 }
 
-// clearLowest is a lossy pass that is not in the module: it clears the lowest bit that is set in every value.
+// clearLowest is a lossy pass outside the module. It clears the lowest set bit of every value.
 var clearLowest = &pass.Pass{
 	Name: "clearlowest", Class: pass.Lossy, Usage: "clearlowest[=TIMES]",
 	Doc: "Clears the lowest mantissa bit that is set in every value, TIMES times (1 unless given).",
@@ -57,7 +57,8 @@ var clearLowest = &pass.Pass{
 	Describe: func(*plan.Step) string { return "clear the lowest bit" },
 }
 
-// clearLowestCheck knows the pass by its documentation alone: a value moves by less than a power of two below it.
+// clearLowestCheck is written from the pass's documentation alone: a value moves by less than the largest power of
+// two below it.
 var clearLowestCheck = &verify.Check{Claim: func(s *plan.Step) (*verify.Claim, error) {
 	_, err := plan.Data[struct {
 		Times int `json:"times"`
@@ -67,8 +68,8 @@ var clearLowestCheck = &verify.Check{Claim: func(s *plan.Step) (*verify.Claim, e
 	}}, err
 }}
 
-// A pass can be defined outside the module: a value with a name, candidates and an operation, and a check that
-// holds its results. It is appended to a clone of the table, and used like every other.
+// A program can define a pass outside the module: a value with a name, candidates and an operation, and a check of
+// its results. The pass is appended to a clone of the table, and used like all others.
 func Example_newPass() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")

@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// demoModel is the embedded model in a folder of its own; the caller closes both.
+// demoModel returns the embedded model in a new folder. The caller closes the model and removes the folder.
 func demoModel() (m *weights.Model, dir string) {
 	dir, err := os.MkdirTemp("", "example")
 	check(err)
@@ -25,8 +25,8 @@ func demoModel() (m *weights.Model, dir string) {
 	return m, dir
 }
 
-// One call spends a budget of loss: perplexity may rise by 1 %. It plans on calibration tokens, writes the folder, and
-// compares the losses on evaluation tokens.
+// One call converts within a budget of loss: perplexity may rise by 1 %. Convert plans on calibration tokens, writes
+// the folder, and compares the losses on evaluation tokens.
 func ExampleConvert_budgetOfLoss() {
 	m, dir := demoModel()
 	defer os.RemoveAll(dir)
@@ -52,7 +52,7 @@ func ExampleConvert_budgetOfLoss() {
 	// energy is predicted to fall: true
 }
 
-// A plan is data: it can be looked at before it is applied, and the result can be verified without it.
+// A plan is data: a program can inspect it before applying it, and verify the result without it.
 func ExamplePlan() {
 	m, dir := demoModel()
 	defer os.RemoveAll(dir)

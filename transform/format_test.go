@@ -21,7 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// unquantised is a small Llama in several shards, as wide as formats need.
+// unquantised returns a small Llama in several shards, with the widths that formats need.
 func unquantised(t *testing.T) *weights.Model {
 	t.Helper()
 	return open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 6, ShardBytes: 200_000}))
@@ -56,14 +56,14 @@ func verified(t *testing.T, src *weights.Model, out string) *verify.Report {
 	return r
 }
 
-// TestFormats: a model is converted to every format, with the same bytes for any number of workers and from its plan. Package
-// quant and verify accept the result.
+// TestFormats: a model is converted to every format. The bytes are equal for any number of workers and from the plan.
+// Package quant and verify accept the result.
 func TestFormats(t *testing.T) {
 	src := unquantised(t)
 	h := testmodel.HessiansOf(t, src)
 	for _, format := range append(quantise.TargetNames(), "int4=32") {
 		passes := "scales"
-		if format == "int8" || format == "mxfp4" || format == "deepseek-fp8" { // and without any pass
+		if format == "int8" || format == "mxfp4" || format == "deepseek-fp8" { // also without any pass
 			passes = ""
 		}
 		if format == "int4" || format == "nvfp4" || format == "fp8" {
@@ -104,7 +104,7 @@ func TestFormats(t *testing.T) {
 			}
 			least := map[byte]float64{'f': 27, 'd': 27, 'i': 11, 'm': 14, 'n': 16}[format[0]]
 			if o.Hessians != nil {
-				least /= 2 // the outputs' error is made smaller, not the values'
+				least /= 2 // compensation lowers the error of outputs, not of values
 			}
 			if lowest < least {
 				t.Errorf("%s: a weight has %.1f dB, want %.0f", format, lowest, least)
@@ -160,7 +160,8 @@ func TestFormatCompensates(t *testing.T) {
 	}
 }
 
-// TestFormatScales: scales of two bits have two mantissa bits, and cost less error than those of none.
+// TestFormatScales: scales of two bits have two mantissa bits, and cause less error than scales without mantissa
+// bits.
 func TestFormatScales(t *testing.T) {
 	src := unquantised(t)
 	last := math.Inf(1)
@@ -257,7 +258,7 @@ func TestFormatErrors(t *testing.T) {
 	}
 }
 
-// TestFormatIsVerified: verify finds scales with too many bits, other values, tensors that are gone and another config.
+// TestFormatIsVerified: verify finds scales with too many bits, other values, missing tensors and another config.
 func TestFormatIsVerified(t *testing.T) {
 	src := unquantised(t)
 	made := filepath.Join(t.TempDir(), "made")

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Short names for what every test here needs.
+// Short names for functions that all tests here use.
 type tb = testmodel.TB
 
 var (
@@ -45,13 +45,13 @@ func applied(t *testing.T, m *weights.Model, p *plan.Plan) string {
 	return testplan.Applied(t, m, nil, p)
 }
 
-// compilerOf steps for a model, without a plan and its checks.
+// compilerOf returns a compiler of steps for a model, without a plan and its checks.
 func compilerOf(t tb, m *weights.Model, l *arch.Layout, steps []*plan.Step) *program.Compiler {
 	t.Helper()
 	return testplan.Compiler(t, m, l, nil, steps)
 }
 
-// run is what a program makes of a weight.
+// run returns a weight's bytes after steps.
 func run(t tb, c *program.Compiler, m *weights.Model, tensor string, steps []*plan.Step) []byte {
 	t.Helper()
 	w, found := quant.Group(m, nil).Weight(tensor)

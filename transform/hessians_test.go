@@ -21,8 +21,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// Whatever order, signs and scales the columns got: a layer's Hessian is that of the inputs which the converted
-// model's own forward pass has.
+// TestHessiansAreThoseOfTheResult: for any order, signs and scales of the columns, a layer's Hessian is that of the
+// inputs in the converted model's own forward pass.
 func TestHessiansAreThoseOfTheResult(t *testing.T) {
 	var models []*weights.Model
 	var inputs []*testmodel.Hessians
@@ -55,7 +55,7 @@ func TestHessiansAreThoseOfTheResult(t *testing.T) {
 	})
 }
 
-// near holds Hessians against each other, each element in relation to its two inputs.
+// near compares Hessians, each element relative to its two inputs.
 func near(t tb, name string, got, want sgemm.Matrix) {
 	t.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {
@@ -107,17 +107,17 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 		wantError(t, err, "other calibration tokens", "give the tokens that the plan was made with")
 		testplan.NothingAt(t, out)
 	}
-	// What does not depend on them takes none.
+	// Plans whose passes do not use Hessians do not record them.
 	if p := testplan.Weighed(t, m, in, "reorder,grid=8,round=3"); p.Request.Hessians != "" {
 		t.Errorf("a plan of grid and round says that its Hessians are %q", p.Request.Hessians)
 	}
-	// The same plan gives the same bytes: one without Hessians takes none.
+	// The same plan gives the same bytes: a plan without Hessians rejects them.
 	without := makePlan(t, m, "trellis=0.01", 0)
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := transform.Apply(t.Context(), m, without, out, transform.ApplyOptions{Hessians: in})
 	wantError(t, err, "the plan was made without tokens")
 	testplan.NothingAt(t, out)
-	// Nor does a step that lacks their key.
+	// A step that requires Hessians is an error in a plan without their key.
 	p := planOf(t, m, &plan.Step{Pass: "compensate", Tensor: "lm_head.weight", Data: pass.Damping{Damp: 0.01}})
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
 	wantError(t, err, "lm_head.weight", "compensate weights errors by the layer's inputs", "give the tokens that the plan was made with")

@@ -23,7 +23,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// wide models have layers of more outputs than one worker rounds at a time, so that several workers share a layer.
+// wide returns a model whose layers have more outputs than one worker rounds at a time, so that several workers share
+// a layer.
 func wide(t *testing.T, name string, d weights.DType) *weights.Model {
 	t.Helper()
 	changes := `{"intermediate_size": 280, "n_inner": 280, "num_hidden_layers": 1, "n_layer": 1}`
@@ -98,7 +99,7 @@ func TestCompensateLowersTheLoss(t *testing.T) {
 	}
 }
 
-// Zeros of sparsify and of the source stay zero under compensate and trellis.
+// TestCompensateKeepsTheZeros: zeros of sparsify and of the source stay zero under compensate and trellis.
 func TestCompensateKeepsTheZeros(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := wide(t, name, weights.F16)
@@ -119,8 +120,8 @@ func TestCompensateKeepsTheZeros(t *testing.T) {
 	}
 }
 
-// Orders and signs change neither the choices nor their order, so a layer may be moved before or after. Values are
-// compared, because chosen zeros have no sign.
+// TestCompensatedBeforeAndAfterAnOrder: orders and signs change neither the choices nor their sequence, so a layer
+// may be moved before or after. Values are compared, because chosen zeros have no sign.
 func TestCompensatedBeforeAndAfterAnOrder(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)
@@ -139,7 +140,7 @@ func TestCompensatedBeforeAndAfterAnOrder(t *testing.T) {
 	}
 }
 
-// Scales change the order of the choices: the loss may fall, and does not double.
+// TestCompensatedAfterScales: scales change the sequence of choices. The loss may fall, and must not double.
 func TestCompensatedAfterScales(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)
@@ -160,7 +161,7 @@ func TestCompensatedAfterScales(t *testing.T) {
 	}
 }
 
-// SourceValues gives the source back, whatever was moved, flipped and scaled.
+// TestSourceValues: SourceValues returns the source after any order, signs and scales.
 func TestSourceValues(t *testing.T) {
 	for _, f := range arch.Families() {
 		m := subjectsOf(t, f.Name)[0].model(t)
@@ -230,7 +231,7 @@ func TestResumeWithHessians(t *testing.T) {
 	}
 }
 
-// A source file that shrinks during a joint choice is an error and no crash.
+// TestSourceCutShortDuringAJointChoice: a source file that shrinks during a joint choice is an error and no crash.
 func TestSourceCutShortDuringAJointChoice(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the fault of a mapped file that shrinks is another there")
@@ -268,7 +269,8 @@ func TestJointChoicesKeepWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// Layers of zeros, and layers whose inputs are zeros, are rounded like all others: no value becomes NaN or infinite.
+// TestNothingInNothingOut: layers of zeros, and layers whose inputs are zeros, are rounded like others. No value
+// becomes NaN or infinite.
 func TestNothingInNothingOut(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		dir := folder(t, config(t, name, ""), synth.Options{})
@@ -294,8 +296,8 @@ func TestNothingInNothingOut(t *testing.T) {
 	}
 }
 
-// Passes that do not go together are refused before a tensor is looked at, and so are their steps in a plan that was
-// written by hand.
+// TestStepsThatDoNotGoTogether: incompatible passes are an error before a tensor is read, and so are their steps in a
+// hand-written plan.
 func TestStepsThatDoNotGoTogether(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
@@ -316,7 +318,7 @@ func TestStepsThatDoNotGoTogether(t *testing.T) {
 		var steps []*plan.Step
 		for _, c := range o.Passes {
 			with := c.String()
-			switch { // what does nothing alone
+			switch { // passes without effect alone
 			case c.Pass.Companion:
 				with += ",compensate"
 			case c.Pass.Feedback != nil:
@@ -333,7 +335,7 @@ func TestStepsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// A pass says that it is a chooser where its operations are.
+// TestChoosersSaySo: a pass declares Chooser and Joint if and only if its operations are.
 func TestChoosersSaySo(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
@@ -353,7 +355,8 @@ func TestChoosersSaySo(t *testing.T) {
 	}
 }
 
-// Prepare makes a result once and keeps it until Release; then it can be made again.
+// TestJointResultIsReleased: Prepare computes a result once and keeps it until Release. Then it can compute the
+// result again.
 func TestJointResultIsReleased(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)

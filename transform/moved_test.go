@@ -21,8 +21,8 @@ import (
 
 // movable are the exact changes that formats allow, for the FFN's 256 neurons.
 var movable = map[string]struct {
-	unit          int  // neurons that stay together
-	signs, powers bool // the test's codes and scales allow them
+	unit          int  // neurons that must stay together
+	signs, powers bool // allowed by the test's codes and scales
 }{
 	"compressed fp8 tensor":     {1, true, false}, // input_scale
 	"compressed fp8 channel":    {1, true, true},
@@ -41,7 +41,7 @@ var movable = map[string]struct {
 	"compressed nvfp4":          {16, true, false}, // input_global_scale
 }
 
-// movableModel is a model in a layout, whose symmetric codes all have negatives.
+// movableModel returns a model in a layout in which all symmetric codes have negatives.
 func movableModel(t *testing.T, q testmodel.Quantisation) *weights.Model {
 	t.Helper()
 	dir := testmodel.Quantised(t, q, testmodel.With{})
@@ -64,7 +64,7 @@ func movableModel(t *testing.T, q testmodel.Quantisation) *weights.Model {
 	return open(t, dir)
 }
 
-// inUnits is a random order of n labels that keeps units together, in any order within.
+// inUnits returns a random order of n labels. Units stay together, in any order within a unit.
 func inUnits(n, unit int, random *rand.Rand) []int {
 	var order []int
 	for _, block := range random.Perm(n / unit) {
@@ -75,7 +75,7 @@ func inUnits(n, unit int, random *rand.Rand) []int {
 	return order
 }
 
-// moves are orders, signs and powers of two that a format allows, on the FFN and on the residual stream.
+// moves returns orders, signs and powers of two that a format allows, on the FFN and on the residual stream.
 func moves(name string, random *rand.Rand) []*plan.Step {
 	allowed := movable[name]
 	steps := []*plan.Step{
@@ -105,8 +105,8 @@ func moves(name string, random *rand.Rand) []*plan.Step {
 	return steps
 }
 
-// TestExactChangesOfCodes: in every layout that can be read, the values after an exact change of codes are bit for bit those
-// that the same change gives in a plain model of the source's values. verify accepts the result, and no other bytes.
+// TestExactChangesOfCodes: in every readable layout, an exact change of codes gives, bit for bit, the values of the
+// same change in an unquantised model of the source's values. verify accepts only this result.
 func TestExactChangesOfCodes(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		if _, known := movable[q.Name]; !known {
@@ -168,8 +168,8 @@ func wellMoved(t *testing.T, m, result *weights.Model) {
 	}
 }
 
-// alteredCodes changes one byte of a tensor of each role, each in another weight. verify must see it without the manifest's
-// checksums.
+// alteredCodes changes one byte of a tensor of each role, each in another weight. verify must find the change without
+// the manifest's checksums.
 func alteredCodes(t *testing.T, m, result *weights.Model, q testmodel.Quantisation) {
 	t.Helper()
 	d, err := quant.Describe(m)
@@ -200,7 +200,7 @@ func alteredCodes(t *testing.T, m, result *weights.Model, q testmodel.Quantisati
 	}
 }
 
-// TestExactChangesThatCodesRefuse: each is refused before anything is written, with the reason.
+// TestExactChangesThatCodesRefuse: each change is an error with its reason, before anything is written.
 func TestExactChangesThatCodesRefuse(t *testing.T) {
 	exponents := func(of func(i int) int) []int {
 		list := make([]int, 256)
@@ -247,7 +247,7 @@ func TestExactChangesThatCodesRefuse(t *testing.T) {
 	}
 }
 
-// TestExactChangesBesideOtherCodes: new codes and an exact change of them, at any number of workers.
+// TestExactChangesBesideOtherCodes: new codes together with an exact change of them, for any number of workers.
 func TestExactChangesBesideOtherCodes(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		passes := map[string]string{"compressed fp8 channel": "scales=3", "fp8 block": "zeros,round=1", "pack-quantized": "scales=1", "gptq": "round=1",
@@ -287,8 +287,8 @@ func TestExactChangesBesideOtherCodes(t *testing.T) {
 	}
 }
 
-// TestGivenOrdersOfCodes: an order that all formats of a model can follow is planned, with a prediction of its result. Another is an
-// error. Passes that choose by themselves leave the index alone, and say why.
+// TestGivenOrdersOfCodes: an order that all formats of a model can follow is planned, with a prediction. Other orders
+// are errors. Passes that choose by themselves do not change the index, and give the reason.
 func TestGivenOrdersOfCodes(t *testing.T) {
 	i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == "pack-quantized" })
 	m := movableModel(t, testmodel.Quantisations[i])

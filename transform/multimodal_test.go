@@ -14,17 +14,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// seeing is a folder of several modalities: a language model of the catalogue and what is none of it.
+// seeing is a multimodal folder: a language model of the catalogue, and other tensors.
 type seeing struct {
 	name      string
-	text      string         // the language model's configuration
-	modelType string         // of the whole
-	from, to  string         // the language model's tensors, alone and here
-	others    map[string]int // tensors that are none of it, 16 values by so many
-	strangers []string       // as notes name them
+	text      string         // configuration of the language model
+	modelType string         // model_type of the folder
+	from, to  string         // prefix of the language model's tensors, alone and in the folder
+	others    map[string]int // other tensors, with 16 values times this number
+	strangers []string       // names of unclaimed tensors in notes
 }
 
-// The towers are as wide as the language model, and name their layers alike.
+// seeings have towers with the language model's width and names of layers.
 var seeings = []seeing{
 	{"LLaVA", "llama-tiny", "llava", "", "language_model.", map[string]int{
 		"vision_tower.vision_model.embeddings.patch_embedding.weight":        48,
@@ -72,7 +72,7 @@ func (s seeing) folder(t *testing.T) *weights.Model {
 	return open(t, dir)
 }
 
-// language is the language model alone.
+// language returns the language model alone.
 func (s seeing) language(t *testing.T, m *weights.Model) *weights.Model {
 	t.Helper()
 	dir := folder(t, config(t, s.text, ""), synth.Options{Seed: 9, DType: weights.F32})
@@ -86,8 +86,8 @@ func (s seeing) language(t *testing.T, m *weights.Model) *weights.Model {
 	return open(t, dir)
 }
 
-// A language model inside a folder that sees is converted; what else is in the folder stays, and so
-// does what may hang together with it.
+// TestSeveralModalities: the language model of a multimodal folder is converted. Other tensors do not change, nor do
+// indices that they may share.
 func TestSeveralModalities(t *testing.T) {
 	for _, s := range seeings {
 		t.Run(s.name, func(t *testing.T) {

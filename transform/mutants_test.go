@@ -18,11 +18,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// TestMutants makes single slips in every family's file. Each must be refused, or change what some
-// model computes: else the proof of the catalogue would not see it.
+// TestMutants makes single errors in every family's file. Each error must be rejected, or change some model's
+// outputs. Otherwise the proof of the catalogue would not find it.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	t.Cleanup(seldomCollected())
 	var slips atomic.Int64
@@ -54,7 +54,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// harmless are slips that change no function, for a reason: families and slips as regular expressions.
+// harmless are errors that change no function, with the reason. Families and errors are regular expressions.
 var harmless = []struct{ family, slip, why string }{
 	{".*", `^index (\w+_)?norm: sign always`,
 		"a symmetry that no family lists: a norm's weight and bias, and what reads them, change signs"},
@@ -78,11 +78,11 @@ func (s slip) harmless(family string) int {
 	return -1
 }
 
-// witness is a model that slips are held against.
+// witness is a model for testing slips.
 type witness struct {
 	subject
 	layout *arch.Layout
-	// moving is what the symmetries of axes and indices show on, shifting what only shift shows on.
+	// moving shows slips of axes and indices; shifting shows slips that only affect shift.
 	moving   func() *moving
 	shifting func() *shifting
 }
@@ -106,7 +106,7 @@ type moving struct {
 	outputs [][]float64
 	layout  *arch.Layout
 	drawn   symmetrySet
-	moved   map[string][]byte // all tensors, as the draw leaves them
+	moved   map[string][]byte // all tensors after the draw
 }
 
 func newMoving(t *testing.T, s subject, l *arch.Layout, seed uint64) *moving {
@@ -117,30 +117,30 @@ func newMoving(t *testing.T, s subject, l *arch.Layout, seed uint64) *moving {
 	return w
 }
 
-// slip is a family's file with one thing changed.
+// slip is a family's file with one change.
 type slip struct {
 	what string
 	file file
-	// witnesses are the models that it can matter to.
+	// witnesses are the models that the slip can affect.
 	witnesses []*witness
-	shifts    bool // it is about what feeds layers, and where they lead
+	shifts    bool // it changes what feeds layers, or where they lead
 }
 
-// fate is what becomes of a slip.
+// fate is the outcome of a slip.
 type fate int
 
 const (
-	killed fate = iota // refused, or seen
+	killed fate = iota // rejected, or found
 	inert              // it means the same, or less, for every model
 	unused             // no model has the tensor
-	alive              // it means something else, and nothing changes
+	alive              // it means something else without an effect
 )
 
 func (f fate) String() string {
 	return [...]string{"killed", "inert", "no model has this tensor", "nothing changes"}[f]
 }
 
-// fate holds a slip against its models.
+// fate tests a slip on its models.
 func (s slip) fate(t *testing.T) fate {
 	t.Helper()
 	family := s.file.parse(t)
@@ -187,7 +187,7 @@ func (w *moving) sees(t *testing.T, l *arch.Layout) (seen, more bool) {
 	return !(d <= sameOutputs) || !w.sameCopies(t, there), true
 }
 
-// differs is what another layout makes of the tensors; nil where that is the same.
+// differs returns the tensors under another layout; nil if they are equal.
 func (w *moving) differs(t *testing.T, l *arch.Layout) map[string][]byte {
 	for i, ix := range l.Indices {
 		if i >= len(w.layout.Indices) || !alike(ix, w.layout.Indices[i]) {
@@ -218,7 +218,7 @@ func alike(a, b *arch.Index) bool {
 	return a.Name == b.Name && a.Len == b.Len && a.Permute == b.Permute && a.Sign == b.Sign && a.Scale == b.Scale
 }
 
-// parse is nil where the file is refused.
+// parse returns nil if the file is invalid.
 func (f file) parse(t *testing.T) *arch.Family {
 	text, err := json.Marshal(f)
 	ok(t, err)
@@ -226,7 +226,7 @@ func (f file) parse(t *testing.T) *arch.Family {
 	return family
 }
 
-// misfits are the models that are not of this family.
+// misfits returns the models that are not of this family.
 func (f file) misfits(t *testing.T, witnesses []*witness) (all []*witness) {
 	family := f.parse(t)
 	for _, w := range witnesses {
@@ -240,7 +240,7 @@ func (f file) misfits(t *testing.T, witnesses []*witness) (all []*witness) {
 	return all
 }
 
-// lengths of the family's indices, somewhere.
+// lengths returns the length of each of the family's indices, in some model.
 func lengths(witnesses []*witness) map[string]int {
 	length := map[string]int{}
 	for _, w := range witnesses {
@@ -251,7 +251,7 @@ func lengths(witnesses []*witness) map[string]int {
 	return length
 }
 
-// slipsOf are the slips of a file: on every axis and on every index.
+// slipsOf returns the slips of a file, on every axis and on every index.
 func slipsOf(t *testing.T, f file, witnesses []*witness) (all []slip) {
 	indices, length := map[string]object{}, lengths(witnesses)
 	for _, ix := range f.list("indices") {
@@ -300,15 +300,15 @@ func slipsOf(t *testing.T, f file, witnesses []*witness) (all []slip) {
 	return all
 }
 
-// with is a file with another entry.
+// with returns a file with another entry.
 func (f file) with(list string, i int, entry object) file {
 	f = maps.Clone(f)
 	f[list] = slices.Replace(slices.Clone(f[list].([]any)), i, i+1, any(entry))
 	return f
 }
 
-// marking is a file whose axes of an index all take its signs and scales: + where outputs are, - where
-// inputs are, and norms' perhaps not.
+// marking returns a file in which all axes of an index have signs and scales: + for outputs, - for inputs. Norms are
+// optional.
 func (f file) marking(index string, norms bool) file {
 	word := regexp.MustCompile(`\b` + index + `\b`)
 	for i, tensor := range f.list("tensors") {
@@ -333,7 +333,7 @@ func (f file) marking(index string, norms bool) file {
 
 var axisToken = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[-+|&()]`)
 
-// axisSlips are other expressions of the same length, mostly.
+// axisSlips returns other expressions, most of them of the same length.
 func axisSlips(axis string, indices map[string]object, length map[string]int) (slips []string) {
 	tokens := axisToken.FindAllString(axis, -1)
 	add := func(parts ...[]string) {
@@ -343,7 +343,7 @@ func axisSlips(axis string, indices map[string]object, length map[string]int) (s
 	}
 	leaf := func(i int) bool { return i >= 0 && i < len(tokens) && !strings.Contains("+-|&()", tokens[i]) }
 	for i, name := range tokens {
-		// A leaf is tokens[from:i+1], its sign included.
+		// A leaf is tokens[from:i+1], including its sign.
 		from := i
 		if i > 0 && strings.Contains("+-", tokens[i-1]) {
 			from--
@@ -354,7 +354,7 @@ func axisSlips(axis string, indices map[string]object, length map[string]int) (s
 			switch {
 			case ix["sign"] == nil && ix["scale"] == nil:
 				marks = nil
-			case ix["scale"] == nil: // + and - are the same
+			case ix["scale"] == nil: // + and - are equal
 				marks = []string{"", "+"}
 				if from < i {
 					marks = marks[:1]
@@ -391,7 +391,7 @@ func axisSlips(axis string, indices map[string]object, length map[string]int) (s
 	return slips
 }
 
-// distributed is the concatenation of a leaf's products with each part: "a b | a c" for "a (b | c)".
+// distributed returns the concatenation of a leaf's products with each part: "a b | a c" for "a (b | c)".
 func distributed(leaf, parts []string) (all []string) {
 	all = slices.Clone(leaf)
 	depth := 0
@@ -411,7 +411,7 @@ func distributed(leaf, parts []string) (all []string) {
 	return all
 }
 
-// partEnd is where the part that begins at i of a concatenation ends.
+// partEnd returns the end of the part of a concatenation that begins at i.
 func partEnd(tokens []string, i int) int {
 	for depth := 0; i < len(tokens); i++ {
 		switch tokens[i] {
@@ -431,7 +431,7 @@ func partEnd(tokens []string, i int) int {
 	return i
 }
 
-// partStart is where the part that ends before i begins.
+// partStart returns the start of the part that ends before i.
 func partStart(tokens []string, i int) int {
 	for depth := 0; i > 0; i-- {
 		switch tokens[i-1] {

@@ -13,10 +13,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// What a family says of norms, biases and softmax shows where a LayerNorm is folded into the layers
-// that read it, and where a constant is added: the slips here are held against that.
+// Norms, biases and softmax in a family's file matter if a LayerNorm is folded into the layers that read it, or if a
+// constant is added. The slips in this file are tested by shifts.
 
-// feedSlips are about what feeds the layer that is tensor i, and where it leads.
+// feedSlips returns slips about the input of layer i, and about where its outputs lead.
 func feedSlips(f file, i int, users []*witness) (all []slip) {
 	tensor := f.list("tensors")[i]
 	add := func(field string, value any) {
@@ -42,7 +42,7 @@ func feedSlips(f file, i int, users []*witness) (all []slip) {
 	return all
 }
 
-// normSlips are about the norms themselves.
+// normSlips returns slips about the norms.
 func normSlips(f file, witnesses []*witness) (all []slip) {
 	for i, norm := range f.list("norms") {
 		changed, what := maps.Clone(norm), ""
@@ -66,7 +66,7 @@ type shifting struct {
 	model   *weights.Model
 	outputs [][]float64
 	layout  *arch.Layout
-	planned map[string]bool // the steps that the family itself makes, as JSON
+	planned map[string]bool // steps under the correct family, as JSON
 }
 
 func newShifting(t *testing.T, s subject) *shifting {
@@ -86,8 +86,8 @@ func stepText(t *testing.T, step *plan.Step) string {
 	return string(js)
 }
 
-// sees reports whether a plan that another family makes changes the outputs, or is refused, and
-// whether it does anything that the family itself does not.
+// sees reports whether a plan under another family changes the outputs or is an error, and whether it has steps that
+// the correct family does not give.
 func (s *shifting) sees(t *testing.T, family *arch.Family) (seen, more bool) {
 	o := options(t, "shift", 0)
 	o.Family = family

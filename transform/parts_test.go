@@ -22,7 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// inParts are options of parts of one version.
+// inParts returns options of parts with one version.
 func inParts() transform.PartOptions {
 	return transform.PartOptions{ApplyOptions: transform.ApplyOptions{Version: "1"}}
 }
@@ -44,7 +44,7 @@ func planned(t *testing.T, m *weights.Model, o transform.Options) partly {
 	return partly{m, p, files(t, out)}
 }
 
-// rounded is a small model in BF16 and a plan that rounds it.
+// rounded returns a small model in BF16 and a plan that rounds it.
 func rounded(t *testing.T) partly {
 	t.Helper()
 	m := open(t, folder(t, config(t, "llama-tiny", `{"num_hidden_layers": 1}`), synth.Options{ShardBytes: 30_000}))
@@ -115,7 +115,8 @@ func TestPartsGiveTheBytesOfOneRun(t *testing.T) {
 	}
 }
 
-// TestPartsKeepWhatIsWritten: a second call of a part writes nothing, and finishing leaves the shards' files as they are.
+// TestPartsKeepWhatIsWritten: a second call of a part writes nothing, and finishing does not change the shards'
+// files.
 func TestPartsKeepWhatIsWritten(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
 	x.all(t, out, 2)
@@ -146,8 +147,8 @@ func shardTimes(t *testing.T, dir string) map[string]time.Time {
 	return times
 }
 
-// TestFinishRefusesWhatIsNotWritten: parts that are missing, cut short, edited or of something else are named, and no output
-// appears. Running these parts again mends it.
+// TestFinishRefusesWhatIsNotWritten: if parts are missing, cut short, edited or of another conversion, the error
+// names them and no output appears. Running these parts again solves it.
 func TestFinishRefusesWhatIsNotWritten(t *testing.T) {
 	x := rounded(t)
 	other := planned(t, x.m, options(t, "round=3", 0))
@@ -197,7 +198,7 @@ func TestFinishRefusesWhatIsNotWritten(t *testing.T) {
 	}
 }
 
-// overwrite changes the byte at a place, counted from the end if it is negative.
+// overwrite changes the byte at an offset. A negative offset counts from the end.
 func overwrite(path string, at int) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -237,7 +238,7 @@ func swap(shard, record, from string) error {
 	return nil
 }
 
-// copyFile replaces a file by another one of its folder.
+// copyFile replaces a file by another file of its folder.
 func copyFile(dir, path string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -251,7 +252,7 @@ func copyFile(dir, path string) error {
 	return os.WriteFile(path, data, 0o666)
 }
 
-// TestFinishAcceptsCopies: shards whose times have changed and whose bytes have not are read again and accepted.
+// TestFinishAcceptsCopies: shards with other times and equal bytes are read again and accepted.
 func TestFinishAcceptsCopies(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
 	x.all(t, out, 2)
@@ -263,7 +264,7 @@ func TestFinishAcceptsCopies(t *testing.T) {
 	sameFiles(t, files(t, out), x.want)
 }
 
-// TestFinishRefusesStrangers: a file of something else among the shards would be published.
+// TestFinishRefusesStrangers: a foreign file among the shards is an error, because it would be published.
 func TestFinishRefusesStrangers(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
 	x.all(t, out, 2)
@@ -271,12 +272,12 @@ func TestFinishRefusesStrangers(t *testing.T) {
 	ok(t, os.WriteFile(stranger, nil, 0o666))
 	wantError(t, x.finish(out), stranger, "is not a file of this conversion")
 	ok(t, os.Remove(stranger))
-	ok(t, os.WriteFile(filepath.Join(out+".partial", "result", "."+plan.ManifestName+"123"), nil, 0o666)) // of a killed call
+	ok(t, os.WriteFile(filepath.Join(out+".partial", "result", "."+plan.ManifestName+"123"), nil, 0o666)) // left by a killed call
 	ok(t, x.finish(out))
 	sameFiles(t, files(t, out), x.want)
 }
 
-// TestFinishGoesOnAfterAKill: after the renaming the rest of the parts' folder is removed.
+// TestFinishGoesOnAfterAKill: after the renaming, the rest of the parts' folder is removed.
 func TestFinishGoesOnAfterAKill(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
 	x.all(t, out, 2)
@@ -289,15 +290,15 @@ func TestFinishGoesOnAfterAKill(t *testing.T) {
 	if _, err := os.Lstat(out + ".partial"); err == nil {
 		t.Error("the folder of the parts is left")
 	}
-	ok(t, os.Mkdir(out+".partial", 0o777)) // a loss of power may have kept this alone
+	ok(t, os.Mkdir(out+".partial", 0o777)) // a loss of power may have kept only this folder
 	ok(t, x.finish(out))
 	if _, err := os.Lstat(out + ".partial"); err == nil {
 		t.Error("the empty folder of the parts is left")
 	}
 }
 
-// TestPartsOfOthersAreRefused: another plan, model, number of parts or version; a conversion without parts; and what is begun in
-// parts is not resumed as a whole.
+// TestPartsOfOthersAreRefused: parts of another plan, model, number of parts or version are errors. A conversion
+// without parts is not continued in parts, and parts are not resumed as a whole.
 func TestPartsOfOthersAreRefused(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
 	_, err := x.part(out, 1, 3)
@@ -341,7 +342,7 @@ func TestPartsOfOthersAreRefused(t *testing.T) {
 	wantError(t, err, "exists already")
 }
 
-// TestPartBeginsBesideAnother: a part that finds the folder which another machine makes at this moment may be run again, and
+// TestPartBeginsBesideAnother: a part that finds a folder which another machine is creating may be run again, and
 // loses nothing.
 func TestPartBeginsBesideAnother(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
@@ -361,7 +362,7 @@ func TestPartBeginsBesideAnother(t *testing.T) {
 	sameFiles(t, files(t, out), x.want)
 }
 
-// TestPartTwiceAtOnce: the second call is refused and may be run again.
+// TestPartTwiceAtOnce: the second call is an error, and may be run again.
 func TestPartTwiceAtOnce(t *testing.T) {
 	x, out := rounded(t), filepath.Join(t.TempDir(), "out")
 	_, err := x.part(out, 2, 3)
@@ -380,7 +381,7 @@ func TestPartTwiceAtOnce(t *testing.T) {
 	ok(t, err)
 }
 
-// TestTemporary: what may succeed if it is run again.
+// TestTemporary lists errors after which the same part may succeed.
 func TestTemporary(t *testing.T) {
 	at := func(path string, err error) error {
 		return fmt.Errorf("x: %w", &os.PathError{Op: "open", Path: path, Err: err})
@@ -410,7 +411,7 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-// TestPartsWithAnAdapter: an adapter goes with a part. Another adapter than that of its part is refused.
+// TestPartsWithAnAdapter: an adapter belongs to one part. A replaced adapter is an error.
 func TestPartsWithAnAdapter(t *testing.T) {
 	m := withLoRA(t, config(t, "llama-tiny", testmodel.QuantisedShape), always)
 	x := planned(t, m, options(t, "reorder", 0))

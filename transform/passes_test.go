@@ -17,7 +17,7 @@ func TestPassesAreValid(t *testing.T) {
 	}
 }
 
-// altered is the table with one pass changed.
+// altered returns the table with one pass changed.
 func altered(name string, change func(*pass.Pass)) Table {
 	t := slices.Clone(Passes)
 	p := *t[t.rank(name)].Pass
@@ -172,7 +172,7 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 	}
 	for passes, budget := range map[string]pass.Budget{
 		"grid=8,round=3":                  {},
-		"compensate,grid,round":           {MinSNR: &snr}, // one or the other
+		"compensate,grid,round":           {MinSNR: &snr}, // only one of the two is used
 		"compensate,sparsify=0.2,round=3": {},
 		"prune,trellis,compensate":        {MaxLoss: &nats},
 		"prune=0.2,round=2,compensate":    {},

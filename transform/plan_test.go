@@ -28,7 +28,7 @@ const everything = "scale,reorder,signs,shift,sparsify=0.2,grid=16,round=2"
 
 func TestPlanRoundTrip(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 		for passes, least := range map[string]float64{everything: 0, "": 0, "scale,shift=4/epilogue,sparsify,grid,round": 25} {
@@ -38,7 +38,7 @@ func TestPlanRoundTrip(t *testing.T) {
 			if again := testplan.Encoded(t, p); !bytes.Equal(again, js) {
 				t.Errorf("%s %s: another plan after reading:\n%s\n%s", model, passes, js, again)
 			}
-			line, err := json.Marshal(p) // as the journal has it
+			line, err := json.Marshal(p) // as stored in the journal
 			testmodel.OK(t, err)
 			p, err = plan.Decode(line)
 			testmodel.OK(t, err)
@@ -59,7 +59,7 @@ func TestGoldenPlan(t *testing.T) {
 	goldenfile.Same(t, filepath.Join("testdata", "gpt2-tiny.plan.json"), testplan.Encoded(t, testplan.Make(t, m, everything, 0)))
 }
 
-// A plan of version 1 is carried out as the program that wrote it did, byte for byte.
+// TestPlanOfVersion1: a plan of version 1 gives the bytes of the program that wrote it.
 func TestPlanOfVersion1(t *testing.T) {
 	m := goldenModel(t)
 	path := filepath.Join("testdata", "gpt2-tiny.version1.plan.json")
@@ -156,7 +156,7 @@ func snr(before, after weights.Tensor) float64 {
 
 func TestBudgetIsKept(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		least := rapid.Float64Range(3, 60).Draw(rt, "least")
@@ -213,7 +213,8 @@ func TestBudgetThatCannotBeMetIsMissed(t *testing.T) {
 	}
 }
 
-// Passes that need an argument or a budget leave alone what no candidate fits.
+// TestBudgetLeavesAloneWhatDoesNotFit: passes that need an argument or a budget do not change layers in which no
+// candidate fits.
 func TestBudgetLeavesAloneWhatDoesNotFit(t *testing.T) {
 	p := testplan.Make(t, testmodel.Tiny(t, "llama-tiny", 0), "grid,round", 150)
 	if len(p.Steps) != 0 {
@@ -259,7 +260,7 @@ func TestReorderAsGiven(t *testing.T) {
 	testmodel.WantError(t, err, "nowhere.json")
 }
 
-// hostile are single steps that no planner would write for llama-tiny.
+// hostile returns single steps for llama-tiny that no planner would write.
 func hostile() []*plan.Step {
 	const q, up = "model.layers.0.self_attn.q_proj.weight", "model.layers.0.mlp.up_proj.weight"
 	huge := 1 << 40
@@ -332,8 +333,7 @@ func TestHostilePlansAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzApply applies what is left of a plan after bytes of its steps were changed: an error or a
-// whole folder, never anything between.
+// FuzzApply applies a plan after bytes of its steps were changed. The result is an error or a whole folder.
 func FuzzApply(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "model")
 	if err := synth.Folder(f.Context(), testmodel.Config(f, "gpt2-tiny", `{"n_embd": 20, "vocab_size": 32, "n_layer": 1}`), dir, synth.Options{Seed: 7}); err != nil {

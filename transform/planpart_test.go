@@ -32,7 +32,7 @@ func planInParts(t *testing.T, m *weights.Model, o transform.Options, of int) (p
 	return parts
 }
 
-// TestPlanInParts: a plan of parts has the bytes of a plan of one process.
+// TestPlanInParts: a plan merged from parts has the bytes of a plan of one process.
 func TestPlanInParts(t *testing.T) {
 	for _, c := range []struct {
 		model, passes string
@@ -59,7 +59,7 @@ func TestPlanInParts(t *testing.T) {
 	}
 }
 
-// TestMergeRefuses: parts that do not belong together, or to the request, are errors that say which.
+// TestMergeRefuses: parts that do not fit each other, or the request, are errors that name them.
 func TestMergeRefuses(t *testing.T) {
 	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{Seed: 1}))
 	o := options(t, "round=2", 0)
@@ -101,7 +101,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 }
 
-// TestMergeWithoutAPart: a part that is nil is an error, not a panic.
+// TestMergeWithoutAPart: a nil part is an error, not a panic.
 func TestMergeWithoutAPart(t *testing.T) {
 	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{}))
 	for _, parts := range [][]*plan.Partial{{nil}, {{Number: 1, Of: 2}, nil}} {

@@ -22,8 +22,7 @@ import (
 )
 
 // converted converts a quantised checkpoint and verifies the result. It checks that every quantised tensor kept its
-// bytes, unless it holds codes or scales of a weight that has steps. It returns the plan, and the names of the other tensors
-// that changed.
+// bytes, except codes and scales of weights with steps. It returns the plan, and the names of other changed tensors.
 func converted(t *testing.T, name string, m *weights.Model, o transform.Options) (p *plan.Plan, changed []string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -80,7 +79,7 @@ func recipe(t *testing.T, r transform.Recipe) transform.Options {
 	return o
 }
 
-// TestQuantisedTensorsAreCopied: in every layout, with every recipe, by a known family and by an unknown one.
+// TestQuantisedTensorsAreCopied: in every layout, with every recipe, for a known and an unknown family.
 func TestQuantisedTensorsAreCopied(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		m := open(t, testmodel.Quantised(t, q, testmodel.With{}))
@@ -106,7 +105,7 @@ func TestQuantisedTensorsAreCopied(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: where all linear layers are quantised and nothing is done to codes, the copy has the source's bytes.
+// TestNothingIsLeft: if all linear layers are quantised and no step changes codes, the copy has the source's bytes.
 func TestNothingIsLeft(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		config := strings.NewReplacer(`["lm_head"]`, `[]`).Replace(q.Config)
@@ -125,7 +124,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestMixedCheckpoints: layers that are not quantised are converted and counted as in other checkpoints.
+// TestMixedCheckpoints: unquantised layers are converted and counted as in other checkpoints.
 func TestMixedCheckpoints(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		m := open(t, testmodel.Quantised(t, q, testmodel.With{Keep: []string{"layers.0.mlp"}}))
@@ -135,7 +134,7 @@ func TestMixedCheckpoints(t *testing.T) {
 		if !slices.Equal(changed, want) || len(p.Predictions) < len(want) || p.NothingLeft() {
 			t.Errorf("%s: changed are %q of %d layers", q.Name, changed, len(p.Predictions))
 		}
-		// The unquantised FFN has indices of its own.
+		// The unquantised FFN has its own indices.
 		p, changed = converted(t, q.Name, m, options(t, "scale,reorder,signs", 0))
 		for _, s := range p.Steps {
 			if !slices.Contains([]string{"layers.0.ffn", "layers.0.mlp_norm", "final_norm"}, s.Index) {
@@ -148,7 +147,7 @@ func TestMixedCheckpoints(t *testing.T) {
 	}
 }
 
-// gptqOfGPT2 is a GPT-2, which stores inputs × outputs, whose c_fc of the first block is quantised.
+// gptqOfGPT2 returns a GPT-2, which stores inputs × outputs, with a quantised c_fc in the first block.
 func gptqOfGPT2(t *testing.T) *weights.Model {
 	t.Helper()
 	dir := folder(t, config(t, "gpt2-tiny", `{"n_embd": 64, "n_head": 4, "n_inner": 128, "tie_word_embeddings": false}`), synth.Options{Seed: 1, DType: weights.F32})
@@ -184,7 +183,7 @@ func TestFoldsStayAwayFromQuantisedWeights(t *testing.T) {
 	converted(t, "exact", m, options(t, "scale,reorder,signs,sparsify=0.1,round=4", 0))
 }
 
-// TestShiftsStayAwayFromQuantisedWeights: also where a runtime would apply the shift.
+// TestShiftsStayAwayFromQuantisedWeights: quantised layers are not shifted, even if a runtime would apply the shift.
 func TestShiftsStayAwayFromQuantisedWeights(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		m := open(t, testmodel.Quantised(t, q, testmodel.With{Keep: []string{"layers.0.mlp"}}))
@@ -195,7 +194,8 @@ func TestShiftsStayAwayFromQuantisedWeights(t *testing.T) {
 	}
 }
 
-// TestQuantisedCatalogue: of every architecture half of the layers are FP8 with a scale, and the others are converted.
+// TestQuantisedCatalogue: in every architecture, half of the layers are FP8 with a scale, and the others are
+// converted.
 func TestQuantisedCatalogue(t *testing.T) {
 	for _, name := range synth.Names() {
 		if !strings.HasSuffix(name, "-tiny") {
@@ -238,7 +238,7 @@ func TestQuantisedCatalogue(t *testing.T) {
 	}
 }
 
-// TestAdapterOfAQuantisedModel: a LoRA adapter beside it is copied, and changes nothing.
+// TestAdapterOfAQuantisedModel: a LoRA adapter beside a quantised model is copied, and has no effect.
 func TestAdapterOfAQuantisedModel(t *testing.T) {
 	dir := testmodel.Quantised(t, testmodel.Quantisations[8], testmodel.With{})
 	const on = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
@@ -253,7 +253,8 @@ func TestAdapterOfAQuantisedModel(t *testing.T) {
 	}
 }
 
-// TestStepsOnQuantisedTensors: plan and manifest that change one are refused, and so is a result that does.
+// TestStepsOnQuantisedTensors: a plan or a manifest that changes a tensor of a quantised weight is an error, and so
+// is such a result.
 func TestStepsOnQuantisedTensors(t *testing.T) {
 	m := open(t, testmodel.Quantised(t, testmodel.Quantisations[1], testmodel.With{}))
 	const tensor = "model.layers.0.mlp.up_proj.weight_scale"
@@ -277,8 +278,8 @@ func TestStepsOnQuantisedTensors(t *testing.T) {
 	}
 }
 
-// TestUnlistedLayersAreCopied: a layer that is stored unquantised, and that the config's list does not name, is copied and
-// reported. A config without a list says nothing about it.
+// TestUnlistedLayersAreCopied: a layer that is stored unquantised, but missing in the config's list, is copied and
+// reported. A config without a list does not matter.
 func TestUnlistedLayersAreCopied(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		var c map[string]any

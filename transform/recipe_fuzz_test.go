@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
-// FuzzRecipe: a file of a recipe is refused, or has passes, which are known or refused.
+// FuzzRecipe: a recipe file is an error, or has passes that are known or an error.
 func FuzzRecipe(f *testing.F) {
 	f.Add([]byte(`{"passes": "grid,round", "min_snr_db": 31}`))
 	f.Add([]byte(`{"passes": "round=4", "with_tokens": "trellis", "in_decode": "shift"}`))

@@ -30,7 +30,8 @@ func scalesFirst(t *testing.T, r transform.Recipe) bool {
 	return passes[0].String() == "scale=uncached"
 }
 
-// Recipes that may lose something scale in decode. What they do in prefill, with tokens, and exactly stays.
+// TestRecipesForDecode: lossy recipes scale in decode. They do not change in prefill, nor with tokens, nor does the
+// recipe exact.
 func TestRecipesForDecode(t *testing.T) {
 	m := tiny(t, "llama-tiny", weights.BF16)
 	for _, r := range transform.Recipes {
@@ -48,7 +49,7 @@ func TestRecipesForDecode(t *testing.T) {
 	}
 }
 
-// TestRecipeOptions: options have what the recipe says for a model and a workload, and are valid with a cost model.
+// TestRecipeOptions: options have the recipe's settings for a model and a workload, and are valid with a cost model.
 func TestRecipeOptions(t *testing.T) {
 	m := tiny(t, "llama-tiny", weights.BF16)
 	calibration, err := cost.FindCalibration("h200")
@@ -84,7 +85,8 @@ func TestRecipeOptions(t *testing.T) {
 	}
 }
 
-// Powers of two that a runtime in FP16, activations with fixed scales or an adapter could not take are left out.
+// TestRecipesScaleInBF16Alone: powers of two are left out if a runtime in FP16, fixed scales of activations or an
+// adapter could not handle them.
 func TestRecipesScaleInBF16Alone(t *testing.T) {
 	byDefault, err := transform.FindRecipe(transform.DefaultRecipe)
 	ok(t, err)
@@ -128,7 +130,8 @@ func TestRecipesScaleInBF16Alone(t *testing.T) {
 	}
 }
 
-// In decode the recipes scale no index whose activations a KV cache may store, and the result is what verify expects.
+// TestRecipesScaleBesideTheCache: in decode the recipes scale no index whose activations a KV cache may store, and
+// verify accepts the result.
 func TestRecipesScaleBesideTheCache(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "deepseek_v2-tiny"} {
 		m := tiny(t, name, weights.BF16)
@@ -158,7 +161,8 @@ func TestRecipesScaleBesideTheCache(t *testing.T) {
 	}
 }
 
-// Of a trained model, the recipes for decode are predicted to save more with powers of two than without.
+// TestPowersOfTwoPayInRecipes: for a trained model, the recipes for decode have a larger predicted saving with powers
+// of two than without.
 func TestPowersOfTwoPayInRecipes(t *testing.T) {
 	calibration, err := cost.FindCalibration("h200")
 	ok(t, err)
@@ -177,8 +181,8 @@ func TestPowersOfTwoPayInRecipes(t *testing.T) {
 	}
 }
 
-// What a KV cache stores keeps its bytes: without lossy passes neither the rows of keys and values nor what they read
-// changes.
+// TestUncachedKeepsTheCache: the content of a KV cache keeps its bytes. Without lossy passes, neither the rows of
+// keys and values nor their inputs change.
 func TestUncachedKeepsTheCache(t *testing.T) {
 	m := tiny(t, "llama-tiny", weights.BF16)
 	o := options(t, "scale=uncached", 0)

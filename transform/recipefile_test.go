@@ -23,7 +23,7 @@ func writeRecipe(t *testing.T, text string) string {
 	return path
 }
 
-// YAML and JSON mean the same.
+// TestRecipeFile: YAML and JSON give the same recipe.
 func TestRecipeFile(t *testing.T) {
 	snr, loss := 31.0, 0.005
 	want := transform.Recipe{Name: "mine", Doc: "d", Passes: "grid,round=3", InDecode: "scale=uncached", OnCodes: "scales", MinSNR: &snr, WithTokens: "trellis,compensate", MaxLoss: &loss,
@@ -47,7 +47,7 @@ func TestRecipeFile(t *testing.T) {
 	}
 }
 
-// Errors name the file, the line and the field.
+// TestRecipeFileErrors: errors name the file, the line and the field.
 func TestRecipeFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      ":1: the file is empty",
@@ -96,7 +96,7 @@ func TestRecipeFileErrors(t *testing.T) {
 	}
 }
 
-// The page's examples are recipes, and its table and the schema have every field.
+// TestRecipesPage: the page's examples are valid recipes, and its table and the schema have every field.
 func TestRecipesPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/recipes.md")
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// sharedSearch is a search for a budget of loss. Each of its calls opens the tokens anew, as another process does.
+// sharedSearch is a search for a budget of loss. Each call opens the tokens anew, like another process.
 type sharedSearch struct {
 	m      *weights.Model
 	file   *tokens.File
@@ -64,8 +64,8 @@ func shortSearch(t *testing.T) sharedSearch {
 	return sharedSearch{m, file, "round"}
 }
 
-// TestSearchInParts: the plan of a search in parts has the bytes of a search in one process, for any number of parts, in any order,
-// with parts that are interrupted and repeated, and with parts that run at the same time.
+// TestSearchInParts: the plan of a search in parts has the bytes of a search in one process. This holds for any
+// number of parts, in any order, interrupted and repeated, and running at the same time.
 func TestSearchInParts(t *testing.T) {
 	s := shortSearch(t)
 	all := 0
@@ -137,7 +137,7 @@ func TestSearchInParts(t *testing.T) {
 	})
 }
 
-// TestSearchPartRefuses: parts of another search, and a part that another process is measuring.
+// TestSearchPartRefuses: parts of another search, and a part that another process is measuring, are errors.
 func TestSearchPartRefuses(t *testing.T) {
 	s, dir := shortSearch(t), t.TempDir()
 	one := apply.Part{Number: 1, Of: 7}
@@ -170,7 +170,7 @@ func TestSearchPartRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	testmodel.OK(t, run(s, func(o *Options) { most := 0.5; o.Budget.MaxLoss = &most })) // budgets share what they measure
+	testmodel.OK(t, run(s, func(o *Options) { most := 0.5; o.Budget.MaxLoss = &most })) // budgets share measurements
 	for name, change := range map[string]func(*Options){
 		"no budget": func(o *Options) { o.Budget.MaxLoss = nil },
 		"no tokens": func(o *Options) { o.Tokens = nil },
@@ -189,5 +189,5 @@ func TestSearchPartRefuses(t *testing.T) {
 		t.Errorf("measured twice at once: error %v", err)
 	}
 	testmodel.OK(t, errors.Join(held.Close(), os.RemoveAll(filepath.Join(dir, "fit"))))
-	testmodel.OK(t, run(s, nil)) // statistics that vanished are collected again
+	testmodel.OK(t, run(s, nil)) // missing statistics are collected again
 }

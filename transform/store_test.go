@@ -62,7 +62,7 @@ func place(t *testing.T, url string) *bucket.Folder {
 	return f
 }
 
-// source opens the model; ctx ends its reading.
+// source opens the model. ctx ends reading it.
 func (x *stored) source(t *testing.T, ctx context.Context) (*weights.Model, error) {
 	t.Helper()
 	return weights.OpenStore(ctx, place(t, x.url("source")), "")
@@ -72,7 +72,7 @@ func (x *stored) options(t *testing.T) transform.PartOptions {
 	return transform.PartOptions{ApplyOptions: transform.ApplyOptions{Version: "1", Store: place(t, x.url("out")), Folder: named}}
 }
 
-// same checks that the store holds what the single run wrote, and nothing else.
+// same checks that the store holds exactly the files of the single run.
 func (x *stored) same(t *testing.T) {
 	t.Helper()
 	got := x.store.Objects("models", "out/")
@@ -81,8 +81,8 @@ func (x *stored) same(t *testing.T) {
 	}
 }
 
-// TestStoreParts: from store to store, in any number of parts, some of them repeated, and with requests that fail, the bytes are
-// those of a single run on a disk. Before the end the output is no model.
+// TestStoreParts: from store to store, in any number of parts, with repeated parts and failing requests, the bytes
+// are those of a single run on a disk. Before the end, the output is not a model.
 func TestStoreParts(t *testing.T) {
 	for i, of := range []int{1, 3, 7, 3} {
 		scheme := []string{"s3", "s3", "s3", "az"}[i]
@@ -133,7 +133,7 @@ func countdown(n int) func(yield func(int) bool) {
 	}
 }
 
-// interrupter ends a context at the n-th request, which is carried out or not.
+// interrupter ends a context at the n-th request. The request is carried out or not.
 type interrupter struct {
 	http.Handler
 	carryOut bool
@@ -154,8 +154,8 @@ func (i *interrupter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.Handler.ServeHTTP(w, r)
 }
 
-// TestStoreInterrupted: a conversion that ends at any of its requests leaves no model, unless it is whole. Resumed, it writes no finished
-// shard again and ends with the bytes of a single run.
+// TestStoreInterrupted: a conversion that ends at any request leaves no model, unless it is whole. Resuming writes no
+// finished shard again and gives the bytes of a single run.
 func TestStoreInterrupted(t *testing.T) {
 	for _, scheme := range []string{"s3", "az"} {
 		t.Run(scheme, func(t *testing.T) { testInterrupted(t, scheme) })
@@ -198,7 +198,7 @@ func testInterrupted(t *testing.T, scheme string) {
 					t.Errorf("request %d: the output is open to readers and not whole", n)
 				}
 			}
-			missing := int64(20_000) // records
+			missing := int64(20_000) // room for records
 			records := x.store.Objects("models", "out/.lowtoggle-parts/records/")
 			for name, data := range x.want {
 				if _, ok := records[name+".json"]; !ok {
@@ -221,7 +221,7 @@ func testInterrupted(t *testing.T, scheme string) {
 	}
 }
 
-// TestStoreKinds: a single file, and the ways between a disk and a store, give the bytes of a run on a disk.
+// TestStoreKinds: a single file, and conversions between a disk and a store, give the bytes of a run on a disk.
 func TestStoreKinds(t *testing.T) {
 	x := inStore(t, synth.Options{}, func(s *fakestore.Server) http.Handler { return s })
 	m, err := x.source(t, t.Context())
@@ -230,7 +230,7 @@ func TestStoreKinds(t *testing.T) {
 	_, err = transform.Apply(t.Context(), m, x.p, "s3://models/out", transform.ApplyOptions{Version: "1", Store: place(t, "s3://models/out"), Folder: named})
 	ok(t, err)
 	x.same(t)
-	// Between stores of two protocols, which here hold the same objects.
+	// Between stores of two protocols, which hold the same objects in this test.
 	for name := range x.store.Objects("models", "out/") {
 		ok(t, place(t, "az://models/out").Remove(t.Context(), name))
 	}
@@ -252,12 +252,12 @@ func TestStoreKinds(t *testing.T) {
 	if string(a) != string(b) {
 		t.Error("the plan of a model in a store is another one")
 	}
-	// An output that exists is refused, also if it is no conversion.
+	// An existing output is an error, also if it is not a conversion.
 	_, err = transform.Apply(t.Context(), m, x.p, "s3://models/source", transform.ApplyOptions{Version: "1", Store: place(t, "s3://models/source"), Folder: named})
 	if !errors.Is(err, apply.ErrOut) {
 		t.Errorf("the source as the output: %v", err)
 	}
-	// Nothing is written inside the source, however the URLs are written.
+	// Nothing is written inside the source, for any spelling of the URLs.
 	before := x.store.Objects("models", "")
 	for _, out := range []string{"s3://models/source/sub", "s3://models//source/sub", "s3://models/sourc%65/sub", "S3://models/source/sub/"} {
 		for _, from := range []string{"s3://models/source", "s3://models//source/", "s3://models/sourc%65"} {
@@ -279,7 +279,7 @@ func TestStoreKinds(t *testing.T) {
 	}
 }
 
-// meanwhile is a store in which something happens before the first object is written, and that may write no shard.
+// meanwhile is a store that calls a function before the first object is written, and that may write no shard.
 type meanwhile struct {
 	*bucket.Folder
 	first sync.Once
@@ -299,8 +299,8 @@ func (m *meanwhile) Create(ctx context.Context, name string, n int64) weights.Ou
 	return m.Folder.Create(ctx, name, n)
 }
 
-// TestStoreTwoStarters: of two conversions with different plans that begin at a time, one goes on and can be resumed with its own
-// plan. The other one is refused.
+// TestStoreTwoStarters: of two conversions with different plans that begin at the same time, one continues and can be
+// resumed with its plan. The other one gets an error.
 func TestStoreTwoStarters(t *testing.T) {
 	x := inStore(t, synth.Options{ShardBytes: 60_000}, func(s *fakestore.Server) http.Handler { return s })
 	m, err := x.source(t, t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// TestStoreCard: a conversion with tokens to a store writes the files of one to a disk, with the measured loss in the model card, also if
-// the index is what makes the result whole.
+// TestStoreCard: a conversion with tokens to a store writes the files of a conversion to a disk, with the measured
+// loss in the model card. This also holds if the index is written last.
 func TestStoreCard(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
 	ok(t, demo.Write(dir))

@@ -19,21 +19,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// subject is a model that a family is proved by.
+// subject is a model that proves a family.
 type subject struct {
 	family string
 	name   string // "llama-tiny/tied"
 	config []byte
 	fields object
-	first  bool // no variant of another, but a config of its own
+	first  bool // a separate config, not a variant
 	infos  []weights.Info
-	// copies are tensors that the checkpoint need not have, with the names of those that they repeat:
-	// a head that is tied to the embedding.
+	// copies are optional tensors of the checkpoint, with the names of the tensors that they repeat: a head that is
+	// tied to the embedding.
 	copies map[string]string
 }
 
-// subjectsOf are all tiny configs of a family and variants of them, each once, but for variants that
-// the family refuses.
+// subjectsOf returns all tiny configs of a family and their variants, without repetition. Variants that are invalid
+// for the family are left out.
 func subjectsOf(t tb, family string) (all []subject) {
 	t.Helper()
 	file, seen := familyFile(t, family), map[string]bool{}
@@ -97,17 +97,17 @@ func subjectsOf(t tb, family string) (all []subject) {
 	return all
 }
 
-// replace changes a field that is there.
+// replace changes an existing field.
 func replace(fields object, field string, value any) {
 	if fields[field] != nil && value != nil {
 		fields[field] = value
 	}
 }
 
-// present are values of fields whose presence is a flag.
+// present are values for fields whose presence is a flag.
 var present = object{"final_logit_softcapping": 1.5, "q_lora_rank": 12.0, "n_shared_experts": 1.0}
 
-// changeFlag changes a field so that a flag of the family changes, where it knows how.
+// changeFlag changes a field so that a flag of the family changes, if it knows how.
 func changeFlag(flag, fields object) {
 	field := ""
 	for _, f := range flag["fields"].([]any) {
@@ -138,7 +138,7 @@ func changeFlag(flag, fields object) {
 	}
 }
 
-// joins reports whether a condition of the file speaks of both flags.
+// joins reports whether a condition of the file uses both flags.
 func (f file) joins(a, b string) bool {
 	for _, list := range []string{"dims", "indices", "tensors"} {
 		for _, entry := range f.list(list) {
@@ -154,8 +154,8 @@ func (f file) joins(a, b string) bool {
 	return false
 }
 
-// copies are the optional layers over the vocabulary that a checkpoint with these tensors may have
-// besides: each repeats the embedding.
+// copies returns the optional layers over the vocabulary that a checkpoint with these tensors may also have. Each
+// repeats the embedding.
 func (f file) copies(t tb, family *arch.Family, config []byte, infos []weights.Info) map[string]string {
 	l, err := family.Resolve(config, infos)
 	ok(t, err)
@@ -180,7 +180,7 @@ func (f file) copies(t tb, family *arch.Family, config []byte, infos []weights.I
 	return all
 }
 
-// model writes a random checkpoint, in two files or more where it may be.
+// model writes a random checkpoint, in two or more files if possible.
 func (s subject) model(t *testing.T) *weights.Model {
 	t.Helper()
 	return open(t, s.folder(t, synth.Options{Seed: 3, ShardBytes: 40_000}))
@@ -211,7 +211,7 @@ func (s subject) info(name string) weights.Info {
 	return s.infos[slices.IndexFunc(s.infos, func(i weights.Info) bool { return i.Name == name })]
 }
 
-// sameCopies reports whether copies are copies still.
+// sameCopies reports whether copies are still equal to their originals.
 func (s subject) sameCopies(t tb, m *weights.Model) bool {
 	for name, of := range s.copies {
 		if !bytes.Equal(tensorOf(t, m, name).Data, tensorOf(t, m, of).Data) {
@@ -221,9 +221,8 @@ func (s subject) sameCopies(t tb, m *weights.Model) bool {
 	return true
 }
 
-// coarse writes a checkpoint in float32 whose values have so few bits that folding norms and
-// adding constants round nothing away: multiples of 1/16 in norms' weights, of 1/64 in their
-// biases, of 1/256 elsewhere.
+// coarse writes a checkpoint in float32 with values of few bits, so that folding norms and adding constants are
+// exact: multiples of 1/16 in norms' weights, of 1/64 in their biases, and of 1/256 in all other tensors.
 func (s subject) coarse(t *testing.T) *weights.Model {
 	t.Helper()
 	dir := s.folder(t, synth.Options{Seed: 4, DType: weights.F32})
@@ -245,7 +244,7 @@ func (s subject) coarse(t *testing.T) *weights.Model {
 	return open(t, dir)
 }
 
-// outputs runs a model on fixed tokens, and on random values where it sees or hears.
+// outputs runs a model on fixed tokens, and on random values for images or audio.
 func (s subject) outputs(t tb, m *weights.Model) [][]float64 {
 	t.Helper()
 	var in reference.Inputs
@@ -270,7 +269,7 @@ func (s subject) outputs(t tb, m *weights.Model) [][]float64 {
 // object is a JSON object of a family file.
 type object = map[string]any
 
-// file is a family file that stands alone.
+// file is a complete family file.
 type file object
 
 // familyFile reads an embedded family's file.
@@ -284,7 +283,7 @@ func familyFile(t tb, family string) (f file) {
 	return f
 }
 
-// list is one of a file's lists.
+// list returns one of a file's lists.
 func (f file) list(name string) (entries []object) {
 	list, _ := f[name].([]any)
 	for _, e := range list {

@@ -16,7 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// Searches that may find something else keep it apart; those for several budgets do not.
+// TestSearchKey: searches with possibly different results have different keys. Searches with different budgets share
+// a key.
 func TestSearchKey(t *testing.T) {
 	calibration, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -60,7 +61,8 @@ func TestSearchKey(t *testing.T) {
 	}
 }
 
-// A family beside tokens is theirs, however it was read; another one is an error, and none is that of the tokens.
+// TestFamilyBesideTokens: a family equal to that of the tokens is accepted, however it was read. Another family is an
+// error. No family means that of the tokens.
 func TestFamilyBesideTokens(t *testing.T) {
 	m, file := demoModel(t)
 	js, err := os.ReadFile(filepath.Join("..", "weights", "arch", "families", "llama.json"))

@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// withStranger is a small GPT-2 with a head of its own and one tensor more that the family does not know.
+// withStranger returns a small GPT-2 with an untied head and one tensor that the family does not know.
 func withStranger(t *testing.T, stranger weights.Info) *weights.Model {
 	t.Helper()
 	dir := folder(t, config(t, "gpt2-tiny", `{"tie_word_embeddings": false}`), synth.Options{Seed: 1, DType: weights.F32})
@@ -29,8 +29,8 @@ func withStranger(t *testing.T, stranger weights.Info) *weights.Model {
 	return open(t, dir)
 }
 
-// What a shift adds or folds would be another number under a scale that the family does not know, and a
-// norm may have readers that it does not know.
+// TestShiftStaysAwayFromStrangers: a scale that the family does not know would change the shift or the fold, and a
+// norm may have unknown readers.
 func TestShiftStaysAwayFromStrangers(t *testing.T) {
 	const h = "transformer.h.0."
 	hidden := layoutOf(t, tiny(t, "gpt2-tiny", weights.F32)).Dims["hidden"]
@@ -66,7 +66,7 @@ func TestShiftStaysAwayFromStrangers(t *testing.T) {
 	}
 }
 
-// Where a folder is loaded as an embedder, hidden states are what it gives.
+// TestEmbeddersKeepTheirHiddenStates: in a folder that is loaded as an embedder, hidden states are the outputs.
 func TestEmbeddersKeepTheirHiddenStates(t *testing.T) {
 	for name, text := range map[string]string{"llama-tiny": "", "gpt2-tiny": `{"tie_word_embeddings": false}`} {
 		dir := folder(t, config(t, name, text), synth.Options{Seed: 1})
@@ -101,19 +101,19 @@ func TestEmbeddersKeepTheirHiddenStates(t *testing.T) {
 	}
 }
 
-// An adapter that was exchanged while a conversion lay unfinished is converted anew.
+// TestResumeWithAnotherAdapter: an adapter that was replaced during an unfinished conversion is converted again.
 func TestResumeWithAnotherAdapter(t *testing.T) {
 	m := withLoRA(t, config(t, "llama-tiny", ""), always)
 	p := makePlan(t, m, "scale,reorder,signs", 0)
 	out := filepath.Join(t.TempDir(), "out")
-	// All was done but the name.
+	// Only the renaming is missing.
 	ok(t, os.CopyFS(out+testplan.PartialSuffix, os.DirFS(applied(t, m, p))))
 	path := filepath.Join(m.Dir, weights.AdapterName)
 	file, err := os.ReadFile(path)
 	ok(t, err)
 	f := formatOf(weights.F32)
 	f.SetElem(file[len(file)-4:], 0, f.FromValue(math.Pi))
-	ok(t, os.Remove(path)) // it is mapped
+	ok(t, os.Remove(path)) // the file is mapped
 	ok(t, os.WriteFile(path, file, 0o666))
 	m = open(t, m.Dir)
 	want := files(t, applied(t, m, p))
@@ -122,12 +122,13 @@ func TestResumeWithAnotherAdapter(t *testing.T) {
 	sameFiles(t, files(t, out), want)
 }
 
-// layoutWith is that of a model with an adapter of such tensors.
+// layoutWith returns the layout of a model with an adapter of these tensors.
 func layoutWith(l *arch.Layout, tensors ...weights.Info) *arch.Layout {
 	return l.Adapt([]byte(`{"peft_type": "LORA"}`), tensors)
 }
 
-// Two of an adapter's tensors cannot mean the same, and a tower's layers not the language model's.
+// TestAdaptersOfTowersAreNotTheLanguageModels: two tensors of an adapter cannot belong to one layer, and a tower's
+// layers are not the language model's.
 func TestAdaptersOfTowersAreNotTheLanguageModels(t *testing.T) {
 	l := layoutOf(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{})))
 	const q = "layers.0.self_attn.q_proj.lora_A.weight"

@@ -19,7 +19,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// unread are the outputs that the planner zeroes where inputs are pruned.
+// unread returns the outputs that the planner zeroes for pruned inputs.
 func unread(t tb, m *weights.Model, pruned map[string][]int) map[string][]int {
 	t.Helper()
 	var steps []*plan.Step
@@ -44,7 +44,7 @@ func unread(t tb, m *weights.Model, pruned map[string][]int) map[string][]int {
 	return all
 }
 
-// drawPruned draws inputs of the layers inside a block, often all those that one output goes to.
+// drawPruned draws inputs of the layers inside a block, often all inputs that one output feeds.
 func drawPruned(t *rapid.T, l *arch.Layout) map[string][]int {
 	pruned := map[string][]int{}
 	for _, ix := range l.Indices {
@@ -72,8 +72,8 @@ func drawPruned(t *rapid.T, l *arch.Layout) map[string][]int {
 	return pruned
 }
 
-// Changing the weights of an unread output does not change the model's outputs. In models without experts, which may
-// all be skipped, changing those of any other output does.
+// TestUnreadOutputsAreThoseThatDoNotMatter: changing the weights of an unread output does not change the model's
+// outputs. Changing any other output does, except in models with experts, which may all be skipped.
 func TestUnreadOutputsAreThoseThatDoNotMatter(t *testing.T) {
 	var subjects []subject
 	var models []*weights.Model
@@ -130,7 +130,7 @@ func TestUnreadOutputsAreThoseThatDoNotMatter(t *testing.T) {
 	}
 }
 
-// matrices are the layers that are matrices.
+// matrices returns the layers that are matrices.
 func matrices(t tb, m *weights.Model) (all []weights.Tensor) {
 	t.Helper()
 	layout := layoutOf(t, m)
@@ -143,7 +143,8 @@ func matrices(t tb, m *weights.Model) (all []weights.Tensor) {
 	return all
 }
 
-// Norms read the residual stream, so its outputs stay even where all inputs of all layers are pruned.
+// TestTheResidualStreamIsAlwaysRead: norms read the residual stream, so its outputs stay even if all inputs of all
+// layers are pruned.
 func TestTheResidualStreamIsAlwaysRead(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)
@@ -163,7 +164,7 @@ func TestTheResidualStreamIsAlwaysRead(t *testing.T) {
 	}
 }
 
-// An unclaimed tensor may read the outputs of the module that it lies in.
+// TestOutputsThatUnclaimedTensorsMayReadStay: an unclaimed tensor may read the outputs of its module.
 func TestOutputsThatUnclaimedTensorsMayReadStay(t *testing.T) {
 	dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
 	alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
@@ -181,7 +182,7 @@ func TestOutputsThatUnclaimedTensorsMayReadStay(t *testing.T) {
 	}
 }
 
-// Zeroing unread outputs does not change the losses by a single bit.
+// TestZeroingUnreadOutputsKeepsTheFunction: zeroing unread outputs does not change a single bit of the losses.
 func TestZeroingUnreadOutputsKeepsTheFunction(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// TestUnusableModels: a model that is closed or has no files is an error that says so, and not a panic.
+// TestUnusableModels: a closed model, or a model without files, is an error and not a panic.
 func TestUnusableModels(t *testing.T) {
 	open := testmodel.Open(t, testmodel.Random(t, "llama-tiny", 1).Dir)
 	closed := testmodel.Open(t, open.Dir)
@@ -50,7 +50,8 @@ func TestUnusableModels(t *testing.T) {
 	}
 }
 
-// TestUnusableOptions: what planning or writing would fail on is an error of Validate, and of Plan before it reads weights.
+// TestUnusableOptions: options that planning or writing would fail on are errors of Validate, and of Plan before it
+// reads weights.
 func TestUnusableOptions(t *testing.T) {
 	m := testmodel.Random(t, "llama-tiny", 1)
 	table := append(slices.Clone(transform.Passes), transform.Row{Pass: clearLowest, Check: clearLowestCheck, Reason: "after all others"})

@@ -8,10 +8,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// Layers initialised with zeros are real: every pass must live with one.
+// TestLayerOfZerosUnderEveryPass: layers initialised with zeros exist in real models, so every pass must handle one.
 func TestLayerOfZerosUnderEveryPass(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for _, family := range []string{"llama-tiny", "gpt2-tiny"} {
 		dir := folder(t, config(t, family, ""), synth.Options{Seed: 1})

@@ -2,7 +2,8 @@ package apply
 
 import "testing"
 
-// However many workers compute, what they have computed and not yet written is bounded.
+// TestBytesInFlightAreBounded: for any number of workers, the bytes that are computed and not yet written are
+// limited.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	b := newBuffers()
 	held := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 )
 
-// limitChild bounds the size of the files that a child can write, in bytes.
+// limitChild limits the size of a child's files, in bytes.
 func limitChild(limit string) error {
 	if limit == "" {
 		return nil

@@ -19,7 +19,7 @@ const (
 // Stage is a stage with its parts.
 type Stage = stage
 
-// NewStage is one whose folder may be there.
+// NewStage returns a stage whose folder may exist.
 func NewStage(out string) *Stage { return &stage{dir: out + partialSuffix, out: out} }
 
 // OpenStage opens the stage of a conversion.
@@ -31,7 +31,7 @@ func conversionOf(m *weights.Model, p *plan.Plan, resume bool) *conversion {
 	return &conversion{Source: Source{Model: m}, plan: p, opt: Options{Workers: 1, Resume: resume}}
 }
 
-// Create, Claim, Lock, InPlace and Close are those of a stage, Dir and Path its names.
+// Create, Claim, Lock, InPlace and Close call the stage's methods. Dir and Path return its names.
 func (st *stage) Create(m *weights.Model, p *plan.Plan) error {
 	return st.create(conversionOf(m, p, false))
 }
@@ -44,13 +44,14 @@ func (st *stage) Close()                  { st.close() }
 func (st *stage) Dir() string             { return st.dir }
 func (st *stage) Path(name string) string { return st.path(name) }
 
-// WithoutLock makes the stage one of a file system that has no locks.
+// WithoutLock makes the stage behave like on a file system without locks.
 func (st *stage) WithoutLock() {
 	st.folder.Close()
 	st.folder = nil
 }
 
-// WriteShard writes a shard of the source as it is, but for its last bytes; end writes these and finishes the shard.
+// WriteShard writes a shard of the source unchanged, except for its last bytes. end writes these bytes and finishes
+// the shard.
 func (st *stage) WriteShard(ctx context.Context, src *weights.File) (end func() error, err error) {
 	out, err := st.createShard(ctx, src, src.Head(), src.DataSize())
 	if err != nil {
@@ -66,10 +67,10 @@ func (st *stage) WriteShard(ctx context.Context, src *weights.File) (end func() 
 	}, nil
 }
 
-// Whole is that of a stage.
+// Whole calls the stage's whole.
 func (st *stage) Whole() error { return st.whole() }
 
-// Size is how many bytes a conversion of a model writes.
+// Size returns the number of bytes that a conversion of a model writes.
 func Size(m *weights.Model) int64 { return conversionOf(m, nil, false).size() }
 
 // Finish records a shard of a folder in a journal.
@@ -77,5 +78,5 @@ func Finish(dir string, journal *os.File, r plan.Shard) error {
 	return (&stage{dir: dir, journal: journal}).finish(r)
 }
 
-// MayBegin checks the entries of a folder that is about to become that of parts.
+// MayBegin checks the entries of a folder in which parts are about to begin.
 func MayBegin(entries []fs.DirEntry) error { return diskPlace{}.mayBegin(entries) }

@@ -34,8 +34,8 @@ func TestDiskFull(t *testing.T) {
 	testplan.NothingAt(t, out)
 }
 
-// The disk fills up while it is being written: what is finished stays, also when it is full once
-// more, and with room again the result is the same.
+// TestDiskFullLater: the disk fills up during writing. Finished shards stay, even if the disk fills up again. With
+// enough room, the result is the same.
 func TestDiskFullLater(t *testing.T) {
 	m, p := staged(t)
 	dir := small(t, 1<<20)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzJournal: a journal is read or refused; reading it once more finds the same.
+// FuzzJournal: a journal is read or is an error. Reading it again gives the same result.
 func FuzzJournal(f *testing.F) {
 	p := `{"plan_version": 2, "drop_in": true, "steps": []}`
 	f.Add([]byte(p + "\n" + `{"file": "a.safetensors", "source": "00", "output": "00"}` + "\n"))

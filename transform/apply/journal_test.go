@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
-// TestJournalWithoutAPage: what a loss of power has left of lines that were not on the disk is removed, also where a page in their
-// middle has become zeros. Lines before it stay.
+// TestJournalWithoutAPage: a loss of power may leave incomplete lines, or zeros for a page in the middle of a line.
+// Such lines are removed, and the lines before them stay.
 func TestJournalWithoutAPage(t *testing.T) {
 	const (
 		sources = `{"sources":{}}` + "\n"

@@ -28,7 +28,7 @@ func TestPermissionsAndEmptyFoldersAreKept(t *testing.T) {
 	empty := filepath.Join("a", "b", "empty")
 	testmodel.OK(t, os.MkdirAll(filepath.Join(dir, empty), 0o777))
 	m := testmodel.Open(t, dir)
-	out := testplan.Applied(t, m, nil, testplan.Make(t, m, "shift=4/epilogue", 0)) // with an index made anew
+	out := testplan.Applied(t, m, nil, testplan.Make(t, m, "shift=4/epilogue", 0)) // with a new index
 	for name, want := range modes {
 		info, err := os.Stat(filepath.Join(out, name))
 		testmodel.OK(t, err)
@@ -43,7 +43,7 @@ func TestPermissionsAndEmptyFoldersAreKept(t *testing.T) {
 	}
 }
 
-// What lies beside a model that is a single file says nothing of it.
+// TestASingleFileHasNoPreviousManifest: a manifest beside a single-file model may belong to another model.
 func TestASingleFileHasNoPreviousManifest(t *testing.T) {
 	dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{})
 	for _, text := range []string{"{\"of\": \"another\"}", "no JSON"} {

@@ -23,14 +23,15 @@ func (o oneObject) ReadAt(_ context.Context, _ weights.Object, p []byte, at int6
 	return nil
 }
 
-// counted is an output that only counts its bytes.
+// counted is an output that only counts bytes.
 type counted int64
 
 func (c *counted) Write(p []byte) (int, error) { *c += counted(len(p)); return len(p), nil }
 func (c *counted) Close() error                { return nil }
 func (c *counted) Abort()                      {}
 
-// TestPaceOfExtras: the digest of a source in a store does not wait for tensors that are written after it has ended.
+// TestPaceOfExtras: the digest of a source in a store does not wait for tensors that are written after the digest has
+// ended.
 func TestPaceOfExtras(t *testing.T) {
 	const n = 24 << 20
 	info := weights.Info{Name: "w", DType: weights.BF16, Shape: []int{n / 2}, End: n}
@@ -49,7 +50,7 @@ func TestPaceOfExtras(t *testing.T) {
 	w := &quant.Weight{Name: "w", DType: weights.BF16, Shape: info.Shape, Unit: 1, Parts: []quant.Part{{Tensor: tensor}}}
 	extras := []extra{newExtra("w.shift", 16<<20, 1)}
 	s := &shardWriter{src: f, result: f, places: []quant.Place{{Weight: w}}, programs: []*program.Program{nil}, extras: extras, workers: 1, done: func(int64) {}}
-	ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // for the fault alone: it waits for ever
+	ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // limit for the failure, in which write waits for ever
 	defer end()
 	var wrote counted
 	if _, err := s.write(ctx, func(context.Context, *weights.File, []byte, int64) (weights.Output, error) { return &wrote, nil }); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// FuzzPart: of parts, what is in parts.json and the record of a shard are refused or are of this conversion.
+// FuzzPart: the content of parts.json and the record of a shard are errors, or belong to this conversion.
 func FuzzPart(f *testing.F) {
 	own := common{partsVersion, "1.0", 3, "00", ""}
 	disk := diskPlace{dir: f.TempDir()}

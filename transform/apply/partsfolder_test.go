@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 )
 
-// TestPartsFolderBegunMeanwhile: a folder that another part has begun is told from one of something else, whatever that part
-// has made besides parts.json.
+// TestPartsFolderBegunMeanwhile: a folder in which another part has begun is distinguished from other folders,
+// whatever files the part has made besides parts.json.
 func TestPartsFolderBegunMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		names            []string

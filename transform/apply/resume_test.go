@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Whatever else is called like a stage is left as it is.
+// TestResumeTouchesNoOtherFolder: other files and folders with the name of a stage do not change.
 func TestResumeTouchesNoOtherFolder(t *testing.T) {
 	m, p := staged(t)
 	whole := testplan.Applied(t, m, nil, p)
@@ -61,7 +61,7 @@ func TestResumeTouchesNoOtherFolder(t *testing.T) {
 	testmodel.SameFiles(t, testmodel.Files(t, out), testmodel.Files(t, whole))
 }
 
-// A conversion that begins while another stage appears must not take that for its own.
+// TestStageThatAppearedMeanwhile: a conversion that begins while another stage appears does not use that stage.
 func TestStageThatAppearedMeanwhile(t *testing.T) {
 	m, p := staged(t)
 	out := stopped(t, m, p)
@@ -74,14 +74,14 @@ func TestStageThatAppearedMeanwhile(t *testing.T) {
 	if err := st.Create(m, p); !errors.Is(err, apply.ErrUnfinished) {
 		t.Errorf("error %v", err)
 	}
-	if err := st.Claim(m, p); !errors.Is(err, apply.ErrUnfinished) { // the lock is free, but the journal says whose it is
+	if err := st.Claim(m, p); !errors.Is(err, apply.ErrUnfinished) { // the lock is free, but the journal belongs to another conversion
 		t.Errorf("error %v", err)
 	}
 	st.Close()
 	testmodel.SameFiles(t, testmodel.Files(t, out+apply.PartialSuffix), before)
 }
 
-// The lock stays with the folder itself, through the loss of its journal and the change of its name.
+// TestLockOutlastsTheJournal: the folder itself is locked, so the lock outlasts the journal and a renaming.
 func TestLockOutlastsTheJournal(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("not every system locks folders")
@@ -100,7 +100,7 @@ func TestLockOutlastsTheJournal(t *testing.T) {
 	testmodel.WantError(t, err, "another process is writing this folder")
 }
 
-// Between opening a folder and locking it, its holder may have given it its name or removed it.
+// TestLockOfAFolderThatIsGone: between opening and locking a folder, the holder may have renamed or removed it.
 func TestLockOfAFolderThatIsGone(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("not every system locks folders")
@@ -111,12 +111,12 @@ func TestLockOfAFolderThatIsGone(t *testing.T) {
 	defer st.Close()
 	testmodel.OK(t, os.Rename(st.Dir(), st.Dir()+"-moved"))
 	testmodel.WantError(t, st.InPlace(), st.Dir(), "has moved or removed this folder")
-	testmodel.OK(t, os.Mkdir(st.Dir(), 0o777)) // another one of that name
+	testmodel.OK(t, os.Mkdir(st.Dir(), 0o777)) // another folder of this name
 	testmodel.WantError(t, st.InPlace(), st.Dir(), "has moved or removed this folder")
 }
 
-// Many that go on with the same output at once do no harm to each other: it is there in the end,
-// whole, and no parts are left.
+// TestManyResumeAtOnce: several processes that resume the same output at once end with a whole output, and no parts
+// are left.
 func TestManyResumeAtOnce(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("not every system locks folders")
@@ -144,8 +144,9 @@ func TestManyResumeAtOnce(t *testing.T) {
 	}
 }
 
-// Where a file system has no locks, a process that goes on with the same output may remove and write a shard that another one is writing.
-// The other one must not take that shard for its own, whether it notices before or after its own was finished.
+// TestTwoResumeWithoutLocks: without locks, a second process may remove and write a shard that the first process is
+// writing. The first process must not finish with that shard, whether the second shard was finished before or after
+// its own.
 func TestTwoResumeWithoutLocks(t *testing.T) {
 	m, p := staged(t)
 	for _, finished := range []bool{false, true} {
@@ -179,7 +180,7 @@ func TestTwoResumeWithoutLocks(t *testing.T) {
 	}
 }
 
-// shardsIn are the identities of a folder's shards.
+// shardsIn returns the identities of a folder's shards.
 func shardsIn(t *testing.T, m *weights.Model, dir string) []os.FileInfo {
 	t.Helper()
 	var list []os.FileInfo
@@ -191,7 +192,7 @@ func shardsIn(t *testing.T, m *weights.Model, dir string) []os.FileInfo {
 	return list
 }
 
-// Where only the name was missing, nothing is made again.
+// TestResumeWhenOnlyTheNameIsMissing: if only the renaming was missing, no file is written again.
 func TestResumeWhenOnlyTheNameIsMissing(t *testing.T) {
 	m, p := staged(t)
 	for _, before := range []string{"journal removed", "name taken"} {
@@ -226,8 +227,8 @@ func TestResumeWhenOnlyTheNameIsMissing(t *testing.T) {
 	}
 }
 
-// A finished shard that was damaged since is made again, the others are not; a check that is
-// interrupted loses nothing.
+// TestResumeMakesDamagedShardsAgain: a finished shard that was damaged later is written again, and no other shard is.
+// An interrupted check loses nothing.
 func TestResumeMakesDamagedShardsAgain(t *testing.T) {
 	m, p := staged(t)
 	want := testmodel.Files(t, testplan.Applied(t, m, nil, p))
@@ -256,8 +257,8 @@ func TestResumeMakesDamagedShardsAgain(t *testing.T) {
 	}
 }
 
-// An output that got its name after the last look is not made a second time. A folder that was begun for it goes
-// where it is empty, and stays where something lies in it.
+// TestResumeOfAnOutputThatIsThere: an output that another process finished meanwhile is not made again. The folder
+// that was begun for it is removed if it is empty, and stays otherwise.
 func TestResumeOfAnOutputThatIsThere(t *testing.T) {
 	m, p := staged(t)
 	out := filepath.Join(t.TempDir(), "out")

@@ -20,7 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// A shard or a folder with the name of a file of lowtoggle's would be lost.
+// TestReservedNames: a shard or a folder with the name of one of lowtoggle's files would be lost.
 func TestReservedNames(t *testing.T) {
 	for _, name := range []string{plan.ManifestName, apply.JournalName} {
 		m, _ := staged(t)
@@ -41,13 +41,13 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// A source that changes between a kill and the resumption is not mixed with what was finished, nor converted by a plan that was
-// made for the earlier one.
+// TestResumeWithAnotherSource: a source that changes between a kill and resuming is neither mixed with the finished
+// shards nor converted by the old plan.
 func TestResumeWithAnotherSource(t *testing.T) {
 	for _, c := range []struct {
 		name               string
-		finished           bool // the shard that changes is finished
-		setBack, noSources bool // the time is set back; the journal is of an older version
+		finished           bool // the changed shard is finished
+		setBack, noSources bool // the time is set back; an older version wrote the journal
 	}{
 		{"finished", true, false, false},
 		{"finished, by digests", true, true, true},
@@ -89,7 +89,7 @@ func TestResumeWithAnotherSource(t *testing.T) {
 	}
 }
 
-// New times and modes of finished shards are no changes of their data, so the conversion goes on.
+// TestResumeAfterTouch: new times and modes of finished shards do not change their data, so the conversion continues.
 func TestResumeAfterTouch(t *testing.T) {
 	links := t.TempDir()
 	for name, touch := range map[string]func(path string) error{
@@ -119,8 +119,8 @@ func TestResumeAfterTouch(t *testing.T) {
 	}
 }
 
-// changeUnseen changes a bit in the middle of a large tensor, where a plan's fingerprint of the model does not look. It returns false if
-// the file has no large tensor.
+// changeUnseen changes a bit in the middle of a large tensor, outside the samples of a plan's fingerprint. It returns
+// false if the file has no large tensor.
 func changeUnseen(t *testing.T, f *weights.File, setBack bool) bool {
 	t.Helper()
 	i := slices.IndexFunc(f.Tensors, func(info weights.Info) bool { return info.Size() > 2*4096 })
@@ -139,7 +139,8 @@ func changeUnseen(t *testing.T, f *weights.File, setBack bool) bool {
 	return true
 }
 
-// A source that changes while it is read ends the conversion, and so does one that another file replaces.
+// TestSourceChangesWhileItIsRead: a source that changes while it is read ends the conversion with an error, and so
+// does a replaced source.
 func TestSourceChangesWhileItIsRead(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		m, p := staged(t)
@@ -163,7 +164,8 @@ func TestSourceChangesWhileItIsRead(t *testing.T) {
 	}
 }
 
-// A finished shard that another process removes or changes is noticed, and resuming writes it again.
+// TestShardVanishes: a finished shard that another process removes or changes is noticed, and resuming writes it
+// again.
 func TestShardVanishes(t *testing.T) {
 	m, p := staged(t)
 	want := testmodel.Files(t, testplan.Applied(t, m, nil, p))
@@ -188,7 +190,7 @@ func TestShardVanishes(t *testing.T) {
 	}
 }
 
-// Files and folders have the source's permissions, whatever the umask.
+// TestPermissions: files and folders have the source's permissions, for any umask.
 func TestPermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has other permissions")

@@ -22,7 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// staged is a model in several shards and a plan that changes all of them.
+// staged returns a model in several shards, and a plan that changes all shards.
 func staged(t *testing.T) (*weights.Model, *plan.Plan) {
 	t.Helper()
 	m := testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{ShardBytes: 25_000}))
@@ -68,7 +68,8 @@ func TestOutputThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// A folder that holds nothing but its weights is a folder all the same; a single file is none.
+// TestOutputInsideAFolderOfOneFile: a folder that contains only weights counts as a model's folder; a single file has
+// none.
 func TestOutputInsideAFolderOfOneFile(t *testing.T) {
 	dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{})
 	for _, name := range []string{"config.json", "tokenizer.json", "onnx"} {
@@ -111,7 +112,7 @@ func TestCancelAnywhereThenResume(t *testing.T) {
 			}
 			break
 		}
-		if n%3 == 0 { // twice
+		if n%3 == 0 { // resume twice
 			testplan.Interrupted(t, m, p, out, 2, true)
 		}
 		_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
@@ -145,7 +146,7 @@ func TestResumeIsOnlyForTheSamePlan(t *testing.T) {
 	_, err = transform.Apply(t.Context(), m, testplan.Make(t, m, "round=3", 0), out, transform.ApplyOptions{Resume: true})
 	testmodel.WantError(t, err, out+apply.PartialSuffix, "was begun with another plan")
 	testmodel.SameFiles(t, testmodel.Files(t, out+apply.PartialSuffix), before)
-	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true}) // the refused call holds no lock
+	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true}) // the call that returned an error holds no lock
 	testmodel.OK(t, err)
 	if unfinished, err := apply.Unfinished(out); unfinished != nil || err != nil {
 		t.Errorf("unfinished: %v, %v", unfinished, err)
@@ -160,7 +161,7 @@ func TestResumeWithNothingBegun(t *testing.T) {
 	testmodel.SameFiles(t, testmodel.Files(t, out), testmodel.Files(t, testplan.Applied(t, m, nil, p)))
 }
 
-// Whatever is left of a journal that was cut short, resuming ends with the same bytes.
+// TestJournalCutShort: after any cut of the journal, resuming gives the same bytes.
 func TestJournalCutShort(t *testing.T) {
 	m, p := staged(t)
 	want := testmodel.Files(t, testplan.Applied(t, m, nil, p))
@@ -182,7 +183,7 @@ func TestJournalCutShort(t *testing.T) {
 	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
 	testmodel.WantError(t, err, apply.JournalName, "invalid plan")
 
-	// A shard that is recorded and gone is made again.
+	// A recorded shard that is missing is written again.
 	out = stopped(t, m, p)
 	testmodel.OK(t, os.Remove(filepath.Join(out+apply.PartialSuffix, filepath.Base(m.Shards[0].Path))))
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
@@ -190,7 +191,7 @@ func TestJournalCutShort(t *testing.T) {
 	testmodel.SameFiles(t, testmodel.Files(t, out), want)
 }
 
-// Child processes are this test's binary, which does one conversion and nothing else.
+// childEnv is the environment variable that makes this test's binary run one conversion as a child process.
 const childEnv = "LOWTOGGLE_TEST_CONVERT"
 
 func TestMain(m *testing.M) {
@@ -204,7 +205,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// convertAsChild applies a plan and waits after some events, so that it can be killed there.
+// convertAsChild applies a plan and waits after some events, so that the test can kill it at that point.
 func convertAsChild(job []string) error {
 	model, path, out := job[0], job[1], job[2]
 	pause, _ := strconv.ParseInt(job[3], 10, 64)
@@ -229,7 +230,7 @@ func convertAsChild(job []string) error {
 	return err
 }
 
-// child prepares a conversion in a process of its own.
+// child prepares a conversion in a separate process.
 func child(t *testing.T, m *weights.Model, p *plan.Plan, out string, pause int, limit string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.json")
@@ -241,7 +242,7 @@ func child(t *testing.T, m *weights.Model, p *plan.Plan, out string, pause int, 
 	return cmd
 }
 
-// paused starts a child and returns once it waits.
+// paused starts a child and returns when the child waits.
 func paused(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	pipe, err := cmd.StdoutPipe()
@@ -261,7 +262,7 @@ func TestKillThenResume(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		cmd := child(t, m, p, out, pause, "")
 		paused(t, cmd)
-		if runtime.GOOS == "linux" { // its lock keeps others away
+		if runtime.GOOS == "linux" { // its lock excludes other processes
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
 			testmodel.WantError(t, err, out+apply.PartialSuffix, "another process is writing this folder")
 		}

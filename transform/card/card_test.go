@@ -10,7 +10,7 @@ var quantized = Base{Model: "org/base", Relation: "quantized"}
 
 const written = begin + "\nWhat was changed.\n" + end + "\n"
 
-// The rest of a card keeps its bytes.
+// TestWrite: the rest of a card keeps its bytes.
 func TestWrite(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"no card":          {"", "---\nbase_model: org/base\nbase_model_relation: quantized\n---\n\n" + written},
@@ -53,7 +53,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A changed text is not taken for the source's.
+// TestKept: a changed text differs from the source's.
 func TestKept(t *testing.T) {
 	source := []byte("---\nlicense: mit\n---\n# T\n")
 	card, _ := Write(source, quantized, "x")

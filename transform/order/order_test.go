@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lag with the same weight at every place.
+// lag returns a lag with the same weight at every place.
 func lag(distance int) cost.Lag { return cost.Lag{Distance: distance, Weights: []float64{1, 1, 1, 1}} }
 
 // lanes are the lags of the H200's streaming rows.
@@ -58,7 +58,7 @@ func sketchOf(t testmodel.TB, o SketchOptions, uses ...*Use) *Sketch {
 	return s
 }
 
-// elemAt is an element of a use.
+// elemAt returns an element of a use.
 func (u *Use) elemAt(pos, other int) uint32 {
 	if u.Axis == 1 {
 		pos, other = other, pos
@@ -66,8 +66,8 @@ func (u *Use) elemAt(pos, other int) uint32 {
 	return u.Format.Elem(u.Reader()(pos), other)
 }
 
-// toggling counts bit by bit what a sketch packs: the first position of each run of b against the last of the same
-// run of a, with the labels' signs alike or opposed.
+// toggling counts the toggles bit by bit: the first position of each run of b against the last position of the same
+// run of a. opposed says whether the labels' signs differ.
 func toggling(u *Use, a, b int, opposed bool) (n float64) {
 	heads, tails := u.borders()
 	sign := u.Format.SignMask()
@@ -88,8 +88,8 @@ func toggling(u *Use, a, b int, opposed bool) (n float64) {
 	return n
 }
 
-// drawUse is a matrix with labels of several runs of several positions each, such as KV heads in a fused projection,
-// along rows or columns.
+// drawUse draws a matrix with labels of several runs of several positions each, such as KV heads in a fused
+// projection, along rows or columns.
 func drawUse(t *rapid.T, labels int) *Use {
 	runs, length := rapid.IntRange(1, 3).Draw(t, "runs"), rapid.IntRange(1, 4).Draw(t, "positions")
 	n, across := labels*runs*length, rapid.IntRange(1, 9).Draw(t, "across")
@@ -115,12 +115,12 @@ func TestDistanceIsABitCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.IntRange(2, 6).Draw(t, "labels")
 		uses := []*Use{drawUse(t, labels), drawUse(t, labels)}
-		uses[1].Lags = []cost.Lag{lag(2)} // a group of its own
+		uses[1].Lags = []cost.Lag{lag(2)} // a separate group
 		s := sketchOf(t, SketchOptions{Signs: true, Workers: rapid.IntRange(1, 3).Draw(t, "workers")}, uses...)
 		sums := make([]separation, 2)
 		for a := range labels {
 			for b := range labels {
-				if a == b { // a label's own end against its own beginning: never asked for
+				if a == b { // a label's own end and beginning are never compared
 					continue
 				}
 				s.between(a, b, sums)
@@ -164,7 +164,7 @@ func TestSketchKeepsItsSize(t *testing.T) {
 	}
 }
 
-// Where a sketch holds a sample, distances are still those of whole labels, about.
+// TestSampleStandsForAll: distances in a sample are about those of whole labels.
 func TestSampleStandsForAll(t *testing.T) {
 	data := make([]byte, 2*4096*2)
 	for i := range data {
@@ -180,7 +180,8 @@ func TestSampleStandsForAll(t *testing.T) {
 	}
 }
 
-// Streaming rows are visited in runs of four, the next of them eight rows on (package cost).
+// TestPlacementOfLanes: streaming rows are visited in runs of four; the next run of a lane is eight rows on (package
+// cost).
 func TestPlacementOfLanes(t *testing.T) {
 	p := newPlacement(19, [][]cost.Lag{lanes}, []float64{1})
 	want := []int{0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 4, 5, 6, 7, 12, 13, 14, 15}
@@ -212,7 +213,7 @@ func TestPlacementFollowsTheHeaviest(t *testing.T) {
 	}
 }
 
-// Blocks meet at their borders alone; runs count positions, wherever the index begins.
+// TestLagsOfLabels: blocks meet only at their borders. Runs count positions from the start of the index.
 func TestLagsOfLabels(t *testing.T) {
 	heads := make([][]int, 4)
 	for i := range 128 {
@@ -236,7 +237,7 @@ func TestLagsOfLabels(t *testing.T) {
 	}
 }
 
-// drawSketch is of the rows of a random matrix with some lags.
+// drawSketch draws a sketch of a random matrix's rows with some lags.
 func drawSketch(t *rapid.T) *Sketch {
 	n, cols := rapid.IntRange(2, 24).Draw(t, "labels"), rapid.IntRange(1, 12).Draw(t, "columns")
 	u := useOf(testmodel.Memory(weights.BF16, []int{n, cols}, testmodel.DrawBytes(t, n*cols*2, "data")), 0, singly(n))
@@ -244,7 +245,7 @@ func drawSketch(t *rapid.T) *Sketch {
 	return sketchOf(t, SketchOptions{Signs: rapid.Bool().Draw(t, "signs")}, u)
 }
 
-// drawLags are one to three different ones, the first everywhere.
+// drawLags draws one to three different lags. The first has a weight at every place.
 func drawLags(t *rapid.T) []cost.Lag {
 	list := []cost.Lag{lag(rapid.IntRange(1, 3).Draw(t, "lag"))}
 	for range rapid.IntRange(0, 2).Draw(t, "more lags") {
@@ -257,7 +258,7 @@ func drawLags(t *rapid.T) []cost.Lag {
 	return list
 }
 
-// toggles of an order, with the signs that it gets where signs is true; nil is the source's order.
+// toggles returns the toggles of an order; nil is the source's order. With signs, the labels get their chosen signs.
 func toggles(t testmodel.TB, s *Sketch, order []int, signs bool) float64 {
 	t.Helper()
 	if order == nil {
@@ -269,8 +270,8 @@ func toggles(t testmodel.TB, s *Sketch, order []int, signs bool) float64 {
 	return sum
 }
 
-// No order is taken that toggles more than the source's, and none that counts on signs toggles more, with the signs
-// that it gets, than one that does not.
+// TestNoOrderIsWorse: no order toggles more than the source's. With signs, choosing the order for the signs is at
+// least as good as choosing them one after the other.
 func TestNoOrderIsWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSketch(t)
@@ -295,7 +296,7 @@ func TestNoOrderIsWorse(t *testing.T) {
 	})
 }
 
-// togglesPlainly counts, element by element, what toggles at the lags of rows in an order.
+// togglesPlainly counts the toggles at the lags of rows in an order, element by element.
 func togglesPlainly(u *Use, order []int) (sum float64) {
 	plain := *u
 	plain.Dir = nil
@@ -309,7 +310,7 @@ func togglesPlainly(u *Use, order []int) (sum float64) {
 	return sum
 }
 
-// What is minimised is what toggles in the places where labels end up.
+// TestTogglesAreThoseOfPlaces: the minimised sum is the toggles at the labels' final places.
 func TestTogglesAreThoseOfPlaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 20).Draw(t, "labels")
@@ -323,8 +324,8 @@ func TestTogglesAreThoseOfPlaces(t *testing.T) {
 	})
 }
 
-// On a path the signs are the best of all; at any lags flipping one label gains nothing, and no signs toggle more than
-// none flipped.
+// TestSigns: on a path the signs are optimal. For any lags, flipping one more label gains nothing, and the signs are
+// at least as good as no flips.
 func TestSigns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 9).Draw(t, "labels")
@@ -358,8 +359,8 @@ func TestSigns(t *testing.T) {
 	})
 }
 
-// planted are rows drawn from few prototypes with a little noise, one prototype's after the other's; some are
-// multiplied by −1.
+// planted returns rows drawn from a few prototypes with little noise, grouped by prototype. With flipped, some rows
+// are multiplied by −1.
 func planted(prototypes, each, cols int, flipped bool) [][]float32 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var rows [][]float32
@@ -394,8 +395,8 @@ func sketchOfRows(t testmodel.TB, rows [][]float32, order []int, o SketchOptions
 	return sketchOf(t, o, u)
 }
 
-// The search must bring each prototype's rows together again, whatever the lags, and rows of one prototype that
-// differ in sign where signs may be chosen.
+// TestPlantedStructureIsFound: the search brings each prototype's rows together, for any lags; with signs, also rows
+// of opposite sign.
 func TestPlantedStructureIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, flipped := range []bool{false, true} {
@@ -415,7 +416,7 @@ func TestPlantedStructureIsFound(t *testing.T) {
 	}
 }
 
-// An order is the same whatever the number of workers.
+// TestOrderAtAnyWorkers: an order does not depend on the number of workers.
 func TestOrderAtAnyWorkers(t *testing.T) {
 	rows := planted(7, 30, 40, true)
 	shuffle := rand.New(rand.NewPCG(5, 6)).Perm(len(rows))
@@ -445,11 +446,12 @@ func TestOrderIsCancelled(t *testing.T) {
 	}
 }
 
-// A distance is that of its two labels, in the direction that they have, also where it is computed once for both directions.
+// TestDistances: a distance is that of its two labels in this direction, also if it is computed once for both
+// directions.
 func TestDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSketch(t)
-		if rapid.Bool().Draw(t, "blocks") { // of two rows each: their first rows differ from their last ones
+		if rapid.Bool().Draw(t, "blocks") { // of two rows each, so first and last rows differ
 			blocks := make([][]int, rapid.IntRange(2, 6).Draw(t, "blocks of rows"))
 			for i := range blocks {
 				blocks[i] = []int{2 * i, 2*i + 1}
@@ -475,7 +477,8 @@ func TestDistances(t *testing.T) {
 	})
 }
 
-// 2-opt never makes a path longer, keeps all its labels, and ends where no reversal of a stretch helps.
+// TestTwoOptImproves: 2-opt never makes a path longer, keeps all labels, and ends when no reversal of a stretch
+// helps.
 func TestTwoOptImproves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSketch(t)
@@ -489,7 +492,7 @@ func TestTwoOptImproves(t *testing.T) {
 		}
 		path, err := m.nearestNeighbour(context.Background())
 		testmodel.OK(t, err)
-		for i, at := range path[:len(path)-1] { // the nearest that was left
+		for i, at := range path[:len(path)-1] { // the nearest remaining label
 			for _, other := range path[i+1:] {
 				if m.at(at, other) < m.at(at, path[i+1]) {
 					t.Fatalf("%d is nearer to %d than %d", other, at, path[i+1])

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// elements per iteration of the benchmarks.
+// elements is the number of elements in an iteration of the benchmarks.
 const elements = 1 << 20
 
 func benchmark(b *testing.B, d weights.DType, step *plan.Step) {

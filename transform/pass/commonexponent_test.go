@@ -21,7 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// withFields is a model whose matrices have the exponent fields that field returns; 0 makes zeros.
+// withFields returns a model whose matrices have the exponent fields that field returns; 0 gives zeros.
 func withFields(t *testing.T, name string, d weights.DType, field func(tensor string, n, k, was int) int) *weights.Model {
 	t.Helper()
 	dir := folder(t, config(t, name, ""), synth.Options{DType: d})
@@ -41,7 +41,8 @@ func withFields(t *testing.T, name string, d weights.DType, field func(tensor st
 	return open(t, dir)
 }
 
-// fieldToggles counts, element by element, what the choice of exponents estimates from groups of them.
+// fieldToggles counts, element by element, the toggles that the choice of exponents estimates from groups of
+// elements.
 func fieldToggles(t *testing.T, m *weights.Model, all testmodel.Tensors) (sum float64) {
 	t.Helper()
 	for _, info := range m.Infos() {
@@ -61,7 +62,7 @@ func fieldToggles(t *testing.T, m *weights.Model, all testmodel.Tensors) (sum fl
 	return sum
 }
 
-// commonExponents of a model whose labels have no exponents of their own.
+// commonExponents returns the choice for a model whose labels have no exponents.
 func commonExponents(t *testing.T, m *weights.Model) *pass.CommonExponents {
 	t.Helper()
 	p := modelOf(t, m, "scale")
@@ -76,8 +77,8 @@ func commonExponents(t *testing.T, m *weights.Model) *pass.CommonExponents {
 	return v
 }
 
-// Common powers of two lower the toggles of the exponent fields, whatever the layers' scales. No other power of a
-// single index would be better, and the scaled layers toggle as predicted.
+// TestCommonPowersToggleLess: common powers of two lower the toggles of the exponent fields, for any scales of
+// layers. No other power of a single index is better, and the scaled layers toggle as predicted.
 func TestCommonPowersToggleLess(t *testing.T) {
 	for i, c := range []struct {
 		model string
@@ -124,13 +125,13 @@ func TestCommonPowersToggleLess(t *testing.T) {
 	}
 }
 
-// Layers whose exponents lie on both sides of a carry are scaled up over it, and their norm down. Layers whose
-// exponents lie well stay, and so do those where another layer would pay.
+// TestCommonPowerIsFound: layers whose exponents lie on both sides of a carry are scaled up over it, and their norm
+// down. Layers with good exponents do not change, nor do layers whose change would cost more in another layer.
 func TestCommonPowerIsFound(t *testing.T) {
 	behindNorm := []string{"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}
 	m := withFields(t, "llama-tiny", weights.BF16, func(tensor string, n, k, _ int) int {
 		if slices.ContainsFunc(behindNorm, func(kind string) bool { return strings.Contains(tensor, kind) }) {
-			return 0x77 + (n+k)%2 // four bits apart
+			return 0x77 + (n+k)%2 // four bits differ
 		}
 		return 0x78 + (n+k)%2
 	})
@@ -154,7 +155,7 @@ func TestCommonPowerIsFound(t *testing.T) {
 	}
 }
 
-// Only types with exponents of eight bits get common powers, and only where they are asked for.
+// TestCommonPowersAreForWideTypes: only types with 8-bit exponents get common powers, and only if requested.
 func TestCommonPowersAreForWideTypes(t *testing.T) {
 	for _, d := range []weights.DType{weights.F16, weights.F8E4M3, weights.BF16} {
 		m := tiny(t, "llama-tiny", d)
@@ -166,7 +167,7 @@ func TestCommonPowersAreForWideTypes(t *testing.T) {
 	}
 }
 
-// In prefill common powers save nothing that can be measured, so there are none.
+// TestCommonPowersAreForDecode: in prefill common powers save nothing measurable, so there are none.
 func TestCommonPowersAreForDecode(t *testing.T) {
 	m := tiny(t, "llama-tiny", weights.BF16)
 	planFor := func(passes string, l cost.Workload) string {
@@ -184,7 +185,7 @@ func TestCommonPowersAreForDecode(t *testing.T) {
 	}
 }
 
-// An index with a tensor of another type gets no common power.
+// TestCommonPowersSpareMixedTypes: an index with a tensor of another type gets no common power.
 func TestCommonPowersSpareMixedTypes(t *testing.T) {
 	dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
 	testmodel.Alter(t, dir, func(infos []weights.Info, _ map[string][]byte) []weights.Info {
@@ -206,8 +207,8 @@ func TestCommonPowersSpareMixedTypes(t *testing.T) {
 	}
 }
 
-// Predictions of a scaled layer, before and after, are relative to random weights of the source's scale. Those of
-// other layers are relative to random weights of their own scale.
+// TestPredictionsKeepTheSourcesScale: predictions of a scaled layer, before and after, are relative to random weights
+// of the source's scale. For other layers, they are relative to random weights of the layer's own scale.
 func TestPredictionsKeepTheSourcesScale(t *testing.T) {
 	for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 		predictionsKeepTheSourcesScale(t, withFields(t, model, weights.BF16, func(_ string, n, k, _ int) int { return 0x77 + (n+k)%2 }))
@@ -237,7 +238,7 @@ func predictionsKeepTheSourcesScale(t *testing.T, m *weights.Model) {
 		})
 		p, err := transform.Plan(t.Context(), m, o)
 		ok(t, err)
-		layers := 0 // that are scaled
+		layers := 0 // number of scaled layers
 		c := testplan.Compiler(t, m, layoutOf(t, m), nil, p.Steps)
 		for _, claim := range layoutOf(t, m).Claims {
 			row, col := c.Symmetries().Matrix(claim)
@@ -251,7 +252,8 @@ func predictionsKeepTheSourcesScale(t *testing.T, m *weights.Model) {
 	}
 }
 
-// Common powers are chosen for the grid that a budget of output SNR allows, as though it had been asked for.
+// TestCommonPowersSuitTheBudget: common powers are chosen for the grid that a budget of output SNR allows, as for the
+// same explicit grid.
 func TestCommonPowersSuitTheBudget(t *testing.T) {
 	m, _, _ := testmodel.Trained(t)
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// TestScaleOfEachElement: sums, numbers and limits have the bits that they have element by element, in models with
-// zeros, subnormal values and values that are not finite, with and without powers of two that are planned already.
+// TestScaleOfEachElement: sums, numbers and limits have the bits of a computation element by element. Models have
+// zeros, subnormal values and values that are not finite, with and without planned powers of two.
 func TestScaleOfEachElement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range []string{"llama-tiny", "gpt2-tiny", "qwen2-tiny"} {
@@ -64,7 +64,7 @@ func TestScaleOfEachElement(t *testing.T) {
 	}
 }
 
-// TestOutputRMSInOrder: the squares of an output's finite values are added in their order.
+// TestOutputRMSInOrder: the squares of an output's finite values are added in order.
 func TestOutputRMSInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(1, 13).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "columns")

@@ -38,7 +38,7 @@ func TestFillsSwappedAreRefused(t *testing.T) {
 	wantError(t, pass.CheckFolds(layoutOf(t, m), []*plan.Step{step}), "no fold fills it with 0")
 }
 
-// shifted is the data of a step of the pass shift.
+// shifted returns the data of a step of the pass shift.
 func shifted(t tb, s *plan.Step) pass.Shifted {
 	t.Helper()
 	d, err := plan.Data[pass.Shifted](s)

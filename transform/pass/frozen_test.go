@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 )
 
-// TestFrozenPlans: what passes decide, and the bytes that follow, are as they were. go test . -run Frozen holds the same of whole
-// commands.
+// TestFrozenPlans: the decisions of passes and the resulting bytes do not change. go test . -run Frozen checks the
+// same for whole commands.
 func TestFrozenPlans(t *testing.T) {
 	testplan.CheckFrozen(t, "testdata/frozen.txt", false, testplan.FrozenPlain...)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Short names for what every test here needs.
+// Short names for functions that all tests here use.
 type tb = testmodel.TB
 
 var (
@@ -34,7 +34,7 @@ var (
 	result   = testplan.Result
 )
 
-// modelOf is what passes see at the beginning of a plan.
+// modelOf returns the input of passes at the beginning of a plan.
 func modelOf(t tb, m *weights.Model, passes string) *pass.Model {
 	t.Helper()
 	o, layout := options(t, passes, 0), layoutOf(t, m)

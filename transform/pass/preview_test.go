@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Orders are chosen on what the lossy passes will leave.
+// TestPreviewIsWhatPassesLeave: orders are chosen on the values that the lossy passes leave.
 func TestPreviewIsWhatPassesLeave(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, weights.BF16)
@@ -32,7 +32,7 @@ func TestPreviewIsWhatPassesLeave(t *testing.T) {
 						}
 					}
 				}
-				// What a trellis does along rows is not previewed.
+				// A preview does not show the choices of a trellis along rows.
 				if n := p.Rows * p.Cols; same < n && (passes != "trellis=0.03" || same < n*8/10) {
 					t.Fatalf("%s %s: %d of %d values of %s are seen as they come out", name, passes, same, n, p.Source.Name)
 				}
@@ -44,8 +44,8 @@ func TestPreviewIsWhatPassesLeave(t *testing.T) {
 	}
 }
 
-// Without arguments a preview is of the last pass that a budget chooses for, and of none where there is no
-// lossy pass.
+// TestExpectedPasses: without arguments, a preview shows the last pass that a budget chooses for. Without a lossy
+// pass, it shows none.
 func TestExpectedPasses(t *testing.T) {
 	for passes, want := range map[string]string{"reorder": "", "grid,round": "round", "grid,round=3": "round=3",
 		"sparsify=0.1,grid=2": "sparsify=0.1 grid=2", "trellis": "trellis", "shift": ""} {

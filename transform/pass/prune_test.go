@@ -79,7 +79,8 @@ func TestDamagedCompensateIsRefused(t *testing.T) {
 	wantRefused(t, m, testmodel.HessiansOf(t, m), "lm_head.weight", list)
 }
 
-// Pruned inputs and outputs are zero in all layers, in any order; all other values are not zero.
+// TestPrunedLinesAreZeroAndNoOthers: pruned inputs and outputs are zero in all layers, for any order. All other
+// values are not zero.
 func TestPrunedLinesAreZeroAndNoOthers(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, weights.F32)
@@ -111,7 +112,8 @@ func TestPrunedLinesAreZeroAndNoOthers(t *testing.T) {
 	}
 }
 
-// Inputs that other inputs predict are pruned first: where every input has a copy, pruning half of them loses nothing.
+// TestPruneFindsTheInputsThatAreFree: inputs that other inputs predict are pruned first. If every input has a copy,
+// pruning half of them loses nothing.
 func TestPruneFindsTheInputsThatAreFree(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", weights.F32)
 	in := testmodel.HessiansOf(t, m)
@@ -119,7 +121,7 @@ func TestPruneFindsTheInputsThatAreFree(t *testing.T) {
 	h := in.Fitting[name] // [40, 40], of 30 tokens
 	for i := range h.Rows {
 		for j := range h.Rows {
-			h.Row(i)[j] = h.Row(i % 20)[j%20] // inputs 20 to 39 are those from 0 to 19 again
+			h.Row(i)[j] = h.Row(i % 20)[j%20] // inputs 20 to 39 are copies of inputs 0 to 19
 		}
 	}
 	steps := testplan.ByTensor(testplan.Weighed(t, m, in, "prune=0.5,compensate").Steps)[name]
@@ -130,7 +132,7 @@ func TestPruneFindsTheInputsThatAreFree(t *testing.T) {
 	}
 }
 
-// Order and signs do not change which inputs are pruned.
+// TestPruneChoosesBeforeAndAfterAnOrder: order and signs do not affect which inputs are pruned.
 func TestPruneChoosesBeforeAndAfterAnOrder(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)

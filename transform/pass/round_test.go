@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// modes are all roundings of a format.
+// modes returns all roundings of a format.
 func modes(f weights.Format) []pass.Bits {
 	var list []pass.Bits
 	for bits := range f.MantBits + 1 {
@@ -22,7 +22,7 @@ func modes(f weights.Format) []pass.Bits {
 	return list
 }
 
-// patterns is every bit pattern of a format of at most 16 bits.
+// patterns returns every bit pattern of a format of at most 16 bits.
 func patterns(f weights.Format) []byte {
 	data := make([]byte, f.Bits/8<<f.Bits)
 	for b := range 1 << f.Bits {
@@ -35,7 +35,7 @@ func TestRoundKernelEqualsPlainTwin(t *testing.T) {
 	for _, d := range []weights.DType{weights.BF16, weights.F16, weights.F8E4M3, weights.F8E5M2, weights.I8} {
 		f := formatOf(d)
 		for _, bits := range modes(f) {
-			// At every offset in a word, so that each pattern stands in each lane.
+			// Every offset in a word, so that each pattern is in each lane.
 			for skip := range 8 / (f.Bits / 8) {
 				data := patterns(f)[skip*f.Bits/8:]
 				pass.RoundBlock(f, data, bits)

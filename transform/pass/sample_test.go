@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// A sample must hold whole blocks.
+// TestSampleHoldsWholeBlocks: a sample consists of whole blocks.
 func TestSampleHoldsWholeBlocks(t *testing.T) {
 	const rows, cols = 1024, 256
 	x := matrix(weights.F32, cols, make([]float32, rows*cols))

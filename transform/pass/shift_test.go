@@ -155,7 +155,7 @@ func TestEpilogueIsStoredAndNotDropIn(t *testing.T) {
 		if man.DropIn {
 			t.Error("the manifest says drop-in")
 		}
-		result := open(t, out) // which checks the index, too
+		result := open(t, out) // also checks the index
 		var index struct {
 			Map map[string]string `json:"weight_map"`
 		}
@@ -216,13 +216,13 @@ func TestShiftIsRefused(t *testing.T) {
 	}
 }
 
-// A layer is not shifted where values would leave the type's range.
+// TestShiftStaysInRange: a layer is not shifted if values would leave the type's range.
 func TestShiftStaysInRange(t *testing.T) {
 	dir := folder(t, config(t, "gpt2-tiny", ""), synth.Options{DType: weights.F16})
 	edit(t, dir, func(info weights.Info, data []byte) {
 		f := formatOf(info.DType)
 		for i := range info.Len() {
-			if strings.HasSuffix(info.Name, "h.0.mlp.c_fc.weight") { // rms near 5000, so 8σ is near 2^15
+			if strings.HasSuffix(info.Name, "h.0.mlp.c_fc.weight") { // with an rms near 5000, 8σ is near 2^15
 				f.SetElem(data, i, f.FromValue(float32(5000*(1-2*(i%2)))))
 			}
 		}
@@ -241,7 +241,8 @@ func TestShiftStaysInRange(t *testing.T) {
 	}
 }
 
-// Kernels of convolutions are not shifted: they are no matrices of inputs and outputs.
+// TestKernelsAreNotShifted: kernels of convolutions are not shifted, because they are not matrices of inputs and
+// outputs.
 func TestKernelsAreNotShifted(t *testing.T) {
 	for _, name := range []string{"vit-tiny", "whisper-tiny"} {
 		m := open(t, folder(t, config(t, name, ""), synth.Options{}))

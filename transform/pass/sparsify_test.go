@@ -30,7 +30,7 @@ func drawMatrix(t *rapid.T, d weights.DType, rows, cols int) weights.Tensor {
 	return x
 }
 
-// newZeros counts the values that became zero, and the squares lost; all others must have stayed.
+// newZeros returns the values that became zero, and their squares. All other values must not have changed.
 func newZeros(t tb, before, after weights.Tensor) (zeroed []int, lost float64) {
 	t.Helper()
 	f := formatOf(before.DType)
@@ -56,7 +56,7 @@ func finiteCount(x weights.Tensor) int {
 	return n
 }
 
-// zero is what a step of sparsify makes of a layer.
+// zero returns a layer after a step of sparsify.
 func zero(t tb, l *pass.Layer, z pass.Zeros) weights.Tensor {
 	t.Helper()
 	return result(t, l, pass.Sparsify.TensorStep("w", z))
@@ -212,7 +212,7 @@ func TestSparsifyTwoOfFour(t *testing.T) {
 	})
 }
 
-// costOfMask is what ChooseRuns minimises, infinite where it zeroes what is not finite.
+// costOfMask returns the cost that ChooseRuns minimises; infinity if the mask zeroes a value that is not finite.
 func costOfMask(row []float32, worth float64, zero func(k int) bool) float64 {
 	var c float64
 	for k, x := range row {
@@ -275,7 +275,7 @@ func TestRunsKeepTheirShare(t *testing.T) {
 		rng = rng*6364136223846793005 + 1442695040888963407
 		v[i] = float32(int32(rng>>32)) / (1 << 31)
 		if i < 256 {
-			v[i] *= 1000 // one loud output
+			v[i] *= 1000 // one output with large values
 		}
 	}
 	x := matrix(weights.F32, 256, v)

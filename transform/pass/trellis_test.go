@@ -23,7 +23,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// A tiny lambda leaves all values as they are. Values are compared, because a chosen zero has no sign.
+// TestTrellisOfTinyLambdaKeepsTheSource: a tiny lambda changes no values. Values are compared, because a chosen zero
+// has no sign.
 func TestTrellisOfTinyLambdaKeepsTheSource(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
@@ -41,7 +42,7 @@ func TestTrellisOfTinyLambdaKeepsTheSource(t *testing.T) {
 	}
 }
 
-// At a lambda of 0 every bit pattern is kept.
+// TestTrellisOfNoLambdaKeepsEveryPattern: at a lambda of 0, every bit pattern is kept.
 func TestTrellisOfNoLambdaKeepsEveryPattern(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		f := formatOf(d)
@@ -57,7 +58,7 @@ func TestTrellisOfNoLambdaKeepsEveryPattern(t *testing.T) {
 	}
 }
 
-// significant bits of a stored value.
+// significant returns the number of significant bits of a stored value.
 func significant(f weights.Format, v float64) int {
 	if v == 0 {
 		return 0
@@ -67,7 +68,7 @@ func significant(f weights.Format, v float64) int {
 	return bits.Len64(whole) - bits.TrailingZeros64(whole)
 }
 
-// A larger lambda never lowers the error and never raises the energy.
+// TestTrellisTradesErrorForEnergy: a larger lambda never lowers the error and never raises the energy.
 func TestTrellisTradesErrorForEnergy(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		m := tiny(t, "gpt2-tiny", d)
@@ -76,7 +77,7 @@ func TestTrellisTradesErrorForEnergy(t *testing.T) {
 		steps := lossy(t, p)
 		const name = "transformer.h.1.mlp.c_fc.weight"
 		x, h := tensorOf(t, m, name), in.Fitting[name]
-		for i := range h.Rows { // without compensation inputs are weighed one by one
+		for i := range h.Rows { // without compensation, errors are weighted input by input
 			for j := range h.Rows {
 				if i != j {
 					h.Row(i)[j] = 0
@@ -105,7 +106,7 @@ func TestTrellisTradesErrorForEnergy(t *testing.T) {
 	}
 }
 
-// Errors at an input that is always zero are free.
+// TestTrellisWeighsErrorsByInputs: errors at an input that is always zero cost nothing.
 func TestTrellisWeighsErrorsByInputs(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
@@ -124,7 +125,7 @@ func TestTrellisWeighsErrorsByInputs(t *testing.T) {
 	}
 }
 
-// streamCost counts the bits that differ between neighbouring rows, as they do where weights stream.
+// streamCost counts the bits that differ between neighbouring rows, as for streaming weights.
 func streamCost(_ context.Context, w cost.Weights, _ cost.Role, _ cost.Workload) (cost.Estimate, error) {
 	toggles, all := 0, 0
 	for _, b := range w.Bands {
@@ -137,7 +138,8 @@ func streamCost(_ context.Context, w cost.Weights, _ cost.Role, _ cost.Workload)
 	return cost.Estimate{Relative: 2 * float64(toggles) / float64(max(1, all))}, nil
 }
 
-// Where steps from row to row cost energy, the trellis makes neighbouring rows more alike.
+// TestTrellisOfWeightsThatStream: if steps from row to row cost energy, the trellis makes neighbouring rows more
+// similar.
 func TestTrellisOfWeightsThatStream(t *testing.T) {
 	for name, layer := range map[string]string{"llama-tiny": "model.layers.0.mlp.up_proj.weight", "gpt2-tiny": "transformer.h.0.mlp.c_fc.weight"} {
 		m := tiny(t, name, 0)
@@ -169,7 +171,7 @@ func TestTrellisOfWeightsThatStream(t *testing.T) {
 	}
 }
 
-// Any cost model yields valid rates, or its own error.
+// TestRatesOfAnyCost: any cost model gives valid rates, or returns its own error.
 func TestRatesOfAnyCost(t *testing.T) {
 	for name, energy := range map[string]func(share float64) float64{
 		"nothing is worth anything": func(float64) float64 { return 1 },
@@ -274,9 +276,8 @@ func TestPlanOfWholeLayersRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTrellisWithoutTokens: a layer whose values are chosen as its rows are needed gets those that are chosen together for
-// the same layer stored the other way round. Neither values that are not finite, nor zeros that stay, nor runs make a
-// difference.
+// TestTrellisWithoutTokens: a layer whose values are chosen row by row equals the transposed layer, whose values are
+// chosen together. This also holds with values that are not finite, with zeros that stay, and with runs.
 func TestTrellisWithoutTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(testmodel.DTypes).Draw(t, "type")
@@ -315,7 +316,7 @@ func TestTrellisWithoutTokens(t *testing.T) {
 	})
 }
 
-// flipped is a matrix with its rows as columns.
+// flipped returns the transpose of a matrix.
 func flipped(x weights.Tensor) weights.Tensor {
 	f := formatOf(x.DType)
 	rows, cols := x.Matrix()
@@ -326,7 +327,7 @@ func flipped(x weights.Tensor) weights.Tensor {
 	return y
 }
 
-// TestTrellisWithoutTokensHoldsNoResult: what would be as large as the weight is held only where values depend on one
+// TestTrellisWithoutTokensHoldsNoResult: a result as large as the weight is stored only if values depend on one
 // another.
 func TestTrellisWithoutTokensHoldsNoResult(t *testing.T) {
 	x := matrix(weights.BF16, 2, []float32{1, 2, 3, 4})

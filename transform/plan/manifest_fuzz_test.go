@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// FuzzManifest: a manifest that is read can be written, and is read again.
+// FuzzManifest: a manifest that was read can be written and read again.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"manifest_version": 1, "drop_in": true, "shards": [{"file": "a", "source": "00", "output": "00"}], "plan": ` + string(golden(f)) + `, "previous": {"a": [1]}}`))
 	f.Add([]byte(`{"manifest_version": 1, "shards": null, "plan": null}`))
@@ -23,7 +23,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		again, err := m.Encode()
 		if err != nil {
-			return // a workload that is none
+			return // an invalid workload
 		}
 		testmodel.OK(t, os.WriteFile(path, again, 0o666))
 		if _, err := plan.ReadManifest(dir); err != nil {

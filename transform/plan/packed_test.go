@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// long is a plan of many layers, whose plain form is longer than 4 MiB.
+// long returns a plan of many layers. Its plain form is longer than 4 MiB.
 func long(t *testing.T) *plan.Plan {
 	t.Helper()
 	p, err := plan.Decode(golden(t))
@@ -32,7 +32,7 @@ func long(t *testing.T) *plan.Plan {
 	return p
 }
 
-// TestPacked: a long plan is short, its summary says what the steps are, and it reads as the plan that was written.
+// TestPacked: a packed plan is short, its summary describes the steps, and reading gives the written plan.
 func TestPacked(t *testing.T) {
 	p := long(t)
 	plain, err := p.Plain()
@@ -64,7 +64,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestPackedRefuses: a packed plan that is damaged, or whose summary was edited, is an error.
+// TestPackedRefuses: a damaged packed plan, or an edited summary, is an error.
 func TestPackedRefuses(t *testing.T) {
 	js := string(encoded(t, long(t)))
 	var h plan.Packed
@@ -102,7 +102,7 @@ func TestPackedRefuses(t *testing.T) {
 	}
 }
 
-// TestManifestHoldsPackedPlan: the manifest of a long plan is short, too.
+// TestManifestHoldsPackedPlan: the manifest of a long plan is short too.
 func TestManifestHoldsPackedPlan(t *testing.T) {
 	p := long(t)
 	man := plan.Manifest{Version: plan.ManifestVersion, DropIn: true, Shards: []plan.Shard{{File: "a", Source: "00", Output: "00"}}, Plan: p}

@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// golden is a plan of package transform's tests.
+// golden returns a plan of package transform's tests.
 func golden(t testing.TB) []byte {
 	t.Helper()
 	js, err := os.ReadFile(filepath.Join("..", "testdata", "gpt2-tiny.plan.json"))
@@ -67,7 +67,7 @@ func TestDecodeRefuses(t *testing.T) {
 	testmodel.WantError(t, err, path, "invalid plan")
 }
 
-// The data of a step is a value or its JSON, and is read in full or refused.
+// TestData: the data of a step is a value or its JSON. It is read completely or is an error.
 func TestData(t *testing.T) {
 	want := pass.Bits{Zeroed: 3, Truncate: true}
 	for _, data := range []any{want, json.RawMessage(`{"zeroed":3,"truncate":true}`)} {
@@ -93,7 +93,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestStepOfAnyName: a step whose pass has an odd name is written as JSON, and read again.
+// TestStepOfAnyName: a step of a pass with any name can be written as JSON and read again.
 func TestStepOfAnyName(t *testing.T) {
 	for _, name := range []string{"sign\x7f", "a\"b", "\x01", "é\u2028"} {
 		js, err := json.Marshal(&plan.Step{Pass: name, Tensor: "w", Data: json.RawMessage("[1]")})
@@ -106,7 +106,8 @@ func TestStepOfAnyName(t *testing.T) {
 	}
 }
 
-// Data under a name that is not the pass's is refused, unless the pass says that it had this name.
+// TestDataHasTheNameOfItsPass: data under another name than the pass's is an error, unless the pass declares the name
+// as a former one.
 func TestDataHasTheNameOfItsPass(t *testing.T) {
 	for field, want := range map[string]string{"order": "", "reorder": "", "orders": `pass "reorder" has no field "orders"`} {
 		p, err := plan.Decode([]byte(`{"plan_version": 2, "drop_in": true, "steps": [{"pass": "reorder", "index": "a", "` + field + `": [1, 0]}]}`))
@@ -123,7 +124,7 @@ func TestDataHasTheNameOfItsPass(t *testing.T) {
 	}
 }
 
-// Plans of version 1 give four passes' data other names.
+// TestVersion1: in plans of version 1, the data of four passes has other names.
 func TestVersion1(t *testing.T) {
 	p, err := plan.Decode([]byte(`{"plan_version": 1, "drop_in": true, "steps": [
 		{"pass": "reorder", "index": "a", "order": [1, 0]},
@@ -173,7 +174,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		first, err := p.Encode()
 		if err != nil {
-			return // a workload that is none
+			return // an invalid workload
 		}
 		again, err := plan.Decode(first)
 		testmodel.OK(t, err)

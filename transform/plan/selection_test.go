@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Patterns mean what quantization_config.ignore means by them.
+// TestSelection: patterns have the meaning that they have in quantization_config.ignore.
 func TestSelection(t *testing.T) {
 	names := []string{"model.embed_tokens.weight", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.down_proj.bias",
 		"model.layers.10.mlp.down_proj.weight", "model.layers.1.mlp.gate.weight", "model.layers.1.mlp.gate_proj.weight", "lm_head.weight"}
 	for _, c := range []struct {
 		ignore, only string // separated by spaces
-		left         string // a digit for each name that is left alone
+		left         string // a digit for each name that does not change
 	}{
 		{"", "", ""},
 		{"lm_head", "", "6"},
@@ -28,7 +28,7 @@ func TestSelection(t *testing.T) {
 		{"*.layers.[01].mlp.gate", "", "4"},
 		{`re:.*mlp\.gate$`, "", "4"},
 		{`re:.*gate`, "", "45"},
-		{`re:gate`, "", ""}, // from the start
+		{`re:gate`, "", ""}, // matches from the start
 		{`re:model\.layers\.\d{1,1}\.`, "", "1245"},
 		{"", "*.down_proj", "0456"},
 		{"*.bias", "*.down_proj lm_head", "0245"},
@@ -58,7 +58,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// A pattern that matches nothing is an error that names what is close.
+// TestSelectionErrors: the error for a pattern without a match suggests similar names.
 func TestSelectionErrors(t *testing.T) {
 	var weights [][]string
 	for _, name := range []string{"model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.up_proj.weight",

@@ -10,7 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestRowsUnderOneScale: rows that share a scale are computed once for all callers, with the same codes as the whole matrix.
+// TestRowsUnderOneScale: rows that share a scale are computed once for all callers, with the codes of the whole
+// matrix.
 func TestRowsUnderOneScale(t *testing.T) {
 	for _, name := range []string{"compressed fp8 tensor", "compressed fp8 block"} {
 		for _, q := range testmodel.Quantisations {
@@ -45,8 +46,8 @@ func TestRowsUnderOneScale(t *testing.T) {
 	}
 }
 
-// TestCodedRowsKeepNoCodes: rows whose scales are stored hold no codes of the source while their own codes wait to be stored, and
-// both tensors have the bytes that the whole matrix is encoded to, in either order.
+// TestCodedRowsKeepNoCodes: after the scales are stored, rows keep no codes of the source while their own codes wait
+// to be stored. Both tensors have the bytes of the whole matrix, in either order.
 func TestCodedRowsKeepNoCodes(t *testing.T) {
 	for _, name := range []string{"pack-quantized", "compressed int8", "compressed fp8 channel", "modelopt nvfp4"} {
 		i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == name })

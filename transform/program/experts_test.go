@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestExpertsShareTheirLayer: experts in one tensor load their layer once, free it after the last one, and have the codes that
-// each of them has alone.
+// TestExpertsShareTheirLayer: experts in one tensor load their layer once, and free it after the last one. They have
+// the codes that each expert has alone.
 func TestExpertsShareTheirLayer(t *testing.T) {
 	const experts = 3
 	w := stackedExperts(t, experts, 8, 2)
@@ -47,7 +47,7 @@ func TestExpertsShareTheirLayer(t *testing.T) {
 	}
 }
 
-// stackedExperts are experts of n outputs and groups of 32 inputs, as gpt-oss stores them.
+// stackedExperts returns experts of n outputs and groups of 32 inputs, in the layout of gpt-oss.
 func stackedExperts(t *testing.T, experts, n, groups int) *quant.Weight {
 	t.Helper()
 	codes, scales := make([]byte, experts*n*groups*16), make([]byte, experts*n*groups)

@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 )
 
-// TestFrozenResults: what programs make of values and codes has the bytes that it had. go test . -run Frozen holds the same of whole
-// commands.
+// TestFrozenResults: programs give the frozen bytes for values and codes. go test . -run Frozen checks the same for
+// whole commands.
 func TestFrozenResults(t *testing.T) {
 	testplan.CheckFrozen(t, "testdata/frozen.txt", false, append(append(append([]testplan.Frozen{}, testplan.FrozenPlain...), testplan.FrozenCodes...), testplan.FrozenFormats...)...)
 }

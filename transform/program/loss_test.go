@@ -15,14 +15,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// near holds two losses against each other.
+// near compares two losses.
 func near(a, b program.Loss) bool {
 	close := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(a, b) }
 	return close(a.Signal, b.Signal) && close(a.Noise, b.Noise) && a.NonFinite == b.NonFinite
 }
 
-// A loss is the sum of the squares of what values were and of what they changed by, without NaN and infinity, and
-// the sum of the losses of parts.
+// TestLossIsThatOfTheValues: a loss is the sum of the squares of the values and of their changes, without NaN and
+// infinity. It is the sum of the losses of parts.
 func TestLossIsThatOfTheValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := 4*rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "columns")
@@ -67,7 +67,7 @@ func TestLossIsThatOfTheValues(t *testing.T) {
 	})
 }
 
-// A shift is free: neither the constant nor the norm that is folded in counts as noise, only what rounding adds.
+// TestLossOfAShift: a shift has no loss. Neither the constant nor the folded norm counts as noise, only rounding.
 func TestLossOfAShift(t *testing.T) {
 	m := testmodel.Tiny(t, "gpt2-tiny", weights.F32)
 	layout, shifted := testmodel.LayoutOf(t, m), 0
@@ -112,7 +112,8 @@ func TestLossOfAShift(t *testing.T) {
 	}
 }
 
-// The loss of a joint choice by a Hessian is that of the layer's outputs on held-out inputs, whatever the rows.
+// TestLossOfAJointChoice: the loss of a joint choice with a Hessian is that of the layer's outputs on held-out
+// inputs, for any rows.
 func TestLossOfAJointChoice(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := testmodel.Tiny(t, name, weights.BF16)

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// drawAxis draws what symmetries do along an axis of length n, with exponents within ±most.
+// drawAxis draws the map of symmetries along an axis of length n, with exponents within ±most.
 func drawAxis(t *rapid.T, n, most int, name string) (a program.AxisMap) {
 	if rapid.Bool().Draw(t, name+" moved") {
 		all := make([]int, n)
@@ -30,15 +30,15 @@ func drawAxis(t *rapid.T, n, most int, name string) (a program.AxisMap) {
 	return a
 }
 
-// Signs and powers of two do to a row what Scaled does to its elements, and the first element that cannot take them
-// exactly is the one that an error names.
+// TestMarksAreThoseOfEachElement: signs and powers of two on a row give the results of Scaled on its elements. The
+// error names the first element that they do not scale exactly.
 func TestMarksAreThoseOfEachElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(testmodel.DTypes).Draw(t, "type")
 		f := testmodel.FormatOf(d)
 		rows, cols := rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(1, 19).Draw(t, "columns")
 		data := testmodel.DrawBytes(t, rows*cols*f.Bits/8, "data")
-		if rapid.Bool().Draw(t, "ordinary") { // values that take small powers exactly, but for one or none
+		if rapid.Bool().Draw(t, "ordinary") { // values that small powers scale exactly, except one or none
 			one := rapid.IntRange(-1, rows*cols-1).Draw(t, "other value")
 			for i := range rows * cols {
 				if middle := uint32(1) << (f.Bits - 3); i != one {
@@ -79,7 +79,7 @@ func TestMarksAreThoseOfEachElement(t *testing.T) {
 	})
 }
 
-// All magnitudes that are called safe are multiplied exactly, and the others are handed out in order.
+// TestSafeMagnitudes: all safe magnitudes are multiplied exactly, and fn gets the others in order.
 func TestSafeMagnitudes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(testmodel.DTypes).Draw(t, "type")

@@ -8,7 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestScaleOfZero: under a scale of zero, which NVFP4 may have, targets get code 0, because no code changes the value.
+// TestScaleOfZero: under a scale of zero, which NVFP4 may have, targets get code 0, because codes do not affect the
+// value.
 func TestScaleOfZero(t *testing.T) {
 	for _, rules := range []Recoding{{}, {Rescale: true, Bits: 1}, {Zeroed: 1}} {
 		tried := 0
@@ -49,7 +50,7 @@ func TestScaleOfZero(t *testing.T) {
 	}
 }
 
-// weightOf reads the first weight of a small model; nil where its layout is not read.
+// weightOf reads the first weight of a small model; nil if its layout cannot be read.
 func weightOf(t *testing.T, q testmodel.Quantisation) *quant.Matrix {
 	t.Helper()
 	model, err := weights.Open(testmodel.Quantised(t, q, testmodel.With{}))

@@ -2,7 +2,7 @@ package program
 
 import "testing"
 
-// Results hold the last choice of each weight, within their room.
+// TestResults: Results hold the last choice of each weight, within their memory limit.
 func TestResults(t *testing.T) {
 	key := func(n byte) resultKey { return resultKey{n} }
 	has := func(r *Results, want ...byte) {
@@ -22,7 +22,7 @@ func TestResults(t *testing.T) {
 	r.put("a", key(0), make([]byte, half))
 	r.put("b", key(1), make([]byte, half)) // no room
 	has(r, 0)
-	r.put("a", key(2), make([]byte, half)) // in place of the first
+	r.put("a", key(2), make([]byte, half)) // replaces the first one
 	has(r, 2)
 	r.Widen(2 * half)
 	r.put("b", key(3), make([]byte, half))

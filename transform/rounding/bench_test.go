@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Run these with -cpu 1: what is compared is speed per core.
+// Run these benchmarks with -cpu 1, because they compare speed per core.
 
 func BenchmarkRound(b *testing.B) {
 	bf16 := format(b, weights.BF16)

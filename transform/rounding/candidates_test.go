@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What list reads off the bits of a float32 is what listEdge computes, up to the ends of its range.
+// TestListAgreesWithListEdge: list gives the candidates of listEdge, up to the ends of its range.
 func TestListAgreesWithListEdge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := candidatesOf(format(t, rapid.SampledFrom(floats).Draw(t, "type")))
@@ -32,7 +32,7 @@ func TestListAgreesWithListEdge(t *testing.T) {
 	})
 }
 
-// Every candidate is a value of the format, and has as many significant bits as its slot.
+// TestCandidatesAreValues: every candidate is a value of the format, with the number of significant bits of its slot.
 func TestCandidatesAreValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom(allTypes).Draw(t, "type"))

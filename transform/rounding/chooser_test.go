@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyValues of a format: of every exponent, next to its limits, subnormal, zero.
+// anyValues draws values of a format: of every exponent, near its limits, subnormal, zero.
 func anyValues(t *rapid.T, f weights.Format, n int) []float32 {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "values"), 0))
 	v := make([]float32, n)
@@ -33,7 +33,7 @@ func choose(t rapid.TB, c Chooser, targets []float32, d float64) []float32 {
 	return v
 }
 
-// On stored values choosers do what the passes do.
+// TestLikePasses: on stored values, choosers give the results of the passes.
 func TestLikePasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom(allTypes).Draw(t, "type"))
@@ -62,7 +62,7 @@ func TestLikePasses(t *testing.T) {
 	})
 }
 
-// Of targets that no value hits, the nearest is taken, and it is a value of the format.
+// TestNearest: for other targets, choosers choose the nearest value, and it is a value of the format.
 func TestNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom(allTypes).Draw(t, "type"))
@@ -84,7 +84,7 @@ func TestNearest(t *testing.T) {
 				}
 			}
 		}
-		// A lambda too small to matter leaves the error as small, if not the value.
+		// A lambda too small to matter keeps the smallest error, but maybe not the value.
 		free.Lambda = 1e-36
 		for i := range targets {
 			targets[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(24)-12)))

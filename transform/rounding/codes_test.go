@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// books: integers, FP4 and FP8, and some of their codes.
+// drawBook draws a code book: integers, FP4 or FP8, and some of their codes.
 func drawBook(t *rapid.T) (b *CodeBook, values []float32, allowed func(byte) bool) {
 	switch rapid.SampledFrom([]string{"int", "fp4", "fp8"}).Draw(t, "codes") {
 	case "int":
@@ -33,7 +33,7 @@ func drawBook(t *rapid.T) (b *CodeBook, values []float32, allowed func(byte) boo
 	return NewCodeBook(values, allowed), values, allowed
 }
 
-// TestBestCode: of all allowed codes, the best has the least cost, and its value is finite.
+// TestBestCode: of all allowed codes, the best code has the least cost, and its value is finite.
 func TestBestCode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, values, allowed := drawBook(t)
@@ -67,7 +67,7 @@ func TestBestCode(t *testing.T) {
 	})
 }
 
-// TestNearestCodeTie: halfway between two values, the one nearer to the zero point is taken.
+// TestNearestCodeTie: halfway between two values, the value nearer to the zero point is chosen.
 func TestNearestCodeTie(t *testing.T) {
 	var values []float32
 	for c := range 16 {
@@ -85,8 +85,8 @@ func TestNearestCodeTie(t *testing.T) {
 	}
 }
 
-// TestRoundCodes: with feedback, every value is one that its code stands for, whatever the number of workers, and feedback
-// lowers the error of the outputs.
+// TestRoundCodes: with feedback, every value is the value of its code, for any number of workers, and feedback lowers
+// the error of the outputs.
 func TestRoundCodes(t *testing.T) {
 	const n, k, group = 300, 64, 16
 	var values []float32
@@ -135,7 +135,7 @@ func TestRoundCodes(t *testing.T) {
 	}
 }
 
-// TestCodesErrors: scales, zero points and books that do not fit a layer.
+// TestCodesErrors: scales, zero points and books that do not fit a layer are errors.
 func TestCodesErrors(t *testing.T) {
 	b := NewCodeBook([]float32{0, 1}, nil)
 	for name, c := range map[string]*Codes{

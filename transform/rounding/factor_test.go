@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// meanDiagonal of h.
+// meanDiagonal returns the mean of h's diagonal.
 func meanDiagonal(h sgemm.Matrix) (sum float64) {
 	for i := range h.Rows {
 		sum += float64(h.Row(i)[i])
@@ -59,8 +59,8 @@ func TestFactorGivesMatrixBack(t *testing.T) {
 	})
 }
 
-// With next to nothing added, rounding decides about pivots: they are held above it, and what comes
-// out is still the matrix, as far as float32 has it.
+// TestFactorOfSingular: with almost no damping, rounding determines the pivots. They are kept above the rounding
+// noise, and the factor still gives the matrix to the precision of float32.
 func TestFactorOfSingular(t *testing.T) {
 	for _, tokens := range []int{1, 30, 100} {
 		const k = 150
@@ -75,7 +75,7 @@ func TestFactorOfSingular(t *testing.T) {
 	}
 }
 
-// The sum of what single decisions cost is the error as a whole.
+// TestCostsOfDecisionsAddUp: the costs of single decisions add up to the total error.
 func TestCostsOfDecisionsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, n := rapid.SampledFrom([]int{1, 2, 16, 17, 63, 64, 65, 150, 400}).Draw(t, "k"), rapid.IntRange(1, 20).Draw(t, "n")
@@ -98,7 +98,7 @@ func TestCostsOfDecisionsAddUp(t *testing.T) {
 	})
 }
 
-// coarse rounds to halves, and adds up what that costs.
+// coarse rounds to halves, and sums the costs.
 type coarse struct{ cost float64 }
 
 func (c *coarse) Begin(n, k int) (func(Column), error) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// targets of a column, by the definition.
+// target returns the target of a value in a column, by the definition.
 func target(w, q sgemm.Matrix, f *Factor, n, i int) float64 {
 	t := float64(w.Row(n)[f.Order[i]])
 	for j := range i {
@@ -21,7 +21,8 @@ func target(w, q sgemm.Matrix, f *Factor, n, i int) float64 {
 	return t
 }
 
-// Every value is the nearest to its target: more than a leaf, a chunk and a half of columns and rows.
+// TestTargets: every value is the nearest to its target, for more than a leaf, a chunk and a half of columns and
+// rows.
 func TestTargets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, k := rapid.IntRange(1, 300).Draw(t, "n"), rapid.IntRange(1, 70).Draw(t, "k")
@@ -104,7 +105,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// What is not finite stays, and its row is otherwise as if it were zero and cost nothing.
+// TestNotFinite: values that are not finite do not change. Their row is otherwise rounded as if they were zero, at no
+// cost.
 func TestNotFinite(t *testing.T) {
 	const n, k = 40, 50
 	ctx := context.Background()

@@ -32,7 +32,7 @@ func normal(seed uint64, n, k int) sgemm.Matrix {
 	return m
 }
 
-// storedNormal are values of the format; those of I8 spread over its range.
+// storedNormal returns normal values of the format. Values of I8 cover its range.
 func storedNormal(seed uint64, n, k int, f weights.Format) sgemm.Matrix {
 	m := normal(seed, n, k)
 	for i, v := range m.Data {
@@ -46,8 +46,8 @@ func storedNormal(seed uint64, n, k int, f weights.Format) sgemm.Matrix {
 
 func stored(f weights.Format, v float32) float32 { return f.Value(f.FromValue(v)) }
 
-// secondMoment is XᵀX/tokens of correlated inputs of different sizes; with fewer tokens than inputs it
-// is singular.
+// secondMoment returns XᵀX/tokens for correlated inputs of different sizes. With fewer tokens than inputs, it is
+// singular.
 func secondMoment(seed uint64, k, tokens int) sgemm.Matrix {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	x := sgemm.Dense(tokens, k, nil)
@@ -69,7 +69,7 @@ func secondMoment(seed uint64, k, tokens int) sgemm.Matrix {
 	return h
 }
 
-// risingRates are 0.3 for a power of two and 1 for all significant bits, and 0.1 for zero.
+// risingRates returns 0.3 for a power of two, 1 for all significant bits, and 0.1 for zero.
 func risingRates(f weights.Format) Rates {
 	r := Rates{Significant: []float64{0.1}}
 	for b := 1; b <= f.MantBits+1; b++ {
@@ -78,7 +78,7 @@ func risingRates(f weights.Format) Rates {
 	return r
 }
 
-// must takes a result and an error that is not to be.
+// must returns a function that returns v, and fails the test if err is not nil.
 func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -89,7 +89,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 	}
 }
 
-// trace is tr(e h eᵀ) in float64, with damp added to h's diagonal.
+// trace returns tr(e h eᵀ) in float64, with damp added to h's diagonal.
 func trace(e, h sgemm.Matrix, damp float64) (sum float64) {
 	for n := range e.Rows {
 		row := e.Row(n)

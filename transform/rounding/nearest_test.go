@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNearestOfBook: Nearest finds the same value as a search of the book, for numbers of every size and close to where the nearest value
-// changes, whatever the zero point.
+// TestNearestOfBook: Nearest finds the value that a search of the book finds, for numbers of every size and near the
+// bounds, for any zero point.
 func TestNearestOfBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _, _ := drawBook(t)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What Prune says of z columns is what Round does in them.
+// TestPruningIsWhatRoundDoes: Prune's error for z columns is that of Round.
 func TestPruningIsWhatRoundDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, n := rapid.IntRange(1, 150).Draw(t, "k"), rapid.IntRange(1, 20).Draw(t, "n")
@@ -29,7 +29,7 @@ func TestPruningIsWhatRoundDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// All else hits its target, so this is all the error there is.
+		// All other values hit their targets, so this is the total error.
 		want := trace(finiteDifference(w, q), h, 1e-2*meanDiagonal(h))
 		if math.Abs(p.Error[z]-want) > 1e-3*want {
 			t.Fatalf("zeroing %d of %d columns costs %g, predicted %g", z, k, want, p.Error[z])
@@ -37,7 +37,7 @@ func TestPruningIsWhatRoundDoes(t *testing.T) {
 	})
 }
 
-// exactly takes the targets for values.
+// exactly chooses the targets themselves.
 type exactly struct{}
 
 func (exactly) Begin(n, k int) (func(Column), error) { return func(Column) {}, nil }
@@ -73,7 +73,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// Pivots are those of the greatest variance left.
+// TestEliminationOrder: each pivot has the largest remaining variance.
 func TestEliminationOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(1, 140).Draw(t, "k")

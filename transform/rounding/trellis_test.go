@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// significantBits of a value of f, from its number alone.
+// significantBits returns the significant bits of a value, computed from the number alone.
 func significantBits(v float32) int {
 	if v == 0 {
 		return 0
@@ -25,7 +25,7 @@ func significantBits(v float32) int {
 	return n
 }
 
-// drawRates that do not fall from one bit on.
+// drawRates draws rates that do not fall from one bit on.
 func drawRates(t *rapid.T, f weights.Format) Rates {
 	cost := rapid.Float64Range(0, 1)
 	r := Rates{Significant: []float64{cost.Draw(t, "zero")}}
@@ -37,16 +37,16 @@ func drawRates(t *rapid.T, f weights.Format) Rates {
 	return r
 }
 
-// cost of one value, in float64.
+// cost returns the cost of one value, in float64.
 func (c Trellis) cost(t, v float32, d float64) float64 {
 	e := float64(t) - float64(v)
 	return c.Scale*d*e*e + c.Lambda*c.Rates.Significant[significantBits(v)]
 }
 
-// Without coupling no value at all of the format is better than the one chosen.
+// TestTrellisAgainstAllValues: without coupling, no value of the format is better than the chosen one.
 func TestTrellisAgainstAllValues(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom([]weights.DType{
@@ -79,7 +79,7 @@ func TestTrellisAgainstAllValues(t *testing.T) {
 	})
 }
 
-// normal and any find equally good values, wherever both may be asked.
+// TestFastPathAgrees: normal and any find equally good values, for all targets of both.
 func TestFastPathAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom(floats).Draw(t, "type"))
@@ -101,7 +101,7 @@ func TestFastPathAgrees(t *testing.T) {
 	})
 }
 
-// pair is the cost of a step.
+// pair returns the cost of a step.
 func (c Trellis) pair(a, b float32) float64 {
 	switch {
 	case a == b:
@@ -113,7 +113,7 @@ func (c Trellis) pair(a, b float32) float64 {
 	}
 }
 
-// laneCost of values chosen for targets that follow one another.
+// laneCost returns the cost of values for the targets of a lane.
 func (c Trellis) laneCost(targets, values []float32, d float64) (sum float64) {
 	for i, v := range values {
 		sum += c.cost(targets[i], v, d)
@@ -124,7 +124,7 @@ func (c Trellis) laneCost(targets, values []float32, d float64) (sum float64) {
 	return sum
 }
 
-// drawLane is a coupled chooser, D and targets.
+// drawLane draws a coupled chooser, D and targets.
 func drawLane(t *rapid.T, f weights.Format, n int) (Trellis, float64, []float32) {
 	c := Trellis{Format: f, Rates: drawRates(t, f)}
 	c.Rates.Differ = rapid.Float64Range(0.01, 1).Draw(t, "differ")
@@ -145,14 +145,14 @@ func drawLane(t *rapid.T, f weights.Format, n int) (Trellis, float64, []float32)
 	return c, math.Exp2(rapid.Float64Range(-3, 3).Draw(t, "log D")), targets
 }
 
-// Viterbi's path is as cheap as the cheapest of all paths through the candidates. (Values that are held
-// may make it cheaper; TestCoupledAgainstAllValues limits that.)
+// TestCoupledAgainstAllPaths: Viterbi's path costs at most as much as the cheapest path through the candidates.
+// (Repeated values may make it cheaper; TestCoupledAgainstAllValues limits this.)
 func TestCoupledAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom(allTypes).Draw(t, "type"))
 		rows := 4
 		if f.Bits > 8 && f.DType != weights.BF16 {
-			rows = 2 // they have many candidates
+			rows = 2 // other formats have many candidates
 		}
 		c, d, targets := drawLane(t, f, rows)
 		list := candidatesOf(f)
@@ -186,17 +186,17 @@ func TestCoupledAgainstAllPaths(t *testing.T) {
 	})
 }
 
-// lane is a problem that drawLane drew.
+// lane is a problem drawn by drawLane.
 type lane struct {
 	Trellis
 	d       float64
 	targets []float32
 }
 
-// All values of the format as candidates are hardly better, by Viterbi's algorithm in full.
+// TestCoupledAgainstAllValues: with all values of the format as candidates, a full Viterbi search is hardly better.
 func TestCoupledAgainstAllValues(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	lanes := rapid.Custom(func(t *rapid.T) lane {
 		f := format(t, rapid.SampledFrom([]weights.DType{weights.F8E4M3, weights.F8E5M2, weights.I8}).Draw(t, "type"))
@@ -221,7 +221,7 @@ func TestCoupledAgainstAllValues(t *testing.T) {
 	t.Logf("paths cost %.2f %% more than the cheapest", 100*(got/best-1))
 }
 
-// cheapest is the cost of the cheapest path through all values of the format.
+// cheapest returns the cost of the cheapest path through all values of the format.
 func (l lane) cheapest() float64 {
 	var all []float32
 	for b := range uint32(1) << l.Format.Bits {
@@ -248,7 +248,7 @@ func (l lane) cheapest() float64 {
 	return slices.Min(last)
 }
 
-// Lanes of rows: each lane's choices are those of the lane alone, for any number of lanes and rows in a run.
+// TestLanes: each lane's choices are those of the lane alone, for any number of lanes and rows in a run.
 func TestLanes(t *testing.T) {
 	f := format(t, weights.BF16)
 	rapid.Check(t, func(t *rapid.T) {
@@ -256,7 +256,7 @@ func TestLanes(t *testing.T) {
 		count, run := rapid.SampledFrom([]int{0, 1, 2, 3, 4, 8}).Draw(t, "lanes"), rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "run")
 		c.Rates.Run, c.Rates.Lanes = run, count
 		if count == 0 {
-			count = 2 // as in plans that do not tell
+			count = 2 // the default number of lanes
 		}
 		got := choose(t, c, targets, d)
 		lanes, chosen := make([][]float32, count), make([][]float32, count)

@@ -9,7 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestVectorKernelHasTheBitsOfGo, for targets of every size and kind, in columns of every length.
+// TestVectorKernelHasTheBitsOfGo: for targets of every size and kind, in columns of every length, the kernel gives
+// the bits of the Go code.
 func TestVectorKernelHasTheBitsOfGo(t *testing.T) {
 	if !vectors {
 		t.Skip("this machine or build has no vector kernel")
@@ -25,7 +26,7 @@ func TestVectorKernelHasTheBitsOfGo(t *testing.T) {
 					costs[b] = max(costs[b], costs[b-1])
 				}
 				if round%5 == 0 {
-					costs[b] = 0.5 // equal costs: the smaller value is taken
+					costs[b] = 0.5 // equal costs: the smaller value is chosen
 				}
 			}
 			p := newPrices(Trellis{Format: f, Rates: Rates{Significant: costs}, Lambda: math.Exp2(float64(r.IntN(24) - 18)), Scale: 1})
@@ -56,7 +57,7 @@ func TestVectorKernelHasTheBitsOfGo(t *testing.T) {
 	}
 }
 
-// TestVectorKernelStaysInside: targets before and behind the column are as they were.
+// TestVectorKernelStaysInside: targets before and after the column do not change.
 func TestVectorKernelStaysInside(t *testing.T) {
 	f, _ := weights.BF16.Format()
 	p := newPrices(Trellis{Format: f, Rates: Rates{Significant: make([]float64, f.MantBits+2)}, Lambda: 1, Scale: 1})

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawCurve draws points, the first of which leaves the layer as it is.
+// drawCurve draws points. The first point leaves the layer unchanged.
 func drawCurve(t *rapid.T) curve {
 	c := curve{{Energy: 1}}
 	for range rapid.IntRange(0, 6).Draw(t, "points") {
@@ -22,8 +22,8 @@ func drawCurve(t *rapid.T) curve {
 	return c
 }
 
-// Of rising error and falling energy, no point above a line between others, and at every lambda as
-// good as all points.
+// TestHull: error rises and energy falls along the hull, no point lies above the line between its neighbours, and at
+// every lambda the hull has the best point.
 func TestHull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := curve(rapid.Permutation(drawCurve(t)).Draw(t, "points"))
@@ -47,7 +47,7 @@ func TestHull(t *testing.T) {
 	})
 }
 
-// slope is what an error more changes the energy by: negative.
+// slope returns the change of energy per error. It is negative.
 func slope(a, b point) float64 { return (b.Energy - a.Energy) / (b.Error - a.Error) }
 
 func drawAllocator(t *rapid.T) *allocator {
@@ -75,7 +75,7 @@ func (tr *allocator) all(fn func(loss, energy float64)) {
 	next(0, 0, 0)
 }
 
-// reached are the points of a hull at lambdas that are tried: not next to nothing and not absurd.
+// reached returns the points of a hull that are best at realistic values of lambda.
 func (c curve) reached() (list curve) {
 	h := c.hull()
 	for i := 1; i < len(h); i++ {
@@ -86,8 +86,8 @@ func (c curve) reached() (list curve) {
 	return list
 }
 
-// Against every choice there is: the one taken keeps the budget, none that costs no more saves more,
-// and it is the last on the hull of all that keeps the budget.
+// TestAllocationWithinABudget compares with every possible choice: the allocation keeps the budget, no choice of at
+// most the same loss saves more, and it is the last point of the hull within the budget.
 func TestAllocationWithinABudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := drawAllocator(t)
@@ -116,7 +116,7 @@ func TestAllocationWithinABudget(t *testing.T) {
 	})
 }
 
-// At any lambda no choice is better by what it loses and, at that lambda, what it takes.
+// TestAllocationAtALambda: at any lambda, no choice has a lower loss + lambda·energy.
 func TestAllocationAtALambda(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := drawAllocator(t)
@@ -134,7 +134,7 @@ func TestAllocationAtALambda(t *testing.T) {
 	})
 }
 
-// A choice between two losses: the best up to the one aimed at, else what is next above.
+// TestAllocationBetweenLosses: between two losses, the best choice up to aim is taken, else the next one above.
 func TestAllocationBetweenLosses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := drawAllocator(t)

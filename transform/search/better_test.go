@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Every plan that is handed out can be carried out, is better than those before, and the last is the
-// one that is made.
+// TestBetterPlansAreWhole: every plan that Better gets can be applied and is better than the earlier ones. The last
+// one is the returned plan.
 func TestBetterPlansAreWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("every plan is carried out")

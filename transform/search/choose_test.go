@@ -12,7 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// What is asked for by name is held against the budget by the whole tensor, not by a sample.
+// TestBudgetOfBlocksIsThatOfTheWholeLayer: an explicit request is compared with the budget on the whole tensor, not
+// on a sample.
 func TestBudgetOfBlocksIsThatOfTheWholeLayer(t *testing.T) {
 	const rows, cols = 1024, 256
 	v := make([]float32, rows*cols)
@@ -32,8 +33,8 @@ func TestBudgetOfBlocksIsThatOfTheWholeLayer(t *testing.T) {
 	}
 }
 
-// The cost model sees the transformed rows that it is told it sees, of the whole matrix's shape, in the role and
-// workload asked for.
+// TestCostSeesTheResult: the cost model gets the transformed rows in the given bands, with the whole matrix's shape,
+// role and workload.
 func TestCostSeesTheResult(t *testing.T) {
 	const rows, cols = 2000, 48
 	v := make([]float32, rows*cols)

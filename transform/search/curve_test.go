@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// What became of a point that a finer curve may lack: itself, or a gentler one.
+// TestFindIsNeverCoarser: in a finer curve, find returns the same point or one with less error.
 func TestFindIsNeverCoarser(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCurve(t).hull()
@@ -29,7 +29,7 @@ func TestFindIsNeverCoarser(t *testing.T) {
 	})
 }
 
-// modelOf a checkpoint, with the given passes.
+// modelOf returns a checkpoint as a model with the given passes.
 func modelOf(t *testing.T, m *weights.Model, h program.Hessians, choices ...pass.Choice) *pass.Model {
 	t.Helper()
 	model := &pass.Model{Dir: m.Dir, Weights: quant.Group(m, nil), Layout: testmodel.LayoutOf(t, m),
@@ -44,7 +44,7 @@ func modelOf(t *testing.T, m *weights.Model, h program.Hessians, choices ...pass
 	return model
 }
 
-// An input frees weights only in linear layers of a known model.
+// TestFreedNeedsALinearLayer: an input frees weights only in linear layers of a known model.
 func TestFreedNeedsALinearLayer(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	model := modelOf(t, m, testmodel.HessiansOf(t, m), pass.Choice{Pass: pass.Prune})
@@ -55,7 +55,8 @@ func TestFreedNeedsALinearLayer(t *testing.T) {
 	}
 }
 
-// A layer's curve begins with the layer as it is, and its points are what their steps come to.
+// TestCurvesAreWhatStepsComeTo: a layer's curve begins with the unchanged layer, and its points are the results of
+// their steps.
 func TestCurvesAreWhatStepsComeTo(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := testmodel.Tiny(t, name, 0)
@@ -79,7 +80,7 @@ func TestCurvesAreWhatStepsComeTo(t *testing.T) {
 				after := x
 				after.Data = make([]byte, len(x.Data))
 				p.Run(after.Data, 0, p.Rows)
-				// The Hessians are in float32: of hardly any error they do not say more.
+				// The Hessians are in float32, which limits the precision of small errors.
 				if share := testmodel.Lost(x, after, outAxis, h.HeldOut[x.Name]); math.Abs(share-point.Error) > 1e-5*share+1e-7 {
 					t.Errorf("%s: point %d loses %g, not %g", x.Name, i+1, share, point.Error)
 				}

@@ -35,7 +35,7 @@ func TestSearchPassesErrorsOn(t *testing.T) {
 				return cost.Estimate{}, broken
 			})
 		},
-		"outlook": func(e *additive, o *transform.Options) { // what fails at the end, beside others that do not
+		"outlook": func(e *additive, o *transform.Options) { // an error at the end, besides successful layers
 			o.Cost = testmodel.CostFunc(func(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error) {
 				if e.trials > 0 && w.Rows == 128 {
 					return cost.Estimate{}, broken
@@ -68,7 +68,7 @@ func (b badRecord) Save(name string, _ any) error {
 	return nil
 }
 
-// A divergence that is not a number is never kept, nor taken for none.
+// TestDivergencesAreNumbers: a divergence that is not a number is neither kept nor counted as none.
 func TestDivergencesAreNumbers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five searches")
@@ -117,7 +117,7 @@ func TestOptionsOfASearch(t *testing.T) {
 		change(&o)
 		testmodel.WantError(t, o.Validate(), want)
 	}
-	// Inputs that no pass looks at are none that the plan needs.
+	// Passes that do not use Hessians do not record them in the plan.
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	for passes, needs := range map[string]bool{"grid=4": false, "round=3,scale": false, "grid=4,compensate": true, "trellis=0.01": true} {
 		p := testplan.Weighed(t, m, testmodel.HessiansOf(t, m), passes)

@@ -15,17 +15,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// additive is an evaluator to which every layer's error counts for itself: the share of its output's power
-// that is lost on held inputs, times a sensitivity.
+// additive is an evaluator in which layers contribute independently: the lost share of a layer's output power on
+// held-out inputs, times a sensitivity.
 type additive struct {
 	model       *weights.Model
 	held        testmodel.Observed
 	sensitivity func(layer string) float64
-	whole       func(sum float64) float64 // what the sum over all layers comes to; nil: itself
+	whole       func(sum float64) float64 // divergence for the sum over all layers; nil: the sum itself
 	interval    func(loss float64) [2]float64
-	layer       func(name string) error // precedes each layer alone; may be nil
-	trial       func() error            // follows each whole model; may be nil
-	layers      int                     // evaluated alone
+	layer       func(name string) error // called before each single layer; may be nil
+	trial       func() error            // called after each whole model; may be nil
+	layers      int                     // number of single-layer evaluations
 	trials      int
 }
 
@@ -33,7 +33,7 @@ func evaluatorOf(t *testing.T, m *weights.Model, in *testmodel.Hessians) *additi
 	return &additive{model: m, held: in.HeldOut, sensitivity: func(string) float64 { return 0.1 }}
 }
 
-// nats of a layer; nothing is known of one that changed leaves out.
+// nats returns the divergence of a layer; 0 for a layer that changed leaves out.
 func (e *additive) nats(ctx context.Context, x weights.Tensor, outAxis int, changed search.Values) (nats float64, known bool, err error) {
 	v, err := changed.Tensor(ctx, x.Name)
 	if v == nil || err != nil {
@@ -88,7 +88,7 @@ func (e *additive) WholeModel(ctx context.Context, changed search.Values) (diver
 	if e.whole != nil {
 		sum = e.whole(sum)
 	}
-	interval = [2]float64{math.Inf(-1), math.Inf(1)} // as of a single sequence
+	interval = [2]float64{math.Inf(-1), math.Inf(1)} // as for a single sequence
 	if e.interval != nil {
 		interval = e.interval(sum)
 	}
@@ -99,17 +99,17 @@ func (e *additive) WholeModel(ctx context.Context, changed search.Values) (diver
 	return sum, sum, interval, err
 }
 
-// quick is what the tests search with where pruning and dampings do not matter.
+// quick is the list of passes for tests in which pruning and dampings do not matter.
 const quick = "trellis,compensate=0.01"
 
-// budgetOf are the options of a search for a budget in nats.
+// budgetOf returns the options of a search with a budget in nats per token.
 func budgetOf(t testmodel.TB, passes string, most float64, in program.Hessians, e search.Evaluator) transform.Options {
 	o := testplan.Options(t, passes, 0)
 	o.Budget.MaxLoss, o.Hessians, o.Search.Evaluator = &most, in, e
 	return o
 }
 
-// found makes a plan by a search, which must keep to the rules.
+// found makes a plan by a search, and checks the search's rules.
 func found(t *testing.T, m *weights.Model, o transform.Options) *plan.Plan {
 	t.Helper()
 	p, err := transform.Plan(t.Context(), m, o)

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
-// FuzzRecord: of a folder of a search, a file that is not whole or of another search counts as missing.
+// FuzzRecord: in a search's folder, a file that is incomplete or belongs to another search counts as missing.
 func FuzzRecord(f *testing.F) {
 	folder := Folder{Dir: f.TempDir(), Key: "key"}
 	testmodel.OK(f, folder.Save("x", kept{}))

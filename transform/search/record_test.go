@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// kept is something to record.
+// kept is a value to record.
 type kept struct {
 	Curve  curve
 	Losses map[string]float64
@@ -66,13 +66,14 @@ func TestRecordOfAnotherSearchIsNotFound(t *testing.T) {
 			t.Errorf("key %q: found %v, error %v: %+v", key, found, err, got)
 		}
 	}
-	testmodel.OK(t, Folder{dir, "another"}.Save("a", aRecord())) // takes its place
+	testmodel.OK(t, Folder{dir, "another"}.Save("a", aRecord())) // replaces it
 	if found, err := (Folder{dir, "one"}).Load("a", new(kept)); found || err != nil {
 		t.Errorf("found %v, error %v", found, err)
 	}
 }
 
-// A file with any byte changed, or cut short anywhere, gives back what was saved or is not found.
+// TestRecordThatIsDamagedIsNotFound: a file with any byte changed, or cut short anywhere, gives the saved value or is
+// not found.
 func TestRecordThatIsDamagedIsNotFound(t *testing.T) {
 	f := Folder{t.TempDir(), "key"}
 	testmodel.OK(t, f.Save("a", aRecord()))
@@ -121,10 +122,10 @@ func TestRecordIsWholeOrAsItWas(t *testing.T) {
 	path := filepath.Join(f.Dir, "a.json")
 	before, err := os.Stat(path)
 	testmodel.OK(t, err)
-	held, err := os.Open(path) // as a reader that is in the middle of it
+	held, err := os.Open(path) // like a reader in the middle of the file
 	testmodel.OK(t, err)
 	defer held.Close()
-	left := filepath.Join(f.Dir, ".a.json42") // by a process that was killed
+	left := filepath.Join(f.Dir, ".a.json42") // left by a killed process
 	testmodel.OK(t, os.WriteFile(left, []byte("longer than what is written next"+string(make([]byte, 100))), 0o666))
 	var v float64
 	found, err := f.Load("a", &v)

@@ -14,7 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// What was found once is not asked for again, for the same budget or another, and makes no difference.
+// TestRecordSavesWorkAndChangesNothing: recorded measurements are not repeated, for the same or another budget, and
+// do not change the result.
 func TestRecordSavesWorkAndChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("six searches")
@@ -26,7 +27,7 @@ func TestRecordSavesWorkAndChangesNothing(t *testing.T) {
 		e.whole = func(sum float64) float64 { return 1.7 * sum }
 		o := budgetOf(t, quick, most, in, e)
 		o.Search.Record = r
-		o.Search.Time = time.Hour // for finer choices, too
+		o.Search.Time = time.Hour // with finer choices too
 		o.Cost = testmodel.CostFunc(func(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error) {
 			energies <- 1
 			return testmodel.TogglesCost{}.Energy(ctx, w, role, l)
@@ -43,7 +44,7 @@ func TestRecordSavesWorkAndChangesNothing(t *testing.T) {
 		if want := []int{layers, 0, 0, 0}[i]; e.layers != want {
 			t.Errorf("search %d: %d layers were evaluated, want %d", i, e.layers, want)
 		}
-		if i >= 2 && (e.trials != 0 || energies != 2*layers) { // those of the outlook
+		if i >= 2 && (e.trials != 0 || energies != 2*layers) { // those of the final prediction
 			t.Errorf("search %d: %d whole models were run, and energy was asked for %d times", i, e.trials, energies)
 		}
 	}
@@ -55,7 +56,7 @@ func TestRecordSavesWorkAndChangesNothing(t *testing.T) {
 	}
 }
 
-// Wherever a search is ended, the next one goes on and comes to the same plan.
+// TestInterruptedSearchGoesOn: after an interrupt at any point, the next search continues and gives the same plan.
 func TestInterruptedSearchGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seven searches")

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// tall is a layer with many more outputs than a sample has, and its passes.
+// tall returns a layer with many more outputs than a sample, with its passes.
 func tall(t *testing.T, passes ...pass.Choice) *pass.Layer {
 	t.Helper()
 	dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"intermediate_size": 2048, "num_hidden_layers": 1}`), synth.Options{Seed: 3})
@@ -23,7 +23,7 @@ func tall(t *testing.T, passes ...pass.Choice) *pass.Layer {
 	return l
 }
 
-// Some rows of a large layer make about the curve of all of them.
+// TestSampledCurve: some rows of a large layer give about the curve of all rows.
 func TestSampledCurve(t *testing.T) {
 	passes := []pass.Choice{{Pass: pass.Trellis}, {Pass: pass.Compensate}}
 	l := tall(t, passes...)
@@ -49,7 +49,7 @@ func TestSampledCurve(t *testing.T) {
 			t.Errorf("from %d weights on, errors differ from those of all rows: %v", from, differ)
 		}
 	}
-	// Afterwards the layer is whole again.
+	// Afterwards the layer has all rows again.
 	p, err := l.Program(t.Context(), all[0].Steps...)
 	testmodel.OK(t, err)
 	testmodel.OK(t, p.Prepare(t.Context(), 2))
@@ -60,8 +60,8 @@ func TestSampledCurve(t *testing.T) {
 	}
 }
 
-// The rows of a sample get the values that they have in the whole layer, where values of a row do not depend on
-// others: grids of single outputs, masks and zeroed outputs included.
+// TestSampledRowsAreThoseOfTheLayer: a sample's rows get the same values as in the whole layer, if values of a row do
+// not depend on other rows. This includes grids of single outputs, masks and zeroed outputs.
 func TestSampledRowsAreThoseOfTheLayer(t *testing.T) {
 	for name, passes := range map[string][]pass.Choice{
 		"round":    {{Pass: pass.Round, Args: []string{"3"}}, {Pass: pass.Compensate, Args: []string{"0.01"}}},

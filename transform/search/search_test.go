@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// However losses of layers add up, the plan taken diverges by no more than the budget, and by nearly
-// that where more is to be had.
+// TestSearchSpendsItsBudgetAndNoMore: for any law by which losses of layers add up, the plan diverges by at most the
+// budget, and by nearly the budget if more savings are available.
 func TestSearchSpendsItsBudgetAndNoMore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("twenty searches")
@@ -42,7 +42,7 @@ func TestSearchSpendsItsBudgetAndNoMore(t *testing.T) {
 					t.Errorf("%s, %s, %g nats: spent %+v of %g in %d trials", name, how, most, best, p.Search.Budget, len(p.Search.Trials))
 					continue
 				}
-				// What is written is what was evaluated.
+				// The written model is the evaluated one.
 				out := testmodel.Open(t, testplan.Applied(t, m, in, p))
 				got, _, _, err := e.WholeModel(t.Context(), testmodel.TensorsOf(out))
 				if err != nil || got != best.Divergence {
@@ -56,7 +56,7 @@ func TestSearchSpendsItsBudgetAndNoMore(t *testing.T) {
 	}
 }
 
-// renamed gives trials names of their own and shares everything else.
+// renamed gives trials separate names and shares all other records.
 type renamed struct {
 	search.Folder
 	trials string
@@ -76,7 +76,7 @@ func TestUncertainLossesKeepTheBudget(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
 	e := evaluatorOf(t, m, in)
-	e.interval = func(loss float64) [2]float64 { // of few tokens
+	e.interval = func(loss float64) [2]float64 { // as for few tokens
 		half := 0.3 * math.Sqrt(loss)
 		return [2]float64{loss - half, loss + half}
 	}
@@ -109,7 +109,7 @@ func TestSearchIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// When time is over the running trial is the last, and the best plan is taken.
+// TestSearchEndsInTime: when the time is over, the running trial is the last, and the best plan is returned.
 func TestSearchEndsInTime(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
@@ -123,11 +123,12 @@ func TestSearchEndsInTime(t *testing.T) {
 	}
 }
 
-// Where nothing keeps the budget nothing is lost, not even where errors do not show on held inputs.
+// TestNothingKeepsTheBudget: if no change keeps the budget, nothing is changed, even if errors do not show on
+// held-out inputs.
 func TestNothingKeepsTheBudget(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
-	for _, of := range []testmodel.Observed{in.Fitting, in.HeldOut} { // the first inputs are never there
+	for _, of := range []testmodel.Observed{in.Fitting, in.HeldOut} { // the first inputs are always zero
 		for _, h := range of {
 			for i := range h.Rows {
 				for k := range h.Cols {
@@ -152,7 +153,8 @@ func TestNothingKeepsTheBudget(t *testing.T) {
 	})
 }
 
-// What a pass's arguments ask for is done where the budget allows it, and missed elsewhere.
+// TestArgumentsThatTheBudgetDoesNotAllow: explicit arguments of a pass are applied in layers where the budget allows
+// them, and missed in others.
 func TestArgumentsThatTheBudgetDoesNotAllow(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// An error of a layer that matters little is worth more than that of a layer that matters.
+// TestLayersThatMatterLessGetCoarser: layers of low sensitivity get larger errors than layers of high sensitivity.
 func TestLayersThatMatterLessGetCoarser(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)

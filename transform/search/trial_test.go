@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// A trial takes the whole budget just where it stops to keep it.
+// TestWhatATrialSpends: a trial spends the whole budget exactly at the limit of keeping it.
 func TestWhatATrialSpends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		trial := plan.Trial{Divergence: rapid.Float64Range(0, 0.1).Draw(t, "divergence"), Loss: rapid.Float64Range(-0.02, 0.1).Draw(t, "loss")}
@@ -38,7 +38,7 @@ func TestWhatATrialSpends(t *testing.T) {
 	}
 }
 
-// The next model is aimed at between those that are known, and where a power law holds it hits.
+// TestAimFollowsAPowerLaw: the next aim lies between the known trials, and hits the share if a power law holds.
 func TestAimFollowsAPowerLaw(t *testing.T) {
 	const most = 0.1
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,7 +66,7 @@ func TestAimFollowsAPowerLaw(t *testing.T) {
 	for _, test := range []struct{ predicted, divergence, want float64 }{
 		{0.03, 0.1, 0.015},
 		{0.03, 0.025, 0.06},
-		{0.03, 50, 0.03 / 16}, // a cliff says little of what lies far below
+		{0.03, 50, 0.03 / 16}, // a cliff says little about losses far below
 		{0.03, 0, 0.03 * 16},
 	} {
 		s.found.Trials = []plan.Trial{{Predicted: test.predicted, Divergence: test.divergence}}

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestDigestOfAFileCutShort: a mapped file whose end is gone is an error. The digest that was begun is not asked for.
+// TestDigestOfAFileCutShort: a mapped file that was truncated is an error. The incomplete digest is not used.
 func TestDigestOfAFileCutShort(t *testing.T) {
 	const size = 1<<20 + 1
 	head, _, err := weights.EncodeHeader([]weights.Info{{Name: "a", DType: weights.U8, Shape: []int{size}}}, nil)
@@ -28,7 +28,7 @@ func TestDigestOfAFileCutShort(t *testing.T) {
 	}
 }
 
-// TestUnreadableIsNoDifference: a file that cannot be read is an error. Whether it differs is not known.
+// TestUnreadableIsNoDifference: a file that cannot be read is an error, because it is unknown whether it differs.
 func TestUnreadableIsNoDifference(t *testing.T) {
 	var models [2]*weights.Model
 	for i := range models {
@@ -53,7 +53,7 @@ func TestUnreadableIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestUnreadManifest: a manifest that is there and cannot be read is an error. Whether its claims hold is not known.
+// TestUnreadManifest: a manifest that exists but cannot be read is an error, because its claims are unknown.
 func TestUnreadManifest(t *testing.T) {
 	dir := t.TempDir()
 	head, _, err := weights.EncodeHeader([]weights.Info{{Name: "a", DType: weights.U8, Shape: []int{1}}}, nil)

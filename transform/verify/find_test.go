@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// planted is a matrix and an image of it: rows and columns permuted, negated and scaled by powers
-// of two.
+// planted is a matrix and an image of it: rows and columns permuted, negated and scaled by powers of two.
 type planted struct {
 	pair
 	im image
@@ -60,8 +59,8 @@ func plant(t *rapid.T, d weights.DType) *planted {
 
 var floats = []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2}
 
-// Some rows of an 8-bit matrix may look alike: then any of them will do, as long as every element
-// agrees.
+// TestFindRecoversImages: the planted image is found. If rows of an 8-bit matrix are equal, any of them is correct as
+// long as every element agrees.
 func TestFindRecoversImages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plant(t, rapid.SampledFrom(floats).Draw(t, "type"))

@@ -6,7 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 )
 
-// TestFrozenVerdicts: results of every kind are accepted, and what is found in them after a byte has changed is what was found.
+// TestFrozenVerdicts: results of every kind are accepted, and after a changed byte the report has the frozen
+// problems.
 func TestFrozenVerdicts(t *testing.T) {
 	testplan.CheckFrozen(t, "testdata/frozen.txt", true, append(append(append([]testplan.Frozen{}, testplan.FrozenPlain...), testplan.FrozenCodes...), testplan.FrozenFormats...)...)
 }

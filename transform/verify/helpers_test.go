@@ -19,7 +19,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Short names for what every test here needs.
+// Short names for functions that all tests here use.
 var (
 	ok   = testmodel.OK
 	open = testmodel.Open
@@ -31,7 +31,7 @@ func source(t *testing.T, name string, d weights.DType) string {
 	return testmodel.Tiny(t, name, d).Dir
 }
 
-// convert applies passes, with a budget where least is above 0, and returns the new folder.
+// convert applies passes and returns the new folder. If least is above 0, it is a budget of output SNR in dB.
 func convert(t *testing.T, src, passes string, least float64) string {
 	t.Helper()
 	m := open(t, src)
@@ -45,7 +45,7 @@ func report(t *testing.T, src, out string) *verify.Report {
 	return r
 }
 
-// problems are all that a report names.
+// problems returns all problems of a report.
 func problems(r *verify.Report) string {
 	all := slices.Clone(r.Problems)
 	for _, t := range r.Tensors {
@@ -94,14 +94,14 @@ func edit(t *testing.T, dir, tensor string, fn func(data []byte)) {
 	}
 }
 
-// replace writes a new file in the place of one that may still be mapped.
+// replace writes a new file in the place of a file that may still be mapped.
 func replace(t *testing.T, path string, data []byte) {
 	t.Helper()
 	ok(t, os.Remove(path))
 	ok(t, os.WriteFile(path, data, 0o666))
 }
 
-// editManifest changes the manifest as an object.
+// editManifest edits the manifest as a JSON object.
 func editManifest(t *testing.T, dir string, fn func(m map[string]any)) {
 	t.Helper()
 	path := filepath.Join(dir, plan.ManifestName)
@@ -117,8 +117,7 @@ func editManifest(t *testing.T, dir string, fn func(m map[string]any)) {
 	ok(t, os.WriteFile(path, js, 0o666))
 }
 
-// vouch makes the manifest's digests those of the shards as they are, so that only a look at the
-// tensors can tell.
+// vouch sets the manifest's digests to those of the current shards, so that only comparing tensors can find changes.
 func vouch(t *testing.T, dir string) {
 	t.Helper()
 	editManifest(t, dir, func(m map[string]any) {
@@ -132,7 +131,7 @@ func vouch(t *testing.T, dir string) {
 	})
 }
 
-// steps of the plan inside a manifest, of one pass.
+// steps returns a manifest's steps of one pass.
 func steps(m map[string]any, pass string) (list []map[string]any) {
 	for _, s := range m["plan"].(map[string]any)["steps"].([]any) {
 		if step := s.(map[string]any); step["pass"] == pass {

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
-// Every pass has a check of its own, and verify calls nothing that transforms.
+// TestChecksAreIndependent: every pass has its own check, and verify calls no code that transforms.
 func TestChecksAreIndependent(t *testing.T) {
 	seen := map[*verify.Check]string{}
 	for _, r := range transform.Passes {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The runs found cost no more than any other choice, and no less than they cost.
+// TestRunsAreTheCheapest: the found runs have the lowest possible cost.
 func TestRunsAreTheCheapest(t *testing.T) {
 	cost := func(values []float32, zero func(k int) bool, worth float64) (sum float64) {
 		for k, v := range values {

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Only the fills of a fold are kept, and every layer is the source's again.
+// TestHalfAFoldIsSeen: only the fills of a fold are kept, and every layer is the source's again.
 func TestHalfAFoldIsSeen(t *testing.T) {
 	src := source(t, "gpt2-tiny", weights.F32)
 	out := convert(t, src, "shift", 0)
@@ -85,7 +85,7 @@ func TestATensorInAnotherShardIsSeen(t *testing.T) {
 	m := open(t, out)
 	first, second := filepath.Base(m.Shards[0].Path), filepath.Base(m.Shards[1].Path)
 	contents := map[string][]byte{}
-	for i, name := range []string{second, first} { // the shards take each other's place
+	for i, name := range []string{second, first} { // exchange the two shards
 		contents[name] = append(slices.Clone(m.Shards[i].Head()), m.Shards[i].Data()...)
 	}
 	weightMap := map[string]string{}
@@ -162,7 +162,7 @@ func TestBitsZeroedInJSON(t *testing.T) {
 
 func TestZerosElsewhereAreSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	const up = "model.layers.1.mlp.up_proj.weight"
 	f, _ := weights.BF16.Format()

@@ -28,7 +28,7 @@ func TestWhatConvertMakesIsAccepted(t *testing.T) {
 				if testing.Short() && (d != weights.BF16 || model != "llama-tiny") {
 					t.Skip("long, and the same goroutines as of the first")
 				}
-				blocks := `{"num_hidden_layers": 1, "n_layer": 1}` // what is between blocks is the same in all types
+				blocks := `{"num_hidden_layers": 1, "n_layer": 1}` // the part between blocks is equal in all types
 				if d == weights.BF16 {
 					blocks = ""
 				}
@@ -114,7 +114,7 @@ func TestNaNIsCountedAndKept(t *testing.T) {
 
 func TestOneBitIsSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	src := source(t, "llama-tiny", 0)
 	m := open(t, src)
@@ -133,7 +133,7 @@ func TestOneBitIsSeen(t *testing.T) {
 
 func TestBrokenTensorsAreSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	const up, gate = "model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.gate_proj.weight"
 	const row = 48 * 2
@@ -204,7 +204,7 @@ func TestWrongFoldsAreSeen(t *testing.T) {
 
 func TestWrongManifestsAreSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	const up = "model.layers.0.mlp.up_proj.weight"
 	src := source(t, "llama-tiny", 0)
@@ -335,7 +335,7 @@ func TestBrokenFoldersAreSeen(t *testing.T) {
 	}
 }
 
-// rebuilt writes a folder's first shard anew with other tensors.
+// rebuilt writes a folder's first shard again with other tensors.
 func rebuilt(t *testing.T, dir string, change func(infos []weights.Info) []weights.Info) {
 	t.Helper()
 	m := open(t, dir)
@@ -385,7 +385,7 @@ func TestWithoutAManifestTheDataStillTell(t *testing.T) {
 	src := source(t, "llama-tiny", 0)
 	for passes, want := range map[string]verify.Class{"reorder,signs": verify.Exact, "round=2": verify.Lossy, "": verify.Identical} {
 		if passes == "" {
-			passes = "scale" // and look at a tensor that it leaves alone
+			passes = "scale" // passes over a tensor that scale does not change
 		}
 		out := convert(t, src, passes, 0)
 		ok(t, os.Remove(filepath.Join(out, plan.ManifestName)))

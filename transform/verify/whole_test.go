@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// correlated are random inputs that go together; layers of as many inputs share theirs.
+// correlated are Hessians of random correlated inputs. Layers with equally many inputs share them.
 type correlated struct{ layout *arch.Layout }
 
 func (correlated) Key() string { return "random" }
@@ -41,7 +41,7 @@ func (c correlated) Held(ctx context.Context, tensor string) (sgemm.Matrix, erro
 	return c.Fit(ctx, tensor)
 }
 
-// convertWith is convert by inputs.
+// convertWith is convert with Hessians.
 func convertWith(t *testing.T, src, passes string) string {
 	t.Helper()
 	m := open(t, src)
@@ -51,7 +51,7 @@ func convertWith(t *testing.T, src, passes string) string {
 
 func TestWholeLayersAreAccepted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	for i, d := range []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2, weights.I8} {
 		model := []string{"llama-tiny", "gpt2-tiny"}[i%2]
@@ -73,10 +73,11 @@ func TestWholeLayersAreAccepted(t *testing.T) {
 	}
 }
 
-// What a step leaves behind is held against the result, though not how far values moved.
+// TestBrokenWholeLayersAreSeen: properties that steps leave behind are checked in the result, but not how far values
+// moved.
 func TestBrokenWholeLayersAreSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	f, _ := weights.BF16.Format()
 	for model, layer := range map[string]string{"llama-tiny": "model.layers.0.mlp.down_proj.weight", "gpt2-tiny": "transformer.h.0.mlp.c_proj.weight"} {
@@ -111,10 +112,10 @@ func TestBrokenWholeLayersAreSeen(t *testing.T) {
 	}
 }
 
-// Positions that are none must be told, and not be looked up.
+// TestDamagedPruneIsSeen: invalid positions are reported, not used as indices.
 func TestDamagedPruneIsSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and nothing in it is shared by goroutines")
+		t.Skip("slow, and without shared data for the race detector")
 	}
 	src := source(t, "llama-tiny", 0)
 	for _, list := range []string{"inputs", "outputs"} {

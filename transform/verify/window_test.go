@@ -27,9 +27,9 @@ func TestWindow(t *testing.T) {
 	room(leastWindow / 4)
 	second := enter(leastWindow / 4)
 	slow()
-	room(leastWindow / 4) // that of slow counts while second runs, and that of first does not
+	room(leastWindow / 4) // bytes of slow count while second runs; bytes of first do not
 	second()
 	room(leastWindow)
-	enter(3 * leastWindow)() // alone, where it is larger than the window
+	enter(3 * leastWindow)() // alone, if larger than the window
 	room(leastWindow)
 }
