@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// batchesExplained says why large batches save less.
+// batchesExplained writes why large batches save less.
 func (p wholePages) batchesExplained(b *bytes.Buffer) {
 	rows := p.byBatch()
 	at := slices.IndexFunc(rows, func(r wholeRow) bool { return r.step.Batch == 64 })
@@ -29,7 +29,7 @@ type billLine struct {
 	row         *wholeRow
 }
 
-// billSection answers what part of a reader's own bill a recipe saves.
+// billSection writes how to compute a recipe's saving on an energy bill.
 func (p wholePages) billSection(b *bytes.Buffer, t *testing.T) {
 	batch64 := slices.IndexFunc(p.byBatch(), func(r wholeRow) bool { return r.step.Batch == 64 })
 	fmt.Fprintf(b, `

@@ -31,7 +31,7 @@ var (
 	cardSide  = flag.Int("cards-side", 8192, "number of outputs and of inputs of the measured layer, and of tokens in prefill")
 )
 
-// cardRecord is what one run of TestGPUCards measured on a card.
+// cardRecord has the measurements of one run of TestGPUCards on a card.
 type cardRecord struct {
 	Card    string      `json:"card_id"`
 	Date    string      `json:"date"`

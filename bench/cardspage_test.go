@@ -174,8 +174,8 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	return b.Bytes()
 }
 
-// cardsWorth writes what each record can tell. differ is the standard deviation between cards in a phase that older records lead
-// to expect, as a share of the saving.
+// cardsWorth writes the precision of each record. differ is the expected standard deviation between cards in a phase, from older
+// records, as a share of the saving.
 func cardsWorth(b *bytes.Buffer, t *testing.T, table []cardProduct, differ map[string]float64) {
 	const plan = "grid=4"
 	var rows strings.Builder
@@ -206,7 +206,7 @@ func cardsWorth(b *bytes.Buffer, t *testing.T, table []cardProduct, differ map[s
 	fmt.Fprintf(b, cardsRecorded, unsteady, runs, clear, savings, rows.String())
 }
 
-// wholeModelWatts lists the cards that measured the whole model in decode, by their power there.
+// wholeModelWatts returns the cards that measured the whole model in decode, sorted by power.
 func wholeModelWatts(older []cardProduct) string {
 	i := slices.IndexFunc(older, func(p cardProduct) bool { return p.product == wholeModel && p.phase == "decode" })
 	cards := byCard(older[i].readings)

@@ -37,7 +37,7 @@ const (
 	oneLayer     = "one layer of 8192×8192, older runs"
 )
 
-// cardSources lists what older records measured in the same way on several cards. Variants are those of the files.
+// cardSources lists what older records measured in the same way on several cards. Variants are the names in the files.
 var cardSources = []struct{ product, phase, plan, variants string }{
 	{randomInputs, "prefill", "grid=2", "level-stationary:grid2 order-stationary-1:grid order-stationary-2:grid2"},
 	{randomInputs, "prefill", "round=5", "order-stationary-1:round5 order-stationary-2:round5"},
@@ -126,7 +126,7 @@ func comparisonsIn(t *testing.T, path string) (all []comparison) {
 	return all
 }
 
-// readings are those of a variant. The name may lack the folder and the final colon.
+// readings returns the readings of a variant. The name may lack the folder and the final colon.
 func (c comparison) readings(file, variant string) (all []cardReading) {
 	for _, v := range c.run.Variants {
 		name := strings.TrimSuffix(v.Name, ":")

@@ -52,7 +52,7 @@ func TestCardTable(t *testing.T) {
 		if math.Abs(e.Mean-want.mean) > 0.02 || math.Abs(cards[0].change.Error-0.2) > 0.06 {
 			t.Errorf("%s: %.3f %%, errors of the cards %.3f, want %v and 0.2 or, for two records, 0.14", want.phase, e.Mean, cards[0].change.Error, want.mean)
 		}
-		// The sample deviation of the three is 1 point, of which 0.2 are errors.
+		// The sample deviation of the three cards is 1 point, with errors of 0.2 points.
 		if e.Between < 0.97 || e.Between > 0.99 {
 			t.Errorf("%s: %.3f points between cards, want 0.98", want.phase, e.Between)
 		}

@@ -24,7 +24,7 @@ type claim struct {
 func says(text string, figures ...string) claim { return claim{text: text, figures: figures} }
 
 // shows returns a claim about the block of a page that begins with a command. Its lines must be in the command's output. "…" stands for
-// lines that the page leaves out. An output that is not known here is empty.
+// lines that the page leaves out. If this machine cannot compute the output, it is empty.
 func shows(command, output string) claim {
 	return claim{text: command, figures: []string{""}, output: output}
 }

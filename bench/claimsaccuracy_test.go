@@ -70,7 +70,7 @@ func (e *evidence) lowestWhole() string {
 	return printed(0, e.number(text))
 }
 
-// searchClaims are those about the search in a model of 8 B shapes.
+// searchClaims are the claims about the search in a model of 8 B shapes.
 func searchClaims(e *evidence) []claim {
 	const file = "h200/runner/search-8b.txt"
 	stage := func(name string) float64 {

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// powerClaims are those of docs/power-h200.md about the recorded profiles of 8192³ and 2048³, two of each.
+// powerClaims are the claims of docs/power-h200.md about the recorded profiles of 8192³ and 2048³, two of each.
 func powerClaims(e *evidence) []claim {
 	products := profiledProducts(e.T)
 	large, small := products[0].runs, products[1].runs

@@ -138,7 +138,7 @@ func quantisedClaims(e *evidence) []claim {
 	return append(list, codesClaims(e)...)
 }
 
-// codesClaims are those of the page's evaluations and of the time and memory of conversions.
+// codesClaims are the claims about the page's evaluations and about the time and memory of conversions.
 func codesClaims(e *evidence) []claim {
 	codes := e.record("h200/recode.txt", `sync\s+(\S+) s: (\S+) times cp and sync`)
 	size := e.record("h200/recode.txt", `20\.4 s, (\S+ \S+ \S+ \S+) bytes`)

@@ -53,7 +53,7 @@ func quantisedEnergyClaims(e *evidence) []claim {
 	return append(list, rateClaims(e)...)
 }
 
-// rateClaims are those about the speed of quantised kernels.
+// rateClaims are the claims about the speed of quantised kernels.
 func rateClaims(e *evidence) []claim {
 	const rates, few = "h200/quantised/rates.txt", "h200/quantised/few.txt"
 	many, rest, _ := strings.Cut(e.text(rates), "weights as the B operand:")

@@ -53,7 +53,7 @@ func (e *evidence) goVersion() string {
 	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))[1]
 }
 
-// cardsDiffer is by what part of a saving two cards may differ.
+// cardsDiffer returns the share of a saving by which two cards may differ.
 func (e *evidence) cardsDiffer(phase string) string {
 	e.Helper()
 	share, _ := shareBetween(plansIn(olderCardProducts(e.T), phase), savedShare)

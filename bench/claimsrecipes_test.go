@@ -1,6 +1,6 @@
 package bench
 
-// recipesClaims are those of docs/recipes.md: what lm_head costs and saves.
+// recipesClaims are the claims of docs/recipes.md: loss and saving of lm_head.
 func recipesClaims(e *evidence) []claim {
 	model := e.llama()
 	var all struct{ Models []evaluated }

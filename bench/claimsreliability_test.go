@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// tortureRecord is what the page says of a record of bench/torture.
+// tortureRecord has the fields of a record of bench/torture that the page uses.
 type tortureRecord struct {
 	Command        string
 	Seconds        float64
@@ -36,7 +36,7 @@ func reliabilityClaims(e *evidence) []claim {
 	return slices.Concat(list, fuzzClaims(e), mutantClaims(e), bytesClaims(e))
 }
 
-// fuzzClaims are those of the record of bench/fuzz.
+// fuzzClaims are the claims about the record of bench/fuzz.
 func fuzzClaims(e *evidence) []claim {
 	var r struct {
 		Targets map[string]struct {
@@ -69,7 +69,7 @@ func fuzzClaims(e *evidence) []claim {
 // noReader are targets that compare two computations; they read nothing foreign.
 var noReader = map[string]bool{"gemm/sgemm.FuzzMul": true, "gemm/sgemm.FuzzFMA": true, "cost.FuzzCounters": true, "transform/pass.FuzzRoundF32": true}
 
-// bytesClaims are those of the record of bench/bytes.sh.
+// bytesClaims are the claims about the record of bench/bytes.sh.
 func bytesClaims(e *evidence) (list []claim) {
 	var r map[string]struct {
 		Equal     []string
@@ -93,7 +93,7 @@ func bytesClaims(e *evidence) (list []claim) {
 	return list
 }
 
-// mutantClaims are those of the records of bench/mutate.
+// mutantClaims are the claims about the records of bench/mutate.
 func mutantClaims(e *evidence) (list []claim) {
 	for _, group := range []string{"weights", "transform", "cost", "power"} {
 		var r struct {
@@ -113,7 +113,7 @@ func mutantClaims(e *evidence) (list []claim) {
 	return list
 }
 
-// TestReliabilityNamesTests: every test that docs/reliability.md names is there.
+// TestReliabilityNamesTests: every test that docs/reliability.md names exists.
 func TestReliabilityNamesTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/reliability.md")
 	if err != nil {

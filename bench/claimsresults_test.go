@@ -107,7 +107,7 @@ func resultsClaims(e *evidence) []claim {
 	)
 }
 
-// timeClaims are those of the table of time and memory.
+// timeClaims are the claims of the table of time and memory.
 func timeClaims(e *evidence) []claim {
 	convert := e.record("cpu-2026-11-21.txt", `BenchmarkConvert-2\s+3\s+(\d+) ns/op\s+\S+ MB/s\s+(\S+) allowed-MB\s+(\S+) convert/cp\s+\S+ cp-s/op\s+(\S+) peak-MB`)
 	inspect := e.record("cpu-2026-11-21.txt", `activity-2\s+3\s+\d+ ns/op\s+(\S+) MB/s`)
@@ -162,7 +162,7 @@ func both(c power.Comparison) string {
 	return printed(1, -change(c.RelativeEnergy*c.RelativeTime)) + " %"
 }
 
-// scaleAdds is what powers of two add to a grid's saving in decode, in points.
+// scaleAdds returns the points that powers of two add to a grid's saving in decode.
 func (e *evidence) scaleAdds(grid string) string {
 	e.Helper()
 	return printed(1, 100*(e.of("level-decode", grid).RelativeEnergy-e.of("level-decode", grid+"-scale").RelativeEnergy))

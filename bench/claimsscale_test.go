@@ -2,7 +2,7 @@ package bench
 
 import "fmt"
 
-// scaleClaims are those of the times of large models in docs/scale.md, and of what follows from them.
+// scaleClaims are the claims about the times of large models in docs/scale.md, and about the estimates from them.
 func scaleClaims(e *evidence) []claim {
 	const file = "scale-cpu.txt"
 	number := func(pattern string) float64 { return e.number(e.record(file, pattern)[0]) }

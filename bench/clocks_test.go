@@ -26,7 +26,7 @@ type clockRow struct {
 	watts    string
 }
 
-// steadyClocks are those of 8192³ back to back at the driver's power cap.
+// steadyClocks returns the clocks of 8192³ back to back at the driver's power cap.
 func steadyClocks(t *testing.T) (rows []clockRow) {
 	var r measure.Result
 	read(t, recorded+"pair-2.json", &r)

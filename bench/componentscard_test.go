@@ -39,8 +39,8 @@ type recordedCard struct {
 	kernels  []cardKernel
 }
 
-// recordedKernels reads componentsRecord, and fits componentsBefore. The latter has one kernel of TF32 for a fit, which cannot tell
-// what its bits cost.
+// recordedKernels reads componentsRecord, and fits componentsBefore. The latter has only one kernel of TF32 for the fit, which
+// does not determine the cost of bits.
 func (c *components) recordedKernels(t *testing.T) *recordedCard {
 	t.Helper()
 	fitted := func(file string, without arith.Type) *component.Model {
@@ -309,7 +309,7 @@ func (s *scope) rise() float64 {
 	return all[len(all)/2]
 }
 
-// scopes writes which power readings the card has.
+// scopes writes the table of the card's power readings.
 func (c *components) scopes(b *bytes.Buffer, t *testing.T) {
 	b.WriteString(componentsScopes)
 	names := map[byte]string{'0': "card", '1': "module", '2': "memory"}

@@ -281,7 +281,7 @@ func (c *components) accuracyPage(t *testing.T, card *recordedCard) []byte {
 	return b.Bytes()
 }
 
-// advice says what the built-in components advise on: layers of Llama 3 8B, in prefill and in decode.
+// advice returns sentences about the advice of the built-in components on layers of Llama 3 8B, in prefill and in decode.
 func (c *components) advice() string {
 	var text []string
 	for _, phase := range []struct {

@@ -211,7 +211,8 @@ func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 	}
 }
 
-// costFeatures shows what each feature changes: mean errors without a feature that models use, or with one that they do not use.
+// costFeatures writes the effect of each feature on the mean error: without a feature that models use, or with one that they do
+// not use.
 func costFeatures(b *bytes.Buffer, c *cost.Calibration) {
 	b.WriteString(costFeaturesText)
 	b.WriteString("\n| feature |")

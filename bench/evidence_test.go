@@ -121,7 +121,7 @@ type verifiedEnergy struct {
 	}
 }
 
-// verify returns what verify says of a conversion; nil without one.
+// verify returns the result of lowtoggle verify for a conversion; nil without one.
 func (e *evidence) verify(model, out, workload string) *verified {
 	e.Helper()
 	if out == "" {
@@ -309,7 +309,7 @@ type evaluated struct {
 	}
 }
 
-// evaluation is what lowtoggle eval measured for a model.
+// evaluation returns the result of lowtoggle eval for a model.
 func (e *evidence) evaluation(model string) evaluated {
 	e.Helper()
 	var all struct{ Models []evaluated }

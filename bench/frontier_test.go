@@ -100,7 +100,7 @@ type frontierPlan struct {
 	Predicted float64 `json:"predicted"`
 }
 
-// lossReport is what loss.py prints.
+// lossReport is the output of loss.py.
 type lossReport struct {
 	Model     string  `json:"model"`
 	Tokens    int     `json:"tokens"`
@@ -439,8 +439,8 @@ func nameOf(r *frontierReading) string {
 	return r.point.Name
 }
 
-// TestFrontierRuns checks that a valid run counts before others where a point is in several, and that readings of a run
-// that is not valid are marked everywhere.
+// TestFrontierRuns checks that a valid run counts before others if several runs have a point, and that readings of an invalid run
+// are marked everywhere.
 func TestFrontierRuns(t *testing.T) {
 	files := inventedFrontier()
 	first := object(t, files["frontier-stationary-1.json"])

@@ -121,7 +121,7 @@ func pool(list []copied) pooled {
 	return pooled{stats.Combine(runs), len(list), math.Sqrt(squares / freedom), chance}
 }
 
-// seat is a reading's place in the order, which may affect the reading.
+// seat is a reading's place in the order of a block.
 type seat struct {
 	name string
 	is   func(b power.Block, i int) bool
@@ -252,7 +252,7 @@ func chance(p float64) string {
 	return fmt.Sprintf("%.2g", p)
 }
 
-// TestPool: the analysis of variance finds the planted deviations of runs and passes, and none of runs that is not there.
+// TestPool: the analysis of variance finds the planted deviations of runs and passes, and zero deviation of runs if none was planted.
 func TestPool(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	for _, deviation := range []float64{0, 0.1} {

@@ -17,7 +17,7 @@ import (
 type quantised struct {
 	name string
 	w    gemm.Matrix
-	snr  float64 // of the values, in dB; infinite or negative where it says nothing
+	snr  float64 // SNR of the values in dB; infinite or negative: not shown
 }
 
 // The layer repeats some rows, which is quicker to make.

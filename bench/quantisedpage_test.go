@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// quantisedRecord is what is recorded of a series: comparisons, of which each has a few readings of every pattern.
+// quantisedRecord is the record of a series: comparisons that each have a few readings of every pattern.
 type quantisedRecord struct {
 	title, baseline string
 	series          string // of quantisedSeriesList

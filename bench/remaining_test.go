@@ -22,7 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
-// remainder is a part of bench/remaining.sh: what was asked for, what the records have, and the minutes on a card that remain.
+// remainder is a part of bench/remaining.sh: the planned measurements, the recorded ones, and the remaining minutes on a card.
 type remainder struct {
 	part, what, asked, recorded string
 	minutes                     float64

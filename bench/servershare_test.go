@@ -16,7 +16,7 @@ const (
 	serverShare = float64(serverCards*cardWatts) / serverWatts // of the server's power, in its cards
 )
 
-// serverSection says what part of a server's energy a saving of its cards is.
+// serverSection writes the saving of a server's cards as a share of the server's energy.
 func (p wholePages) serverSection(b *bytes.Buffer) {
 	decode := change(p.decode.row("scale=uncached,grid=4").Relative)
 	prefill := p.prefill.row("grid=4")

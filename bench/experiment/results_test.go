@@ -98,7 +98,7 @@ func TestTooLittle(t *testing.T) {
 	}
 }
 
-// TestCheck: null points that are off make a series doubtful; other points may be where they like.
+// TestCheck: null points that differ from the baseline are an error; other points may have any energy.
 func TestCheck(t *testing.T) {
 	null := func(s *Series, at float64) *Series {
 		for _, session := range s.Sessions {

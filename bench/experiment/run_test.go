@@ -47,7 +47,7 @@ func small(t arith.Type) Setup {
 
 func simulated() measure.Machine { return measure.Simulated(power.DefaultSim()) }
 
-// names of what a folder holds of a setup, reading by reading.
+// names returns the names of the readings of a setup in a folder, in order.
 func names(t *testing.T, folder string, s Setup) (list []string) {
 	t.Helper()
 	series, err := Load(filepath.Join(folder, s.file()))
@@ -72,8 +72,8 @@ func allNames(w Job) (list []string) {
 	return list
 }
 
-// TestRun measures a series, finds it again, and its results are what the simulated card planted:
-// zeros take less energy.
+// TestRun measures a series and loads it again. The results have the planted effect of the simulated card: zeros take less
+// energy.
 func TestRun(t *testing.T) {
 	folder, job := filepath.Join(t.TempDir(), "new"), sparsities(small(arith.BF16), 5)
 	var seen []Progress
@@ -122,8 +122,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestResume breaks a run off at every reading, and takes it up again among what a killed process
-// leaves behind: all points are there once, in the order in which they were asked for.
+// TestResume interrupts a run at every reading, and continues with the leftovers of a killed process: the series has all points
+// once, in the given order.
 func TestResume(t *testing.T) {
 	job := sparsities(small(arith.BF16), 4)
 	for stop := range 7 {
@@ -309,7 +309,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestOtherRun: a folder is not gone on with by what would not belong together.
+// TestOtherRun: a run does not continue a folder of another card or baseline.
 func TestOtherRun(t *testing.T) {
 	folder, job := t.TempDir(), sparsities(small(arith.BF16), 1)
 	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
@@ -338,8 +338,8 @@ func TestTwoWorksOfASetup(t *testing.T) {
 	}
 }
 
-// TestForeignFolder: a folder of other files is refused, and nothing is written there. What a run leaves behind before its first
-// reading is no such file.
+// TestForeignFolder: a folder of other files is refused, and nothing is written there. Leftovers of a run before its first
+// reading are no such files.
 func TestForeignFolder(t *testing.T) {
 	job, folder := sparsities(small(arith.BF16), 1), t.TempDir()
 	notes := filepath.Join(folder, "notes.txt")

@@ -20,8 +20,8 @@ var largest = map[arith.Type]float64{
 	arith.FP32: math.MaxFloat32, arith.TF32: math.MaxFloat32,
 }
 
-// TestExponents: the bound holds after scaling, no power of two more is taken than that needs, and
-// x stays where the weights alone change.
+// TestExponents: the bound holds after scaling, no larger power of two is used than needed, and x is not scaled if only the
+// weights change.
 func TestExponents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Setup{Type: rapid.SampledFrom(arith.Types()).Draw(t, "type"), Change: rapid.SampledFrom([]Change{Both, Weights}).Draw(t, "change")}
@@ -103,7 +103,7 @@ func TestScaled(t *testing.T) {
 	}
 }
 
-// TestFlushed counts what scaling made zero, and only that.
+// TestFlushed: exactly the elements that scaling set to zero are counted.
 func TestFlushed(t *testing.T) {
 	f, _ := weights.F16.Format()
 	m := gemm.NewMatrix(weights.F16, 2, 3)

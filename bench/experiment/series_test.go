@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// TestLoadRefuses what no run can have written, and says what is wrong.
+// TestLoadRefuses: contents that no run writes are an error with the reason.
 func TestLoadRefuses(t *testing.T) {
 	folder, job := t.TempDir(), sparsities(small(arith.BF16), 1)
 	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
@@ -51,7 +51,7 @@ func TestLoadRefuses(t *testing.T) {
 		if _, err := LoadFolder(filepath.Dir(path)); err == nil {
 			t.Errorf("%s: the folder was read", c.what)
 		}
-		// Nor is it measured into, or written over.
+		// Run does not continue or overwrite such a file either.
 		if err := Run(t.Context(), simulated(), filepath.Dir(path), []Job{job}, Options{}); err == nil {
 			t.Errorf("%s: it was gone on with", c.what)
 		}
@@ -83,7 +83,7 @@ func TestLoadFolder(t *testing.T) {
 	}
 }
 
-// TestUnwritable: a run that cannot keep what it reads ends at once.
+// TestUnwritable: a run that cannot write its readings ends at once.
 func TestUnwritable(t *testing.T) {
 	folder := t.TempDir()
 	jobs := []Job{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 2)}

@@ -56,7 +56,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestReasonsHaveSurvivors: every reason in equivalent.json is that of a mutant which survives in a record.
+// TestReasonsHaveSurvivors: every reason in equivalent.json belongs to a mutant that survives in a record.
 func TestReasonsHaveSurvivors(t *testing.T) {
 	const folder = "../results/mutants/"
 	var explained []struct {
@@ -112,7 +112,7 @@ func TestRecordedShares(t *testing.T) {
 	}
 }
 
-// TestTry: a mutant that a test notices is killed, another survives, a third does not compile, and the folder stays as it was.
+// TestTry: a mutant that a test fails on is killed, another survives, a third does not compile, and the folder does not change.
 func TestTry(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a module some times")

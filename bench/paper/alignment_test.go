@@ -33,7 +33,7 @@ func TestAlign(t *testing.T) {
 	}
 }
 
-// TestAlignPairs holds the counts against all pairs of elements, one by one.
+// TestAlignPairs compares the counts with a loop over all pairs of elements.
 func TestAlignPairs(t *testing.T) {
 	a, b := pattern.MustParse("normal(3,1)"), pattern.MustParse("normal(0,1) | sort(0.5)")
 	got, err := Align(t.Context(), a, b, weights.I8)

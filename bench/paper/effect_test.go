@@ -25,8 +25,8 @@ func simulated(rng *rand.Rand, id string, freedom float64, truth func(i int) flo
 	return list
 }
 
-// TestLargestIntervals: the interval of a largest change, of T1 and T13, holds the true one in 95 of 100 series. An interval that
-// ignores that the change was picked does not: this is what the correction is for.
+// TestLargestIntervals: the interval of a largest change, of T1 and T13, holds the true one in 95 of 100 series. An interval
+// without the correction for picking the largest change does not.
 func TestLargestIntervals(t *testing.T) {
 	const trials, freedom = 600, 4.5
 	none := func(int) float64 { return 0 }

@@ -68,7 +68,7 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
-// TestEnds: the ends of the axes are what the paper starts from and what it goes to.
+// TestEnds: the axes have the paper's ends.
 func TestEnds(t *testing.T) {
 	for _, typ := range usedTypes() {
 		d := typ.Operand()

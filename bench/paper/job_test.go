@@ -66,8 +66,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestSeeds: further seeds follow the whole job. They are of the main points, each seed once, under the same names
-// whatever else is chosen, so that a later run with more seeds or experiments measures nothing twice.
+// TestSeeds: further seeds follow the whole job. Main points have each seed once, under names that do not depend on the choice of
+// experiments. So a later run with more seeds or experiments measures nothing twice.
 func TestSeeds(t *testing.T) {
 	for _, s := range Setups() {
 		whole, ten := Job(s, Points{}), Job(s, Points{Seeds: 10})
@@ -121,7 +121,7 @@ func TestByHalves(t *testing.T) {
 	}
 }
 
-// TestWeightsAlone: x is the same at every point, and w is what A is.
+// TestWeightsAlone: x is the same at every point, and w has the pattern of A.
 func TestWeightsAlone(t *testing.T) {
 	for _, s := range Setups() {
 		if s.Change != experiment.Weights {

@@ -97,7 +97,7 @@ func TestRecordedContinue(t *testing.T) {
 	}
 }
 
-// TestPage: the page says what was measured, shows every figure, and its tables are whole.
+// TestPage: the page describes the measurements, shows every figure, and has complete tables.
 func TestPage(t *testing.T) {
 	falls := func(id string, x float64) float64 { return 1 - 0.2*x/(x+100) }
 	given := []*experiment.Series{series(Setups()[6], falls), series(fp16(), falls)}
@@ -151,7 +151,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageDoubts: the page says what is simulated and what contradicts its null points.
+// TestPageDoubts: the page marks simulated series and series whose null points contradict the baseline.
 func TestPageDoubts(t *testing.T) {
 	s := series(fp16(), uniform)
 	s.Sessions[0].Simulated = true

@@ -107,7 +107,7 @@ func TestFiguresOfLittle(t *testing.T) {
 	}
 }
 
-// TestStyles: no two setups look alike.
+// TestStyles: no two setups have the same style.
 func TestStyles(t *testing.T) {
 	seen := map[chart.Style]string{}
 	for _, s := range Setups() {
@@ -124,7 +124,7 @@ func TestStyles(t *testing.T) {
 	}
 }
 
-// TestTickLabels: labels of ticks do not touch, whatever an experiment's points are.
+// TestTickLabels: labels of ticks do not touch, for the points of every experiment.
 func TestTickLabels(t *testing.T) {
 	label := regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)" text-anchor="middle">([^<]*)</text>`)
 	for _, e := range experiments {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// series is one in which every point takes what a world says, and 2 J are the baseline.
+// series returns a series in which every point has the energy of a world, relative to a baseline of 2 J.
 func series(s experiment.Setup, w world) *experiment.Series {
 	return seriesOf(Job(s, Points{}), func(p experiment.Point) float64 { return w(p.Experiment, p.At) })
 }
@@ -29,7 +29,7 @@ func seriesOf(job experiment.Job, w func(experiment.Point) float64) *experiment.
 		Points: []experiment.Measured{{Point: job.Baseline}},
 	}
 	read := func(name string, energy float64) {
-		energy *= 1 + 0.001*math.Sin(float64(len(session.Readings))) // so that there is a scatter
+		energy *= 1 + 0.001*math.Sin(float64(len(session.Readings))) // adds scatter
 		session.Readings = append(session.Readings, measure.Reading{Baseline: name == "", Window: power.Window{Load: name,
 			Begin: float64(len(session.Readings)), Seconds: 0.005, PerExecution: 2 * energy, Watts: 400 * energy, SMClock: &clock}})
 	}
@@ -56,8 +56,7 @@ func seriesOf(job experiment.Job, w func(experiment.Point) float64) *experiment.
 	return &experiment.Series{Version: 1, Setup: job.Setup, Baseline: job.Baseline, Sessions: []experiment.Session{session}}
 }
 
-// TestResults: every place of every axis is there, also where operands are shared, with what its
-// operands took.
+// TestResults: every place of every axis has a result with its operands' energy, also if experiments share operands.
 func TestResults(t *testing.T) {
 	s := fp16()
 	results := Results(series(s, func(id string, x float64) float64 { return 0.5 + x/1e5 }))

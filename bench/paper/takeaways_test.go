@@ -13,14 +13,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 )
 
-// world says what energy a point takes.
+// world returns the energy of a point.
 type world func(id string, x float64) float64
 
-// uniform takes the same whatever is multiplied.
+// uniform is a world in which all operands take the same energy.
 func uniform(string, float64) float64 { return 1 }
 
-// in returns a world that differs in one experiment, by so much at the end of its axis that it begins
-// with 1.
+// in returns a world in which only one experiment changes energy: from 1 at the start of its axis by slope to the end.
 func in(id string, slope float64) world {
 	return func(at string, x float64) float64 {
 		if at == id {
@@ -57,10 +56,10 @@ func assessed(t *testing.T, id string, results []Result) Assessment {
 
 func fp16() experiment.Setup { return Setups()[0] }
 
-// TestAssess: every takeaway holds in a world in which it does, and not in two in which it does not.
-// Where nothing depends on the operands only T1 holds.
+// TestAssess: every takeaway holds in a world in which it is true, and fails in two in which it is false. If energy does not
+// depend on the operands, only T1 holds.
 func TestAssess(t *testing.T) {
-	full := func(id string, x float64) float64 { // what sorting saves
+	full := func(id string, x float64) float64 { // saving by sorting
 		saving := map[string]float64{"5a": 0.1, "5b": 0.2, "5c": 0.1, "5d": 0.1}
 		return 1 - saving[id]*x/100
 	}
@@ -99,7 +98,7 @@ func TestAssess(t *testing.T) {
 		if j := assessed(t, c.id, invented(fp16(), c.fails)); j.Verdict != "does not hold" {
 			t.Errorf("%s: %s in a world in which it does not: %+v", c.id, j.Verdict, j.Effects)
 		}
-		want := "undecided" // but for what is assessed by sameness
+		want := "undecided" // except for takeaways that hold if nothing changes
 		if c.id == "T1" {
 			want = "holds"
 		}
@@ -109,8 +108,8 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestAssessWithin: what lies within the interval decides nothing, just beyond it does, and without an
-// interval nothing is decided.
+// TestAssessWithin: a change within the interval is undecided, a change just beyond it is decided, and without an interval
+// nothing is decided.
 func TestAssessWithin(t *testing.T) {
 	both := math.Sqrt2 * halfWidth / 100 // of the difference, over 100 %
 	for share, want := range map[float64]string{-1.02: "does not hold", 0.98: "undecided", 1.02: "holds"} {
@@ -182,7 +181,7 @@ func TestRisingLine(t *testing.T) {
 	}
 }
 
-// TestLargest: T1 and T13 pick the largest of several changes. It must exceed the limit by more than a single change would.
+// TestLargest: T1 and T13 pick the largest of several changes. The picked change must exceed the limit by more than a single change.
 func TestLargest(t *testing.T) {
 	single := math.Sqrt2 * halfWidth // of the difference of two points
 	for _, c := range []struct {
@@ -249,7 +248,7 @@ func TestRandomMean(t *testing.T) {
 	}
 }
 
-// TestExceptions: among many setups, a takeaway fails in one only if it does so by more than it would alone.
+// TestExceptions: among many setups, a takeaway fails in one setup only by a larger margin than in a single setup.
 func TestExceptions(t *testing.T) {
 	both := math.Sqrt2 * halfWidth / 100 // of the difference, over 100 %
 	for share, want := range map[float64]string{1.2: "holds; undecided in 1 of 15", 1.7: "holds except in fp16-2048-both"} {
@@ -294,8 +293,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestAssessSome: what was not measured is not assessed, and a quick job is enough for all but T7,
-// which needs other types.
+// TestAssessSome: takeaways without measurements are not assessed, and a quick job suffices for all except T7, which needs other
+// types.
 func TestAssessSome(t *testing.T) {
 	for _, j := range Assess(nil) {
 		if j.Verdict != "not measured" || len(j.Effects) > 0 {

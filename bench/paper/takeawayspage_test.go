@@ -102,7 +102,7 @@ func (p *page) energyOf(t *testing.T, id string, typ arith.Type, change experime
 	return ""
 }
 
-// incomplete says which series lack points.
+// incomplete returns a list item about series that lack points.
 func incomplete(series []*experiment.Series) string {
 	var list []string
 	for _, s := range series {
@@ -114,7 +114,7 @@ func incomplete(series []*experiment.Series) string {
 	return strings.Join(list, ", ")
 }
 
-// seedsOfMain says from how many seeds the main points were drawn.
+// seedsOfMain returns text with the numbers of seeds of the main points.
 func seedsOfMain(results []Result) string {
 	least, most := math.MaxInt, 0
 	for _, r := range results {

@@ -31,7 +31,7 @@ func measured(t *testing.T, role cost.Role) *experiment.Series {
 	return all[0]
 }
 
-// TestCalibrate fits to what a card that toggles between rows takes, and finds out what streams.
+// TestCalibrate fits to a simulated card whose energy depends on toggles between rows, and finds the streaming operand.
 func TestCalibrate(t *testing.T) {
 	all := []*experiment.Series{measured(t, cost.Stationary), measured(t, cost.Streaming)}
 	like, err := cost.FindCalibration("h200")

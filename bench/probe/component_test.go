@@ -76,7 +76,7 @@ func TestStresses(t *testing.T) {
 	}
 }
 
-// TestComponents measures on the simulated card, goes on where it was broken off, and fits.
+// TestComponents measures on the simulated card, continues an interrupted run, and fits.
 func TestComponents(t *testing.T) {
 	list, err := Stresses(32)
 	if err != nil {
@@ -157,8 +157,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// card is one that is made up: watts, picojoules for an operation of each type and what its bits take,
-// and for bytes.
+// card is an invented card: watts, picojoules of an operation of each type and of its bits, and picojoules of bytes.
 type card struct {
 	static, awake, leakage            float64 // leakage in watts per watt, by temperature
 	ops, bits                         map[arith.Type]float64
@@ -168,7 +167,7 @@ type card struct {
 	noise                             func() float64
 }
 
-// at is what a kernel takes at a clock.
+// at returns the reading of a kernel at a clock.
 func (c *card) at(k component.Kernel, clock float64) (read component.Reading) {
 	f := clock / 1980
 	memory := (k.Memory + 0.25*k.Again) / 4.4e12

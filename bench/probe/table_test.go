@@ -91,7 +91,7 @@ func written(t *testing.T, c *cost.Calibration) string {
 	return string(data)
 }
 
-// TestTableGoesOn interrupts a fit and continues with the features that were kept. The result has the bytes of an undisturbed fit.
+// TestTableGoesOn interrupts a fit and continues with the kept features. The result has the bytes of an undisturbed fit.
 func TestTableGoesOn(t *testing.T) {
 	text, _ := table(t)
 	rows, err := probe.ReadTable("power.csv", strings.NewReader(text))

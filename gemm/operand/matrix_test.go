@@ -70,7 +70,7 @@ func TestBlocks(t *testing.T) {
 	})
 }
 
-// TestBlocksReadNoMore: what a tensor holds beyond a block may be missing.
+// TestBlocksReadNoMore: reading a block does not read the rest of its tensor.
 func TestBlocksReadNoMore(t *testing.T) {
 	stored := gemm.Matrix{DType: weights.BF16, Rows: 1 << 40, Cols: 8, Data: bytes.Repeat([]byte{0x80, 0x3f}, 64*8)}
 	for _, transposed := range []bool{false, true} {
@@ -86,7 +86,7 @@ func TestBlocksReadNoMore(t *testing.T) {
 	}
 }
 
-// TestNotFinite: NaN is refused where it is read, and nowhere else.
+// TestNotFinite: a NaN is an error for the block that contains it, and for no other block.
 func TestNotFinite(t *testing.T) {
 	m := gemm.NewMatrix(weights.BF16, 4, 4)
 	f, _ := weights.BF16.Format()
@@ -101,8 +101,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a pattern whose blocks need the whole matrix is refused where that would be too large,
-// before anything is made.
+// TestTooLarge: a pattern whose blocks need the whole matrix is refused if the matrix is too large, before anything is drawn.
 func TestTooLarge(t *testing.T) {
 	m := newDrawn(MustParse("normal(0,1) | sort"), pattern.Spec{DType: weights.BF16, Rows: 100_000, Cols: 100_000})
 	if _, err := m.Block(t.Context(), 0, 1, 0, 1); err == nil || !strings.Contains(err.Error(), "needs the whole matrix of 20 GB") {

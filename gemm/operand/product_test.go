@@ -72,8 +72,8 @@ func whole(t *testing.T, p operand.Product) (x, w gemm.Matrix) {
 	return x, w
 }
 
-// TestBlocksAreOfTheWhole: what a prediction reads block by block is what a card multiplies, whatever the
-// sources are, and fits its problem.
+// TestBlocksAreOfTheWhole: for all sources, the blocks of a prediction are parts of the matrix that a card multiplies, and fit
+// its problem.
 func TestBlocksAreOfTheWhole(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{24, 16}},
 		weights.Info{Name: "b", DType: weights.BF16, Shape: []int{40, 16}}, weights.Info{Name: "acts", DType: weights.F32, Shape: []int{9, 16}})
@@ -123,8 +123,8 @@ func TestBlocksAreOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestDraws: drawn layers look like those they stand for, and differ from each other, from the
-// activations and from those of another seed, but not from those of the same seed.
+// TestDraws: drawn layers have the types and shapes of the layers that they replace. They differ from each other, from the
+// activations and from another seed's layers, and equal the same seed's layers.
 func TestDraws(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{3, 8}},
 		weights.Info{Name: "b", DType: weights.BF16, Shape: []int{3, 8}}, weights.Info{Name: "c", DType: weights.F16, Shape: []int{5, 8}})
@@ -182,7 +182,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestOneScale: a model that is compared with another in 8 bits is scaled as that one is.
+// TestOneScale: two models that are compared in 8 bits have the same scale.
 func TestOneScale(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{8, 8}})
 	all, _ := products(t, operand.Options{Tokens: 1, Type: arith.INT8}, path+":a", "tensor("+path+":a) | scale(0.5)")
@@ -195,7 +195,7 @@ func TestOneScale(t *testing.T) {
 	}
 }
 
-// TestErrors are told apart, and name what they are about.
+// TestErrors: errors have their types, and name the source or tensor.
 func TestErrors(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{8, 8}}, weights.Info{Name: "b", DType: weights.F8E5M2, Shape: []int{8, 8}},
 		weights.Info{Name: "embed", DType: weights.BF16, Shape: []int{8, 8}})

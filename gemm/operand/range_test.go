@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestRange: a type must hold what a pattern's source draws, whatever its steps make of it.
+// TestRange: the values of a pattern's source must fit the type, whatever its later steps do.
 func TestRange(t *testing.T) {
 	for text, want := range map[string]string{
 		"normal(0,32)": "", "normal(0,64)": "normal(0,64) exceeds the range of I8 (127)", "const(128) | scale(0.5)": "const(128) exceeds",

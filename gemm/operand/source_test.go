@@ -62,8 +62,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that a source which is accepted is one thing: a pattern, or a path that exists
-// with wildcards that can be matched.
+// FuzzParse: an accepted source is either a pattern, or an existing path with valid wildcards.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"zeros", "normal(0,0.02)", "const(-0) | flip(1%)", ".:", ".:*.weight", ".:[a-", "normal(0,1", "a:b:c", ":", "\x00:", ".:w|abs", "tensor(.:w)"} {
 		f.Add(text)

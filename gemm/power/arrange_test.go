@@ -45,8 +45,8 @@ func arranged(t *testing.T, seed uint64, arrangements int, opt Options) (*Result
 	return r, taken[1:]
 }
 
-// TestArrangementsRemoveAddresses: a planted effect of the addresses biases a comparison at fixed addresses, and none in
-// which every load has every address equally often. Intervals hold what they claim.
+// TestArrangementsRemoveAddresses: a planted effect of the addresses biases a comparison at fixed addresses, but not one in which
+// every load has every address equally often. Intervals have their nominal coverage.
 func TestArrangementsRemoveAddresses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("100 runs")
@@ -120,7 +120,7 @@ func TestArrangeFails(t *testing.T) {
 	}
 }
 
-// TestGroupsAreHonest: 95 % of the intervals contain the truth, whatever the groups' own means are.
+// TestGroupsAreHonest: 95 % of the intervals contain the true mean, for any means of the groups.
 func TestGroupsAreHonest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")

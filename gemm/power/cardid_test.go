@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// TestID checks ids of cards, which stand in records and pages and must not change.
+// TestID checks ids of cards. They must not change, because records and pages contain them.
 func TestID(t *testing.T) {
 	for _, test := range []struct{ name, uuid, id string }{
 		{"NVIDIA H200", "GPU-d98800b1-0000-0000-0000-000000000000", "H200-1ed6"},

@@ -49,8 +49,8 @@ func (c brokenCard) Energy() (uint64, error) {
 	return e, errors.Join(c.calls.next(), err)
 }
 
-// TestEveryFailureIsTold: whichever call of a load or of the energy counter fails, the comparison ends with that error, and its result
-// is not valid or says that the run failed.
+// TestEveryFailureIsTold: if any call of a load or of the energy counter fails, the comparison ends with its error, and the
+// result is invalid or marked as failed.
 func TestEveryFailureIsTold(t *testing.T) {
 	compare := func(duty float64, load, counter int) (*Result, error) {
 		o := quiet()

@@ -98,8 +98,8 @@ func line(v any) string {
 	return fmt.Sprint(v)
 }
 
-// TestMeterTrace: with one seed the meter does what it did on simulated cards, and finds the same: runs, settling, windows, blocks, duties,
-// disturbances, intervals. testdata/metertrace.txt has when each load ran, and the results.
+// TestMeterTrace: with one seed the meter's actions and results on simulated cards equal the recorded ones: runs, settling,
+// windows, blocks, duties, disturbances, intervals. testdata/metertrace.txt has when each load ran, and the results.
 func TestMeterTrace(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestGPUCard reads the real card, idle, where there is one.
+// TestGPUCard reads the idle real card, if there is one.
 func TestGPUCard(t *testing.T) {
 	card, err := Open("0")
 	if err != nil {

@@ -32,8 +32,8 @@ func (l *startledLoad) Start(n int) error {
 	return l.SimLoad.Start(n)
 }
 
-// TestFirstOfBlock: what the first place of a block does to a load cancels in the null comparison, however many other
-// loads there are. It does not in half of the blocks.
+// TestFirstOfBlock: the effect of the first place of a block cancels in the null comparison, for any number of other loads. It
+// does not cancel within half of the blocks.
 func TestFirstOfBlock(t *testing.T) {
 	biased := 0
 	for seed := range uint64(12) {

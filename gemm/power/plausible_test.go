@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRanges: the ends of a range can be right, what lies beyond cannot, and a card that does not tell its limits has wide ones.
+// TestRanges: the ends of a range are plausible, values beyond are not, and a card without known limits has wide ranges.
 func TestRanges(t *testing.T) {
 	limit, clock, none := 700.0, 2000.0, 0.0
 	known := Info{PowerLimitMax: &limit, MaxSMClock: &clock}

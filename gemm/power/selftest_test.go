@@ -184,7 +184,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// TestTrace: changes alone are kept; slope and intervals are those between them.
+// TestTrace: only changes are kept; slope and intervals are computed between changes.
 func TestTrace(t *testing.T) {
 	var l trace
 	for i, v := range []float64{5, 5, 7, 7, 9, 13} {

@@ -11,8 +11,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// TestSimTrace: with one seed the simulated card behaves as it did. Tests, pages and recorded commands that name a seed rely on it. The
-// trace has all that a card shows, while it idles, swings at its cap, pauses between bursts, heats up and shares the card.
+// TestSimTrace: with one seed the simulated card behaves as recorded. Tests, pages and recorded commands that name a seed rely on
+// it. The trace has all that a card shows, while it idles, swings at its cap, pauses between bursts, heats up and shares the
+// card.
 func TestSimTrace(t *testing.T) {
 	var b bytes.Buffer
 	ctx := t.Context()

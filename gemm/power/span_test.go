@@ -38,7 +38,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchEnds: with its context, and where the counter does not move.
+// TestWatchEnds: Watch ends with its context, and if the counter does not move.
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

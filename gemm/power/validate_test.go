@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestValidate: what makes a result invalid, and what does not.
+// TestValidate checks the conditions that make a result invalid.
 func TestValidate(t *testing.T) {
 	around := Comparison{Summary: Summary{Name: "null"}, Interval: []float64{0.99, 1.01}}
 	for name, c := range map[string]struct {

@@ -18,13 +18,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// asked is what a predictor was asked, with the whole operands.
+// asked is a call of a predictor, with the whole operands.
 type asked struct {
 	cost.Product
 	x, w []byte
 }
 
-// recorder is a predictor that takes down what it is asked, and predicts 1 for everything.
+// recorder is a predictor that records its calls, and predicts 1 for everything.
 type recorder []asked
 
 func (r *recorder) Predict(ctx context.Context, p cost.Product, x, w cost.Operand) (cost.Prediction, error) {
@@ -98,7 +98,7 @@ func TestPredictsWhatIsMeasured(t *testing.T) {
 	}
 }
 
-// TestModels: a copy of a model costs what the model does.
+// TestModels: a copy of a model has the same predicted energy as the model.
 func TestModels(t *testing.T) {
 	h200, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -175,7 +175,7 @@ func (i interrupter) Predict(ctx context.Context, _ cost.Product, _, _ cost.Oper
 	return cost.Prediction{}, fmt.Errorf("in the middle: %w", ctx.Err())
 }
 
-// TestInterrupted: an interrupt is not the fault of the layer that it came in.
+// TestInterrupted: the error of an interrupt does not name the current layer.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := predict.Options{Operands: operand.Options{Tokens: 8, N: 8, K: 8}}
@@ -184,7 +184,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestWarnings: each is made once, and says what it is about unless that is everything.
+// TestWarnings: each warning occurs once, and names its sources unless it applies to all.
 func TestWarnings(t *testing.T) {
 	r := predict.Report{Predictions: []predict.Prediction{
 		{Name: "a", Prediction: cost.Prediction{Warnings: []string{"all", "some"}}},

@@ -47,7 +47,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestRatio: layers count by their weights, and the ratio's error is never more than what changed.
+// TestRatio: layers count by their number of weights, and the ratio's error is never larger than the change.
 func TestRatio(t *testing.T) {
 	estimate := func(relative float64) cost.Estimate {
 		return cost.Estimate{Relative: relative, Interval: [2]float64{relative - 0.035, relative + 0.035}, Calibration: "test"}

@@ -35,7 +35,7 @@ func (c reset) Energy() (uint64, error) {
 	return c.Card.Energy()
 }
 
-// TestSelfTestAgain: a self-test that was disturbed is made again.
+// TestSelfTestAgain: a disturbed self-test is repeated.
 func TestSelfTestAgain(t *testing.T) {
 	m, left := measure.Simulated(plain()), 100
 	r := measured(t, other{Machine: m, card: reset{m.Card(), &left}}, quicker, product("still", false))

@@ -128,7 +128,7 @@ func TestSSPWarms(t *testing.T) {
 	}
 }
 
-// TestNoSSP: where power goes on changing, the reason says by how much.
+// TestNoSSP: if power keeps changing, the reason has the size of the change.
 func TestNoSSP(t *testing.T) {
 	for name, test := range map[string]struct {
 		power func(t float64) float64

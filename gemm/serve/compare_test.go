@@ -194,7 +194,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// broken are the ways in which one answer goes wrong, and what is said of it.
+// broken has the ways in which one answer fails, with the expected message.
 var broken = map[string]struct {
 	spoil func(w http.ResponseWriter, r *http.Request)
 	want  string
@@ -342,7 +342,7 @@ func TestBrokenOnce(t *testing.T) {
 	}
 }
 
-// TestBrokenForGood: the run ends with the server's error, and keeps what it has measured.
+// TestBrokenForGood: the run ends with the server's error, and keeps its measurements.
 func TestBrokenForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network

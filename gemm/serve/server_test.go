@@ -16,7 +16,7 @@ func short(n *network) serve.Options {
 	return serve.Options{Workload: small, Transport: n.transport(), Time: 20 * time.Second, Window: 2 * time.Second, Settle: time.Second, Stall: 20 * time.Second}
 }
 
-// TestServers: what servers take and say differs, and tokens are counted right.
+// TestServers: servers differ in the fields that they accept and send, and tokens are counted correctly.
 func TestServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		model      *model
@@ -64,7 +64,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestModels: what a list of models may be.
+// TestModels checks valid and invalid lists of models.
 func TestModels(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"data": []}`:                        "the server lists no models: name one, as in http://127.0.0.1:8000/v1#llama",

@@ -57,7 +57,7 @@ var values = []struct {
 	{"any", func(r *rand.Rand) float32 { return math.Float32frombits(r.Uint32()) }},
 }
 
-// guard is what surrounds a view. It is NaN, so who reads it spoils a result.
+// guard is the value around a view. It is NaN, so reading it spoils the result.
 const guard = 0x7FABCDEF
 
 // guarded returns a view whose rows lie gap elements apart, with guards before, between and behind them.
@@ -75,7 +75,7 @@ func guarded(rows, cols, gap int, draw func() float32) (m Matrix, memory []float
 	return m, memory
 }
 
-// problem is the shape of a product, and what its operands hold.
+// problem is the shape of a product and the contents of its operands.
 type problem struct {
 	m, n, k          int
 	gapA, gapB, gapC int

@@ -38,8 +38,8 @@ func (c shownCard) Info() power.Info {
 	return info
 }
 
-// TestContainers: where the driver lists no processes, or this one by another number, a sweep can be made, and
-// says what it could not see; memory that is in use shows somebody all the same.
+// TestContainers: where the driver lists no processes, or this one by another number, a sweep is possible, and reports that it
+// could not see other processes. Memory in use still reveals another process.
 func TestContainers(t *testing.T) {
 	before, after := candidates()
 	for name, c := range map[string]struct {

@@ -82,8 +82,7 @@ func (d *dog) Restore() error {
 	return d.original.Restore(d.card)
 }
 
-// TestGuardAlwaysRestores: whatever fails, and whenever, the card's last state is the first one, or the
-// error means that it is not.
+// TestGuardAlwaysRestores: after any failure at any time, the card has its original settings, or the error is a *RestoreError.
 func TestGuardAlwaysRestores(t *testing.T) {
 	restored, lost := 0, 0
 	for seed := range uint64(3000) {

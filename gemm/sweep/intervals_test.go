@@ -65,7 +65,7 @@ func TestScatterIsThatOfKeptWindows(t *testing.T) {
 	}
 }
 
-// TestAsGood: the lowest value is chosen, and settings that cannot be told from it are named.
+// TestAsGood: the lowest value is chosen, and settings that do not differ significantly from it are listed.
 func TestAsGood(t *testing.T) {
 	at := func(watts, energy, half float64) Point {
 		return Point{Setting: Setting{Cap: watts}, Original: Figures{RelativeEnergy: energy, RelativeTime: 1,

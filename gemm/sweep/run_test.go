@@ -322,7 +322,7 @@ func TestRunRefuses(t *testing.T) {
 	})
 }
 
-// TestPlanChanged: a limit that has been set since the plan was made is somebody's, and would be put back
+// TestPlanChanged: a limit that another program has set since the plan was made is an error, because it would be restored
 // wrongly.
 func TestPlanChanged(t *testing.T) {
 	m := open(t, quiet())

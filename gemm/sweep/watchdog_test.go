@@ -125,7 +125,7 @@ func TestLockOutlives(t *testing.T) {
 	}
 }
 
-// TestWatchdog: it follows its orders, and restores the settings when the pipe ends without one.
+// TestWatchdog: the watchdog follows its orders, and restores the settings if the pipe ends without an order.
 func TestWatchdog(t *testing.T) {
 	changed, found := cardState{Limit: 300, Locked: 900}, cardState{Limit: foundLimit}
 	for what, end := range map[string]struct {
