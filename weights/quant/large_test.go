@@ -206,3 +206,44 @@ func TestRoundScaleOfPowers(t *testing.T) {
 	}()
 	(&quant.Book{ScaleType: weights.I64}).RoundScale(1)
 }
+
+// TestFormatsByNumber: the format with most weights comes first, and of several the first in the alphabet.
+func TestFormatsByNumber(t *testing.T) {
+	d := &quant.Description{}
+	for _, codes := range []string{"fp8", "int4", "int4", "int8", "awq"} {
+		d.Weights = append(d.Weights, &quant.Quantised{Format: quant.Format{Codes: codes}})
+	}
+	if got, want := d.Formats(), "2 weights in int4; 1 weight in awq; 1 weight in fp8; 1 weight in int8"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestGroupsInOrderAreStored: without a group index in the matrix, and without the source's, inputs belong to groups of neighbours.
+func TestGroupsInOrderAreStored(t *testing.T) {
+	config, tensors := valid("gptq")
+	var infos []weights.Info
+	for _, x := range tensors {
+		infos = append(infos, info("m."+x.name, x.dtype, x.shape...))
+	}
+	d, err := quant.Describe(&weights.Model{Config: []byte(`{"quantization_config": ` + config + `}`), Shards: []*weights.File{{Path: "model.safetensors", Tensors: infos}}})
+	testmodel.OK(t, err)
+	w := d.Weights[0]
+	m, err := w.New(8)
+	testmodel.OK(t, err)
+	m.Group = nil
+	for i := range m.Zeros {
+		m.Zeros[i], m.Scales[i] = 8, 1
+	}
+	var index []byte
+	testmodel.OK(t, w.Encode(m, 0, func(part int, at int64, b []byte) error {
+		if w.Tensors[part].Role == quant.GroupIndex {
+			index = append(index, b...)
+		}
+		return nil
+	}))
+	for k := range 64 {
+		if g := int(binary.LittleEndian.Uint32(index[4*k:])); g != k/32 {
+			t.Errorf("input %d belongs to group %d", k, g)
+		}
+	}
+}

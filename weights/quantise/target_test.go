@@ -96,7 +96,7 @@ func TestTargetErrors(t *testing.T) {
 	broken := testmodel.Folder(t, llama, synth.Options{})
 	testmodel.OK(t, os.WriteFile(filepath.Join(broken, "config.json"), []byte(`{"model_type": "llama", "quantization_config": 5}`), 0o666))
 	for dir, want := range map[string]string{
-		broken:  "quantization_config",
+		broken:  "quantization_config: is not a JSON object",
 		narrow:  "36 inputs, which groups of 128 do not divide (format int4): choose a format without groups",
 		bare:    "needs a config.json",
 		unknown: "which layers to quantise is not known",
