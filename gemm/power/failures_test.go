@@ -9,11 +9,14 @@ import (
 
 var errBroken = errors.New("broken")
 
-// breaks counts down the calls that still work.
-type breaks struct{ left int }
+// breaks counts down the calls that still work. The next one fails, and unless once is set all later ones do.
+type breaks struct {
+	left int
+	once bool
+}
 
 func (b *breaks) next() error {
-	if b.left--; b.left < 0 {
+	if b.left--; b.left == -1 || b.left < 0 && !b.once {
 		return errBroken
 	}
 	return nil
@@ -52,11 +55,12 @@ func (c brokenCard) Energy() (uint64, error) {
 // TestEveryFailureIsTold: if any call of a load or of the energy counter fails, the comparison ends with its error, and the
 // result is invalid or marked as failed.
 func TestEveryFailureIsTold(t *testing.T) {
+	once := false
 	compare := func(duty float64, load, counter int) (*Result, error) {
 		o := quiet()
 		o.Seed = 1
 		s := NewSim(o)
-		loads, queries := &breaks{load}, &breaks{counter}
+		loads, queries := &breaks{load, once}, &breaks{counter, once}
 		m, err := NewMeter(brokenCard{s, queries}, Options{Clock: s, Duty: duty, Time: 6 * time.Second, Settle: 20 * time.Millisecond, CapSettle: 20 * time.Millisecond, Window: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -89,9 +93,15 @@ func TestEveryFailureIsTold(t *testing.T) {
 			t.Errorf("duty %v: the failure of query %d is not told", duty, n)
 		}
 	}
+	once = true // a call that fails alone must not be covered by later ones
+	for n := range 60 {
+		if _, err := compare(0.5, n, never); !errors.Is(err, errBroken) {
+			t.Errorf("load call %d alone fails: %v", n, err)
+		}
+	}
 	s := NewSim(quiet())
 	for _, n := range []int{0, 1, 5, 300} {
-		card := brokenCard{s, &breaks{n}}
+		card := brokenCard{s, &breaks{left: n}}
 		if _, err := Watch(t.Context(), card, s, nil, func(begin, now time.Duration) bool { return false }); !errors.Is(err, errBroken) {
 			t.Errorf("query %d of a watch fails: %v", n, err)
 		}
@@ -99,7 +109,7 @@ func TestEveryFailureIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Steady(t.Context(), brokenLoad{s.Load("a", 500, 0.002), &breaks{n / 10}}); !errors.Is(err, errBroken) {
+		if _, err := m.Steady(t.Context(), brokenLoad{s.Load("a", 500, 0.002), &breaks{left: n / 10}}); !errors.Is(err, errBroken) {
 			t.Errorf("call %d of a warm-up fails: %v", n/10, err)
 		}
 	}
