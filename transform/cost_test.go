@@ -55,7 +55,7 @@ type lagged struct {
 func (c lagged) Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error) {
 	c.asked.Add(1)
 	if role != cost.Streaming || l != (cost.Workload{Prefill: 1}) || w.DType != weights.BF16 || w.Rows*w.Cols == 0 {
-		c.t.Errorf("lags are asked for a %v, %v, of %v[%d %d]", role, l, w.DType, w.Rows, w.Cols)
+		c.t.Errorf("Lags was called for role %v and workload %v with %v[%d %d]", role, l, w.DType, w.Rows, w.Cols)
 	}
 	if !c.stream || axis != w.OutAxis {
 		return nil, nil

@@ -156,9 +156,7 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 	return r
 }
 
-// Options returns the options of a conversion by the recipe, without tokens: those that `lowtoggle convert --recipe` has for this model
-// and workload. The caller sets Cost, and may change the rest. A nil family means the family in the catalogue, and the zero workload prefill. The error is that of a
-// model that is nil or closed, of an invalid workload, or of passes that cannot be parsed.
+// Options returns the options of a conversion by the recipe, without tokens, as in `lowtoggle convert --recipe` for this model and workload. The caller sets Cost, and may change the rest. A nil family means the family in the catalogue, and the zero workload prefill. It returns an error for a nil or closed model, an invalid workload, or passes that cannot be parsed.
 func (r Recipe) Options(m *weights.Model, family *arch.Family, l cost.Workload) (Options, error) {
 	if l == (cost.Workload{}) {
 		l = cost.DefaultWorkload

@@ -275,7 +275,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	return nil
 }
 
-// calibrateShortJSON is what calibrate --json prints if the time ended before enough was measured for a fit.
+// calibrateShortJSON is the output of calibrate --json if the time ended before enough was measured for a fit.
 type calibrateShortJSON struct {
 	Card     string `json:"card"`
 	Series   string `json:"series"`   // the folder of the measurements

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// calibrateJSON is what calibrate --json prints.
+// calibrateJSON is the output of calibrate --json.
 type calibrateJSON struct {
 	File     string       `json:"file"`
 	Replaced bool         `json:"replaced,omitempty"` // an earlier calibration in File

@@ -141,7 +141,7 @@ func (r *componentsJSON) brokenOff(err error, anew bool) error {
 	return fmt.Errorf("%w: %s kept in %s; %s continues", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
 }
 
-// componentsJSON is what calibrate --components --json prints.
+// componentsJSON is the output of calibrate --components --json.
 type componentsJSON struct {
 	File string `json:"file"`
 	*component.Model

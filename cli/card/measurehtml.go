@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// measuredOutput writes the file that -o names for a comparison of products. about prints what the report says.
+// measuredOutput writes the file that -o names for a comparison of products. about prints the report.
 func measuredOutput(c *cli.Context, r *measure.CardResults, title string, about func(io.Writer)) error {
 	p := page.New(c, "Measured energy of products", title)
 	var list []page.Ratio

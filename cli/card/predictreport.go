@@ -36,7 +36,7 @@ func (f *predictRequest) write(c *cli.Context, r *predict.Report, gpu string) er
 	return f.output(c, r, gpu)
 }
 
-// document is what predict --json prints.
+// document is the output of predict --json.
 func (f *predictRequest) document(r *predict.Report) predictDocument {
 	shown := predict.Report{Predictions: slices.Clone(r.Predictions)}
 	for i := range shown.Predictions {
@@ -51,7 +51,7 @@ func (f *predictRequest) document(r *predict.Report) predictDocument {
 	return d
 }
 
-// predictDocument is what predict --json prints. For a single source, the fields of its prediction are also at the
+// predictDocument is the output of predict --json. For a single source, the fields of its prediction are also at the
 // top level.
 type predictDocument struct {
 	*predict.Prediction

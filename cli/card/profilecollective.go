@@ -78,7 +78,7 @@ func profileCollective(c *cli.Context) (err error) {
 	return err
 }
 
-// overTimeDocument is what profile --collective --json prints.
+// overTimeDocument is the output of profile --collective --json.
 type overTimeDocument struct{ *collective.OverTime }
 
 // overTimeReport prints the profile of a collective.

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
-// traceTable is what profile --csv prints: a row for every cell of every trace. Time is the beginning of the cell, in
+// traceTable is the output of profile --csv: a row for every cell of every trace. Time is the beginning of the cell, in
 // seconds since the work began. The interval is a 95 % interval.
 func traceTable(r *profile.Result) [][]string {
 	table := [][]string{{"profile", "product", "at_seconds", "step_seconds", "watts", "low", "high", "resolution_seconds", "origin"}}

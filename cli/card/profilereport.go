@@ -30,7 +30,7 @@ type profileReport struct {
 // met reports whether the profile is as fine and as steady as requested.
 func (r profileReport) met() bool { return r.Steady() && (r.asked == 0 || r.Resolves(r.asked)) }
 
-// profileDocument is what profile --json prints.
+// profileDocument is the output of profile --json.
 type profileDocument struct {
 	*profile.Result
 	Components []*measure.Signature `json:"components,omitempty"` // of the products

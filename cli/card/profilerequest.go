@@ -98,7 +98,7 @@ func (q *profileRequest) readCopy(c *cli.Context) error {
 	return nil
 }
 
-// readOther reads the shape of another product. Its operands are random, and its type is that of the first product.
+// readOther reads the shape of another product. Its operands are random, with the type of the first product.
 func (q *profileRequest) readOther(text string) error {
 	o := request{Options: q.Options, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
 	if err := o.readShape(text, false); err != nil {

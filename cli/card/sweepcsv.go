@@ -5,7 +5,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// sweepTable is what sweep --csv prints: a row for the original and a row for the converted weights at every setting.
+// sweepTable is the output of sweep --csv: a row for the original and a row for the converted weights at every setting.
 // Energy and time are relative to the original at the reference setting. Joules and seconds are for one pass. An
 // empty cell is unknown, or the default.
 func sweepTable(r *sweep.Result) [][]string {

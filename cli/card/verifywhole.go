@@ -185,7 +185,7 @@ func requestChange(q measure.Request) string {
 	return text
 }
 
-// gain describes one step in a line. The line begins with the user's gain: speed at the power limit, lower power
+// gain describes one step in one line of text. The line begins with the user's gain: speed at the power limit, lower power
 // below the limit.
 func gain(s measure.WholeStep) string {
 	if s.Relative == 0 {

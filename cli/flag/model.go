@@ -52,8 +52,7 @@ func onlyTokens(m *weights.Model) bool {
 	return len(infos) > 0 && !slices.ContainsFunc(infos, func(t weights.Info) bool { return !slices.Contains(types, t.DType) })
 }
 
-// ReadFile reads a file from the command line. If there is no such file, the error ends with remedy, which says what
-// to name.
+// ReadFile reads a file from the command line. If there is no such file, the error ends with remedy, the advice on a name to give.
 func ReadFile(path, remedy string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {

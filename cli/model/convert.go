@@ -224,7 +224,7 @@ func withDevice(c *cli.Context, p *plan.Plan, words ...string) []string {
 	return words
 }
 
-// convertJSON is what convert --json prints.
+// convertJSON is the output of convert --json.
 type convertJSON struct {
 	Output    string             `json:"output"`
 	DropIn    bool               `json:"drop_in"`

@@ -86,7 +86,7 @@ func demoDir(keep string) (string, error) {
 	return keep, nil
 }
 
-// demoJSON is what demo --json prints.
+// demoJSON is the output of demo --json.
 type demoJSON struct {
 	OK      bool      `json:"ok"`
 	Recipes []demoRow `json:"recipes"`

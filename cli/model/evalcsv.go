@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// table is what eval --csv prints: a row for every model. Losses are in nats per token. Differences and ratios are
+// table is the output of eval --csv: a row for every model. Losses are in nats per token. Differences and ratios are
 // relative to the first model, whose own cells are empty.
 func (r *evalReport) table() [][]string {
 	table := [][]string{{"model", "loss", "perplexity", "loss_difference", "difference_low", "difference_high", "perplexity_ratio", "ratio_low", "ratio_high",

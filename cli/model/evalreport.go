@@ -22,7 +22,7 @@ type evalReport struct {
 	productsOnly string
 }
 
-// evalJSON is what eval --json prints of a model.
+// evalJSON is a model in the output of eval --json.
 type evalJSON struct {
 	Model      string       `json:"model"`
 	Loss       float64      `json:"loss"`                 // nats per token
@@ -82,7 +82,7 @@ func finiteInterval(low, high float64) *[2]float64 {
 	return &[2]float64{low, high}
 }
 
-// evalDocument is what eval --json prints. For a single model, the model's fields are also at the top level.
+// evalDocument is the output of eval --json. For a single model, the model's fields are also at the top level.
 type evalDocument struct {
 	*evalJSON
 	Models []evalJSON `json:"models"`

@@ -81,7 +81,7 @@ type familyJSON struct {
 	Absent        []arch.Absence `json:"absent,omitempty"`
 }
 
-// familiesJSON is what families --json prints without a name.
+// familiesJSON is the output of families --json without a name.
 type familiesJSON struct {
 	Families []familyJSON `json:"families"`
 }

@@ -64,7 +64,7 @@ var Inspect = &cli.Command{
 	},
 }
 
-// inspectJSON is what inspect --json prints.
+// inspectJSON is the output of inspect --json.
 type inspectJSON struct {
 	Model string `json:"model"`
 	*inspect.Report

@@ -114,7 +114,7 @@ func writePart(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, pa
 	return err
 }
 
-// partJSON is what convert --part --json prints.
+// partJSON is the output of convert --part --json.
 type partJSON struct {
 	Output   string       `json:"output"`
 	Part     int          `json:"part"`

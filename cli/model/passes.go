@@ -42,7 +42,7 @@ type passJSON struct {
 	NeedsFamily bool       `json:"needs_family"`
 }
 
-// passesJSON is what passes --json prints.
+// passesJSON is the output of passes --json.
 type passesJSON struct {
 	Passes  []passJSON         `json:"passes"` // in the order in which they run
 	Recipes []transform.Recipe `json:"recipes"`

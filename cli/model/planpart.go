@@ -55,7 +55,7 @@ func planPartFlags(c *cli.Context) (part apply.Part, err error) {
 	return part, err
 }
 
-// planPartJSON is what plan --part --json prints.
+// planPartJSON is the output of plan --part --json.
 type planPartJSON struct {
 	Output string `json:"output"` // file of the part; in a search, the folder of --search-dir
 	Part   int    `json:"part"`

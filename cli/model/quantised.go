@@ -14,8 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// printQuantised lists the tensors of quantised weights, one line for each format. Text in what follows the format's
-// name and describes how the tensors are treated. Names are shortened to their last part; the JSON document has the
+// printQuantised lists the tensors of quantised weights, one line for each format. The text what follows the format's name and describes how the tensors are treated. Names are shortened to their last part; the JSON document has the
 // full names.
 func printQuantised(w io.Writer, list []quant.Copied, what string) {
 	for len(list) > 0 {

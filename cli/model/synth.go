@@ -127,7 +127,7 @@ func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) erro
 	return synth.Folder(c.Context, config, out, o)
 }
 
-// synthJSON is what synth --json prints.
+// synthJSON is the output of synth --json.
 type synthJSON struct {
 	Output   string  `json:"output"`
 	Tensors  int     `json:"tensors"`

@@ -169,7 +169,7 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 	},
 }
 
-// verifyJSON is what verify --json prints.
+// verifyJSON is the output of verify --json.
 type verifyJSON struct {
 	*verify.Report
 	// Untouched are the tensors outside the family. They did not change.

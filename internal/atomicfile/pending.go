@@ -15,8 +15,7 @@ type pendingFile struct {
 	closed, done bool
 }
 
-// pending opens a temporary file beside path. It does not use the system's temporary folder, because there nobody
-// would look for the files of a killed process.
+// pending opens a temporary file beside path. It does not use the system's temporary folder, because users do not look there for files of killed processes.
 func pending(path string) (*pendingFile, error) {
 	f, err := open(path)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// Key and Secret are the credentials that the store accepts. Key is the name of Azure's account, too.
+// Key and Secret are the credentials that the store accepts. Key is also the name of Azure's account.
 const (
 	Key    = "reader"
 	Secret = "not-checked"

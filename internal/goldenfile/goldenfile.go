@@ -30,7 +30,7 @@ func Same(t testing.TB, path string, want []byte) {
 	}
 }
 
-// SameBetween compares the text between two marks of a file with want.
+// SameBetween fails the test if the text between two marks of a file differs from want.
 func SameBetween(t testing.TB, path, begin, end, want string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -2,5 +2,5 @@
 
 package apply
 
-// mounted returns false, because these systems do not tell mounted disks.
+// mounted returns false, because mounted disks cannot be detected on these systems.
 func mounted(string) bool { return false }

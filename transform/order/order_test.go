@@ -446,8 +446,7 @@ func TestOrderIsCancelled(t *testing.T) {
 	}
 }
 
-// TestDistances: a distance is that of its two labels in this direction, also if it is computed once for both
-// directions.
+// TestDistances: each distance is correct in its direction, also if one computation serves both directions.
 func TestDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSketch(t)

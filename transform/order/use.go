@@ -9,7 +9,7 @@ import (
 type Use struct {
 	Format     weights.Format
 	Rows, Cols int
-	// Axis is 0 where labels are rows and 1 where they are columns.
+	// Axis is 0 if labels are rows, and 1 if labels are columns.
 	Axis int
 	// Positions are the positions of each label on the axis. A label that is a block, such as the rows of a head, has
 	// several.

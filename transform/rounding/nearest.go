@@ -32,7 +32,7 @@ type bounds struct {
 	up, down []float32
 }
 
-// Take sets the book and the zero point. Ties go to the zero point.
+// Take sets the book and the zero point. Ties go to the value nearer to the zero point.
 func (s *Nearest) Take(b *CodeBook, zero float32) {
 	if s.book == b && s.zero == zero {
 		return
