@@ -33,7 +33,7 @@ var generated = map[string][]string{
 	"docs/components-accuracy.md": {"bench/componentspage_test.go", "bench/componentstext_test.go"},
 	"docs/frontier.md":            {"bench/frontierpage_test.go"},
 	"docs/measured.md":            {"bench/measured_test.go", "bench/measurednotes_test.go"},
-	"docs/whole-model.md":         {"bench/wholepage_test.go"},
+	"docs/whole-model.md":         {"bench/wholepage_test.go", "bench/bill_test.go"},
 	"docs/takeaways.md":           {"bench/paper/takeawayspage_test.go"},
 	"docs/families.md":            nil, // of the files of architectures; it has no measurement
 	"docs/patterns.md":            nil, // of the language's steps and their limits
@@ -76,6 +76,7 @@ var given = []struct {
 		"docs/sweep.md":            {"((k−1)·E", "energy k−1 times"},
 		"docs/quantised.md":        {"replaces −0 by +0", "code of −0 is NaN", "mean SNR is below 1 dB", "31.6 dB | 0 |"},
 		"docs/quantising.md":       {"(+1.18 … +1.63) | 0 |"},
+		"docs/library.md":          {"at least 0 dB, that is"},
 		"docs/formats.md":          {"| 0 | done", "| 1 | failed", "| 2 | wrong", "| 3 | done", "| 4 | no GPU", "| 75 | `convert"},
 		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "codes of −0 by those of +0", "Passes that choose codes anew write +0"},
 		"docs/quantised-energy.md": {"(CUDA 12.9 or later)", "| 1 | | |"},
@@ -84,7 +85,7 @@ var given = []struct {
 	{"settings of the method, which are constants of the code, and those of its paper", map[string][]string{
 		"docs/power.md": {"every 20 or 100 ms", "a ramp of 10 ms", "takes 25 µs to 2 ms", "up to 0.1 s (the", "cells of 2.5 ms", "coarser than 50 ms", "changes by less than 1 %",
 			"at most 3 %.", "drift by 1 % per second", "each 5 or 10 µs", "reads every 20 ms", "short runs of 10, 20, 30 and 50 ms", "at least 92 % of the cells of a ramp to 920 W"},
-		"docs/power-h200.md":           {"one reading every 20 ms", "(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The \"25 ms\" of the documentation is the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
+		"docs/power-h200.md":           {"one reading every 20 ms", "a time stamp of 1 ms", "(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The \"25 ms\" of the documentation is the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
 		"docs/recipes.md":              {"at most 1 MiB"},
 		"docs/reliability.md":          {"2, 5 and 10 s", "more than 35 %", "less than 1000 times"},
 		"bench/componentstext_test.go": {"leakage·(°C − 50)", "within 1 and 5 %% of time", "off by at most 5 %% on average", "mean error is above 15 %%", "by at\n  most 20 %%"},
@@ -95,6 +96,7 @@ var given = []struct {
 		"bench/cardsnotes_test.go":    {"-cards-time 75s"},
 		"bench/measurednotes_test.go": {"sparsify=0.5", "normal(0,0.02)"},
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
+		"bench/bill_test.go":          {"prefill takes 10 × %s mJ"},
 		"bench/remaining_test.go":     {"copy of 500.0 MB"},
 		"bench/nulls_test.go":         {"after weights of less than 97 %"},
 		"bench/profile_test.go":       {"the lowest 2.5 ms", "the first 50 ms", "after 50 ms", "after 75 ms", "more than 3 %", "first 50 ms (median)", "over 2 s (median)"},
