@@ -15,8 +15,8 @@ type ModelReport struct {
 	// Total and Spread are for several cards. They are absent if a card has no measurements.
 	Total  *ModelTotal  `json:"total,omitempty"`
 	Spread *ModelSpread `json:"spread,omitempty"`
-	// Invalid lists the reasons against the totals of several cards, without null comparisons that miss by chance, as some of many
-	// do.
+	// Invalid lists the reasons against the totals of several cards. Missed null comparisons are left out if chance explains
+	// their number.
 	Invalid []string `json:"invalid,omitempty"`
 }
 

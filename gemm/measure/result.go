@@ -43,7 +43,7 @@ func (r *Result) atDuty() string {
 	return fmt.Sprintf(" at a duty of %.3g", r.Pacing.Duty)
 }
 
-// precise reports whether the result and those at further duties reached their precision.
+// precise reports whether the result and the results at further duties reached their precision.
 func (r *Result) precise() bool {
 	return r.Stopped == power.StoppedPrecision && !slices.ContainsFunc(r.AtDuty, func(o *Result) bool { return !o.precise() })
 }

@@ -156,7 +156,7 @@ func TestSeriesSettles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once, twice := 0.0, math.Inf(1) // the largest change without another window, the least with one
+	once, twice := 0.0, math.Inf(1) // largest change of power without a repeated window; least change with one
 	for i := 1; i < len(s.Readings); i++ {
 		before, r := s.Readings[i-1], s.Readings[i]
 		change := math.Abs(r.Watts/before.Watts - 1)

@@ -9,7 +9,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// breaks counts down the calls that still work. The next one fails, and unless once is set all later ones do.
+// breaks counts down the calls that succeed before the failure. Later calls fail too, unless once is set.
 type breaks struct {
 	left int
 	once bool

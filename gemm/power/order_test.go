@@ -17,7 +17,7 @@ type startled struct {
 type startledLoad struct {
 	*SimLoad
 	card *startled
-	left int // starts
+	left int // starts that succeed before the failure
 }
 
 func (l *startledLoad) Start(n int) error {

@@ -70,7 +70,7 @@ func (l *LiveSim) Samples(after time.Time) ([]Sample, error) {
 	return list, err
 }
 
-// Temperature returns the simulated die's, in whole degrees.
+// Temperature returns the simulated die's temperature in whole °C.
 func (l *LiveSim) Temperature() (float64, error) {
 	defer l.now().Unlock()
 	return l.sim.Temperature()

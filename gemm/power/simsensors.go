@@ -61,7 +61,7 @@ func (s *Sim) running(marks *[simMarks]float64) float64 {
 	return (marks[newest] - marks[oldest]) / (time.Duration(slots) * simSlot).Seconds()
 }
 
-// Info describes the card, whose name says that it is simulated.
+// Info returns a description of the card. The name marks the card as simulated.
 func (s *Sim) Info() Info { return s.info }
 
 // query advances the time by that of one query.

@@ -107,7 +107,7 @@ func base(layers []Layer) (energy, time []float64) {
 	return energy, time
 }
 
-// each returns a figure of every layer; nil if one is unknown.
+// each returns the figure of every layer; nil if the figure of a layer is unknown.
 func each(layers []Layer, of func(Layer) *float64) (list []float64) {
 	for _, l := range layers {
 		v := of(l)

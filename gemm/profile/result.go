@@ -21,7 +21,7 @@ type Result struct {
 	Simulated bool       `json:"simulated,omitempty"` // the card is simulated, and the figures mean nothing
 	Interval  string     `json:"interval"`            // the interval of low and high: "95 %"
 	Products  []Product  `json:"products"`
-	// Profiles has one profile for each product, from an idle card; of several products, the next one follows.
+	// Profiles has one profile for each product, from an idle card. With several products, each product is followed by the next one.
 	Profiles []Profile `json:"profiles"`
 	// Interleaved compares each product right after the other with itself alone; empty for one product.
 	Interleaved []Interleaved   `json:"after,omitempty"`
