@@ -44,7 +44,7 @@ func TestUnsaved(t *testing.T) {
 		return saved
 	}
 	if err := withinASecond(ctx, out, work); !errors.Is(err, context.Canceled) {
-		t.Errorf("nothing is unsaved: %v", err)
+		t.Errorf("without unsaved results: %v", err)
 	}
 	exit.SetUnsaved(cli.NewContext(&cli.App{Writer: out}, nil, nil), true)
 	time.AfterFunc(patience+200*time.Millisecond, func() { close(writing) })

@@ -86,14 +86,14 @@ func TestBelowCap(t *testing.T) {
 	wider := cost.Calibration{Card: c.Card, Facts: c.Facts, Models: c.Models, Series: c.Series, PowerLimit: c.PowerLimit}
 	wider.Facts.Power.Bursts = &wide
 	if b := predictBF16(t, &wider, p, "zeros").BelowCap; half(b.TimeInterval) < half(zeros.BelowCap.TimeInterval)+0.02 {
-		t.Errorf("a ratio of clocks that is less certain: time ± %.4f, before ± %.4f", half(b.TimeInterval), half(zeros.BelowCap.TimeInterval))
+		t.Errorf("less certain ratio of clocks: time ± %.4f, before ± %.4f", half(b.TimeInterval), half(zeros.BelowCap.TimeInterval))
 	}
 
 	if b := predictBF16(t, c, cost.Product{M: 16, N: 8192, K: 8192, Cold: true}, "zeros").BelowCap; b != nil {
 		t.Errorf("with weights from memory: %+v", b)
 	}
 	if r := predictBF16(t, c, cost.Product{M: 1024, N: 1024, K: 1024}, "zeros"); r.BelowCap.Relative != r.Relative || r.BelowCap.RelativeTime != r.RelativeTime {
-		t.Errorf("a shape that does not reach the cap: %+v, %+v", r.BelowCap, r)
+		t.Errorf("shape below the cap: %+v, %+v", r.BelowCap, r)
 	}
 	facts := c.Facts
 	facts.Power.Bursts = nil

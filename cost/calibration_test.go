@@ -67,7 +67,7 @@ func TestFitFindsALine(t *testing.T) {
 	a, _ := json.Marshal(c)
 	b, _ := json.Marshal(again)
 	if string(a) != string(b) {
-		t.Error("what was written is not what was read")
+		t.Error("reading gives another calibration than writing")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestDamagedCalibrations(t *testing.T) {
 	} {
 		text := strings.Replace(string(good), c.from, c.to, 1)
 		if text == string(good) {
-			t.Errorf("%s: nothing was changed", name)
+			t.Errorf("%s: the replacement has no effect", name)
 		}
 		file := filepath.Join(t.TempDir(), "c.json")
 		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
@@ -186,7 +186,7 @@ func TestSampleIsEnough(t *testing.T) {
 				t.Errorf("%s: sampling error %v (%v)", text, p.SamplingError, err)
 			}
 			if text == "normal(0,0.02)" && math.Abs(p.Relative-1) > 0.004 {
-				t.Errorf("random weights take %v of what random weights take", p.Relative)
+				t.Errorf("random weights have the relative energy %v", p.Relative)
 			}
 		}
 	}

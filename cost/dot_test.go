@@ -78,7 +78,7 @@ func TestSmallProductsAreShiftedOut(t *testing.T) {
 	}
 	got.set(x, w, math.Ldexp(1, 2*f.Bias+60), d.arithmetic(&path))
 	if with := got.total; with == 0 {
-		t.Error("what was accumulated is gone")
+		t.Error("the accumulator is lost")
 	}
 	tiny := elements(0x1p-100, 0x1p-100)
 	got.set(tiny, tiny, 0, d.arithmetic(&path))

@@ -150,7 +150,7 @@ func TestEveryFactCounts(t *testing.T) {
 	before := said(t, invented(t, inventedFacts()))
 	leaves := testmodel.EachNumber(t, inventedFacts(), changed, func(what string, facts cost.Facts) {
 		if !strings.Contains(what, "streaming_run") && reflect.DeepEqual(said(t, invented(t, facts)), before) {
-			t.Errorf("%s changes nothing", what)
+			t.Errorf("%s has no effect", what)
 		}
 	})
 	steps, run := inventedFacts(), inventedFacts()
@@ -158,7 +158,7 @@ func TestEveryFactCounts(t *testing.T) {
 	run.Datapath.StreamingRun, run.Datapath.StreamingSteps = 4, []cost.StreamingStep{{Places: []int{0, 2}, Share: 0.6}, {Places: []int{1, 3}, Share: 0.4}}
 	for name, facts := range map[string]cost.Facts{"streaming_steps": steps, "streaming_run": run} {
 		if reflect.DeepEqual(said(t, invented(t, facts)), before) {
-			t.Errorf("facts.datapath.%s changes nothing", name)
+			t.Errorf("facts.datapath.%s has no effect", name)
 		}
 	}
 	if leaves < 35 {
@@ -211,7 +211,7 @@ func TestInventedCard(t *testing.T) {
 		}
 	}
 	if !reflect.DeepEqual(c.Facts, inventedFacts()) || !reflect.DeepEqual(c.Models, fitted.Models) {
-		t.Error("what was read is not what was written")
+		t.Error("reading gives another calibration than writing")
 	}
 
 	w := cost.Weights{DType: weights.BF16, Rows: 64, Cols: 64}
@@ -250,7 +250,7 @@ func TestInventedCard(t *testing.T) {
 	random, runs := see("normal(0,1)"), see("normal(0,1) | repeat(rows=2)")
 	// Steps within a run of two are 0.6 of all steps. The other steps continue in the same lane.
 	if got, want := runs[at["streaming_mantissa"]]/random[at["streaming_mantissa"]], 0.4; math.Abs(got-want) > 0.02 {
-		t.Errorf("rows that are alike in pairs toggle %v of what random rows do, want %v", got, want)
+		t.Errorf("rows equal in pairs toggle %v times as much as random rows, want %v", got, want)
 	}
 
 	lowest, highest := c.Reach()

@@ -138,7 +138,7 @@ func TestUnmeasuredRoleAndPlace(t *testing.T) {
 	}
 	if p.Role = Stationary; err == nil {
 		if r, err = predict(one, p); err != nil || len(r.Warnings) > 0 {
-			t.Errorf("a role that was measured: %q (%v)", r.Warnings, err)
+			t.Errorf("measured role: %q (%v)", r.Warnings, err)
 		}
 	}
 

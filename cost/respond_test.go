@@ -42,6 +42,6 @@ func TestValidResponse(t *testing.T) {
 		}
 	}
 	if (&Series{Response: make([]float64, knots-1)}).validResponse() == nil || (&Series{}).validResponse() == nil {
-		t.Error("a response that is too short is valid")
+		t.Error("a short response is valid")
 	}
 }

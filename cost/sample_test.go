@@ -54,7 +54,7 @@ func TestFeatures(t *testing.T) {
 	equal := observed(t, Streaming, "normal(0,1) | repeat(rows=256)", "normal(0,1)")
 	for _, i := range []int{quadSum, groupSum, productMantissa, streamingMantissa, streamingExponent, streamingToggles} {
 		if equal[i] != 0 {
-			t.Errorf("%s: %v though nothing changes from row to row", features[i], equal[i])
+			t.Errorf("%s: %v although all rows are equal", features[i], equal[i])
 		}
 	}
 	if d := math.Abs(random[streamingMantissa] - 3.5); d > 0.1 {

@@ -83,7 +83,7 @@ func TestAtLowerCaps(t *testing.T) {
 			last = h
 		}
 		if wide <= 0 {
-			t.Errorf("%s: as sure below as where it was measured", name)
+			t.Errorf("%s: the interval has no width below the measured settings", name)
 		}
 		if name == "decode" {
 			// Reading weights does not wait for the multipliers until they take longer.
@@ -123,7 +123,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 	unknown := small(t)
 	if _, err := unknown.AtSetting(prefill, Setting{Cap: 400}); err == nil {
-		t.Error("a calibration without a power limit knows what a cap does")
+		t.Error("a calibration without a power limit predicts a cap")
 	}
 	if _, err := c.Work(Product{Type: arith.BF16, M: 1, N: 1, K: 1}, Prediction{}, 1); err == nil {
 		t.Error("work of a prediction without time")

@@ -42,7 +42,7 @@ func TestToggling(t *testing.T) {
 		}
 	}
 	if bits, moved := of(arith.TF32, weights.F32, 1, 1, false); math.Abs(bits-1) > 0.05 || !(moved > 0.5 && moved < 1.1) {
-		t.Errorf("random operands of a type that was not calibrated: %.3f and %.3f", bits, moved)
+		t.Errorf("random operands of an uncalibrated type: %.3f and %.3f", bits, moved)
 	}
 	if bits, moved, err := c.Toggling(t.Context(), Product{Type: arith.BF16, M: 1, N: 1, K: 1}, randomOperand(weights.BF16, 1, 1, 1, 2), randomOperand(weights.BF16, 1, 1, 1, 3)); err != nil || bits-bits != 0 || moved-moved != 0 {
 		t.Errorf("one element: %v, %v, %v", bits, moved, err)

@@ -88,7 +88,7 @@ func TestScale(t *testing.T) {
 	}
 	before, lifted := energy(source), drawnWeights(t, "normal(0,0.02) | scale(2^5)")
 	if own := energy(lifted); math.Abs(own-before) > 0.004 {
-		t.Errorf("random weights take %v of what random weights take, and %v", before, own)
+		t.Errorf("random weights have the relative energies %v and %v", before, own)
 	}
 	source.Scale, lifted.Scale = rms, rms
 	if energy(source) != before {

@@ -166,7 +166,7 @@ func TestAdaptersGoAlong(t *testing.T) {
 				forgotten := *there
 				forgotten.Adapter = m.Adapter
 				if d := apart(s.outputs(t, withDelta(t, &forgotten, l)), want); !(d > 1e-3) {
-					t.Errorf("%s: an adapter that stays as it was does no harm: the outputs are %.2g apart", s.name, d)
+					t.Errorf("%s: without converting the adapter, the outputs are only %.2g apart", s.name, d)
 				}
 				back := convert(t, there, planOf(t, there, stepsOf(l, undo(l, all))...))
 				got, source := files(t, back.Dir), files(t, m.Dir)
@@ -406,7 +406,7 @@ func TestAdaptersOfSeveralModalities(t *testing.T) {
 		t.Errorf("%+v", tower.Adapter)
 	}
 	if either := adapt("model.layers.0.self_attn.q_proj", 48); either.Adapter.Problem == "" || either.Index("layers.0.ffn").Blocked == "" {
-		t.Error("a path that may mean two tensors is taken for one")
+		t.Error("an ambiguous path is accepted")
 	}
 }
 
@@ -424,7 +424,7 @@ func TestResumeWithAnAdapter(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		if !testplan.Interrupted(t, m, p, out, n, false) {
 			if n < 10 {
-				t.Errorf("it ended after %d events", n)
+				t.Errorf("the conversion ended after %d events", n)
 			}
 			break
 		}

@@ -259,7 +259,7 @@ func TestScalePlansOnlyWhatIsExact(t *testing.T) {
 		m := open(t, dir)
 		p := makePlan(t, m, "scale", 0)
 		if len(p.Steps) == 0 && d != weights.I8 { // the smallest values of I8 are odd
-			t.Errorf("%s: nothing was planned", d)
+			t.Errorf("%s: the plan has no steps", d)
 		}
 		there, l := convert(t, m, p), layoutOf(t, m)
 		sameBytes(t, convert(t, there, planOf(t, there, stepsOf(l, undo(l, exactSteps(l, p)))...)), m)
@@ -316,7 +316,7 @@ func TestTypesThatAreNotTransformed(t *testing.T) {
 		p := makePlan(t, m, "scale,reorder,signs,round=4", 0)
 		for _, s := range p.Steps {
 			if s.Index == "layers.0.ffn" && (s.Pass != "reorder" || d == weights.F4) || s.Tensor == odd {
-				t.Errorf("%s: %s was planned for it", d, s.Pass)
+				t.Errorf("%s: the plan has a step of %s", d, s.Pass)
 			}
 		}
 		if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, fmt.Sprintf("signs: index layers.0.ffn is not changed: %s is of type %s", odd, d)) {

@@ -56,7 +56,7 @@ func TestCatalogue(t *testing.T) {
 			}
 			for _, kind := range declared(t, f.Name) {
 				if !tried[kind] {
-					t.Errorf("%s is allowed and was tried in no model: give it a variant, or a tiny config", kind)
+					t.Errorf("%s is allowed but not tested: add a variant or a tiny config", kind)
 				}
 			}
 		})
@@ -103,7 +103,7 @@ var symmetryNames = []string{"permute", "sign", "scale"}
 func (s subject) proveSymmetries(t *testing.T, m *weights.Model, tried map[string]bool) {
 	l := layoutOf(t, m)
 	if len(l.Unclaimed) > 0 {
-		t.Fatalf("tensors that the family does not know: %v", l.Unclaimed)
+		t.Fatalf("unclaimed tensors: %v", l.Unclaimed)
 	}
 	want := s.outputs(t, m)
 	for i, sorts := range [][]string{symmetryNames, {"permute"}, {"sign"}, {"scale"}}[:s.some(1, 4)] {
@@ -467,7 +467,7 @@ func TestInverseOfInverse(t *testing.T) {
 			t.Fatalf("%+v became %+v", s, back)
 		}
 		if inv := (program.Symmetry{}).Inverse(); inv.Perm != nil || inv.Flip != nil || inv.Exp != nil {
-			t.Fatal("nothing became something")
+			t.Fatal("a zero became nonzero")
 		}
 	})
 }

@@ -81,7 +81,7 @@ func TestPassesForCodes(t *testing.T) {
 					noted = noted || strings.Contains(n, w.Format.String())
 				}
 				if codes == 0 && !noted {
-					t.Errorf("nothing changed; steps %v, notes %q", len(p.Steps), p.Notes)
+					t.Errorf("no code changed; steps %v, notes %q", len(p.Steps), p.Notes)
 				}
 			})
 		}
@@ -167,7 +167,7 @@ func TestCodesKeepTheBudget(t *testing.T) {
 			o.Budget.MinSNR = &least
 			p, _, changed := recoded(t, m, o)
 			if least < 20 && len(changed) == 0 {
-				t.Errorf("%s: nothing changed within %g dB", format, least)
+				t.Errorf("%s: no layer changed within %g dB", format, least)
 			}
 			for _, x := range p.Predictions {
 				if x.SNR != nil && *x.SNR < least {
@@ -248,7 +248,7 @@ func TestVerifyFindsOtherCodes(t *testing.T) {
 				r, err := transform.Verify(t.Context(), m, open(t, dir), transform.VerifyOptions{})
 				ok(t, err)
 				if !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return x.Problem != "" }) {
-					t.Errorf("%s, %s: another byte of %s goes unnoticed", q.Name, passes, part.Name)
+					t.Errorf("%s, %s: verify misses a changed byte of %s", q.Name, passes, part.Name)
 				}
 			}
 		}
@@ -356,7 +356,7 @@ func TestReferenceBelowTheBudget(t *testing.T) {
 		}
 		r, err := transform.Verify(t.Context(), m, result, transform.VerifyOptions{Reference: o.Reference})
 		if ok(t, err); !r.OK {
-			t.Errorf("%s: the result is not what the plan says", c.passes)
+			t.Errorf("%s: the result does not agree with the plan", c.passes)
 		}
 	}
 }
@@ -384,7 +384,7 @@ func TestCodesWithoutABudgetHaveAnSNR(t *testing.T) {
 		r, err := transform.Verify(t.Context(), m, open(t, dir), transform.VerifyOptions{})
 		ok(t, err)
 		if r.OK || passes == "trellis=0.1" && !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return strings.Contains(x.Problem, "the manifest claims") }) {
-			t.Errorf("%s: other codes go unnoticed", passes)
+			t.Errorf("%s: verify misses other codes", passes)
 		}
 	}
 }

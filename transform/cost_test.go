@@ -80,7 +80,7 @@ func TestLagsAreAsked(t *testing.T) {
 			t.Errorf("rows do not stream, and there are %d steps", len(p.Steps))
 		}
 		if asked.Load() == 0 {
-			t.Error("nobody asked")
+			t.Error("Lags was not called")
 		}
 	}
 }

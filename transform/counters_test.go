@@ -59,10 +59,10 @@ func TestWorkIsDoneOnce(t *testing.T) {
 	c, err := Convert(tally.With(t.Context(), &work), m, filepath.Join(t.TempDir(), "out"), o)
 	testmodel.OK(t, err)
 	if c.Plan.Search.Best() == nil || c.Loss == nil {
-		t.Fatalf("nothing was found: %+v, loss %+v", c.Plan.Search, c.Loss)
+		t.Fatalf("the search found no plan: %+v, loss %+v", c.Plan.Search, c.Loss)
 	}
 	if count.resolved != 0 || count.fingerprints != 0 {
-		t.Errorf("the model was resolved %d times and its fingerprint taken %d times, which NewTokens has done", count.resolved, count.fingerprints)
+		t.Errorf("the model was resolved %d times and its fingerprint taken %d times, in addition to NewTokens", count.resolved, count.fingerprints)
 	}
 	if count.outChecks != 1 || count.heldPasses != 1 {
 		t.Errorf("the output folder was checked %d times, and the model run %d times over held-out tokens; want 1 each", count.outChecks, count.heldPasses)
@@ -103,7 +103,7 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 			t.Errorf("%s: %d steps for %d layers", list, len(c.Plan.Steps), layers)
 		}
 		if got, most := int(count.Programs.Load()), len(m.Infos())+layers; got > most {
-			t.Errorf("%s: %d programs were compiled for %d weights, of which %d are layers; want at most %d", list, got, len(m.Infos()), layers, most)
+			t.Errorf("%s: %d programs were compiled for %d weights with %d layers; want at most %d", list, got, len(m.Infos()), layers, most)
 		}
 	}
 }

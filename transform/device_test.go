@@ -285,14 +285,14 @@ func TestDevice(t *testing.T) {
 			rounder.together, rounder.rounds, rounder.powers, card.released)
 	}
 	if most := len(cpu.Plan.Predictions); len(rounder.loaded) >= 2*most {
-		t.Errorf("%d Hessians for %d layers: layers do not share those of their inputs", len(rounder.loaded), most)
+		t.Errorf("%d Hessians for %d layers: layers do not share the Hessians of common inputs", len(rounder.loaded), most)
 	}
 	if card.open != 0 || card.compared != 1 || card.longest != file.Parts[0].T {
 		t.Errorf("%d models are still on the device, %d comparisons were made there, for sequences of %d tokens", card.open, card.compared, card.longest)
 	}
 	q := gpu.Plan.Request
 	if q.Device != "a card" || q.Statistics == "" || q.Hessians == cpu.Plan.Request.Hessians {
-		t.Errorf("the plan does not say what it was made on: %+v", q)
+		t.Errorf("the plan does not name its device: %+v", q)
 	}
 	same := *gpu.Plan
 	same.Request = cpu.Plan.Request
@@ -333,7 +333,7 @@ func TestDevice(t *testing.T) {
 			t.Errorf("%s: error %v is not of class ErrOtherDevice", name, err)
 		}
 		if _, err := os.Stat(out); err == nil {
-			t.Errorf("%s: something was written", name)
+			t.Errorf("%s: a file was written", name)
 		}
 	}
 }
@@ -413,7 +413,7 @@ func TestDeviceFails(t *testing.T) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 	if _, err := os.Stat(r.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there: %v", r.dir, err)
+		t.Errorf("%s still exists: %v", r.dir, err)
 	}
 	if card := tok.Device.(*pretended); card.open != 0 {
 		t.Errorf("%d models are still on the device", card.open)

@@ -98,7 +98,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	for _, passes := range []string{"compensate,round=3", "trellis=0.01"} {
 		with := testplan.Weighed(t, m, in, passes)
 		if with.Request.Hessians != in.Name {
-			t.Errorf("%s: the plan says that its Hessians are %q", passes, with.Request.Hessians)
+			t.Errorf("%s: the plan records Hessians %q", passes, with.Request.Hessians)
 		}
 		out := filepath.Join(t.TempDir(), "out")
 		_, err := transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{})
@@ -109,7 +109,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	}
 	// Plans whose passes do not use Hessians do not record them.
 	if p := testplan.Weighed(t, m, in, "reorder,grid=8,round=3"); p.Request.Hessians != "" {
-		t.Errorf("a plan of grid and round says that its Hessians are %q", p.Request.Hessians)
+		t.Errorf("a plan of grid and round records Hessians %q", p.Request.Hessians)
 	}
 	// The same plan gives the same bytes: a plan without Hessians rejects them.
 	without := makePlan(t, m, "trellis=0.01", 0)

@@ -377,11 +377,11 @@ func TestJointResultIsReleased(t *testing.T) {
 			want = got
 		}
 		if !bytes.Equal(got, want) {
-			t.Error("made again, it is another")
+			t.Error("the second result differs")
 		}
 		prog.Release()
 	}
 	if asked != 2 {
-		t.Errorf("it was made %d times", asked)
+		t.Errorf("the result was made %d times", asked)
 	}
 }

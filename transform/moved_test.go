@@ -135,7 +135,7 @@ func TestExactChangesOfCodes(t *testing.T) {
 				}
 			}
 			if moved == 0 {
-				t.Error("nothing moved")
+				t.Error("no code moved")
 			}
 			wellMoved(t, m, result)
 			alteredCodes(t, m, result, q)
@@ -195,7 +195,7 @@ func alteredCodes(t *testing.T, m, result *weights.Model, q testmodel.Quantisati
 			of, _ := d.WeightOf(x.Name)
 			return x.Problem != "" && of == w
 		}) {
-			t.Errorf("%s: another byte of %s, which holds %s, goes unnoticed", q.Name, name, role)
+			t.Errorf("%s: verify misses a changed byte of %s, which holds %s", q.Name, name, role)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestExactChangesThatCodesRefuse(t *testing.T) {
 		_, err := transform.Apply(t.Context(), m, planOf(t, m, c.step), out, transform.ApplyOptions{})
 		wantError(t, err, c.reason)
 		if _, err := os.Stat(out); err == nil {
-			t.Errorf("%s: something was written", c.layout)
+			t.Errorf("%s: a file was written", c.layout)
 		}
 	}
 }

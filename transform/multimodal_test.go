@@ -94,7 +94,7 @@ func TestSeveralModalities(t *testing.T) {
 			m := s.folder(t)
 			l := layoutOf(t, m)
 			if len(l.Unclaimed) != len(s.others) {
-				t.Fatalf("unclaimed are %v", l.Unclaimed)
+				t.Fatalf("unclaimed tensors: %v", l.Unclaimed)
 			}
 			p := makePlan(t, m, "scale,reorder,signs", 0)
 			acted := map[string]bool{}
@@ -102,7 +102,7 @@ func TestSeveralModalities(t *testing.T) {
 				acted[l.Index(step.Index).Kind] = true
 			}
 			if acted["residual"] || !acted["ffn"] {
-				t.Errorf("done was something to %v", acted)
+				t.Errorf("changed: %v", acted)
 			}
 			notes := strings.Join(p.Notes, "\n")
 			for _, stranger := range s.strangers {

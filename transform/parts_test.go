@@ -97,7 +97,7 @@ func TestPartsGiveTheBytesOfOneRun(t *testing.T) {
 						ok(t, err)
 					}
 					if _, err := os.Lstat(out); err == nil {
-						t.Fatal("the output is there before it is finished")
+						t.Fatal("the output exists before FinishParts")
 					}
 				}
 				ok(t, x.finish(out))
@@ -185,7 +185,7 @@ func TestFinishRefusesWhatIsNotWritten(t *testing.T) {
 				t.Errorf("temporary: %v", !c.late)
 			}
 			if _, err := os.Lstat(out); err == nil {
-				t.Error("the output is there")
+				t.Error("the output exists")
 			}
 			if name == "a folder" {
 				ok(t, os.Remove(shard))

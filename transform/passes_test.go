@@ -66,7 +66,7 @@ func TestValidateFindsEveryConstraintViolated(t *testing.T) {
 		swapped := slices.Clone(Passes)
 		i, j := swapped.rank(c.first), swapped.rank(c.second)
 		if i < 0 || j < 0 {
-			t.Fatalf("%+v is about a pass that there is not", c)
+			t.Fatalf("%+v names an unknown pass", c)
 		}
 		swapped[i], swapped[j] = swapped[j], swapped[i]
 		testmodel.WantError(t, swapped.Validate(), c.first+" must stand before "+c.second+": "+c.reason)

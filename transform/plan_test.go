@@ -72,7 +72,7 @@ func TestPlanOfVersion1(t *testing.T) {
 	}
 	again := testplan.Encoded(t, p)
 	if !bytes.Contains(again, []byte(`"plan_version": 2,`)) {
-		t.Errorf("the plan is spelt as version 2 and says that it is of version %d", p.Version)
+		t.Errorf("the plan has the form of version 2 and the version %d", p.Version)
 	}
 	if _, err := plan.Decode(again); err != nil {
 		t.Errorf("the plan cannot be read back: %v", err)
@@ -222,7 +222,7 @@ func TestBudgetLeavesAloneWhatDoesNotFit(t *testing.T) {
 	}
 	for _, o := range p.Predictions {
 		if o.Missed != "" {
-			t.Errorf("%s: missed %q, and nothing was asked for", o.Tensor, o.Missed)
+			t.Errorf("%s: missed %q without an explicit request", o.Tensor, o.Missed)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func converted(t *testing.T, name string, m *weights.Model, o transform.Options)
 		}
 	}
 	if !p.DropIn || !c.Manifest.DropIn || len(p.Quantised) == 0 && len(steps) == 0 {
-		t.Errorf("%s: drop-in %v and %v; copied are %v", name, p.DropIn, c.Manifest.DropIn, p.Quantised)
+		t.Errorf("%s: drop-in %v and %v; copied: %v", name, p.DropIn, c.Manifest.DropIn, p.Quantised)
 	}
 	for _, o := range p.Predictions {
 		if w, ok := q.Weight(o.Tensor); ok && w.CanRead() != nil {
@@ -93,13 +93,13 @@ func TestQuantisedTensorsAreCopied(t *testing.T) {
 			}
 			slices.Sort(changed)
 			if !slices.Equal(changed, want) || p.NothingLeft() || p.Model.Family != "llama" {
-				t.Errorf("%s: changed are %q, nothing left: %v, family %q, notes %q", name, changed, p.NothingLeft(), p.Model.Family, p.Notes)
+				t.Errorf("%s: changed: %q, nothing left: %v, family %q, notes %q", name, changed, p.NothingLeft(), p.Model.Family, p.Notes)
 			}
 			if r.Name == "exact" {
 				continue
 			}
 			if _, changed := converted(t, name+", unknown family", unknown, recipe(t, r)); !slices.Equal(changed, want) {
-				t.Errorf("%s: changed are %q", name, changed)
+				t.Errorf("%s: changed: %q", name, changed)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func TestNothingIsLeft(t *testing.T) {
 				read = read || w.CanRead() == nil
 			}
 			if p, changed := converted(t, q.Name, m, recipe(t, r)); len(changed) > 0 || !p.NothingLeft() && !(read && r.Name != "exact") {
-				t.Errorf("%s, %s: changed are %q, steps %v", q.Name, r.Name, changed, p.Steps)
+				t.Errorf("%s, %s: changed: %q, steps %v", q.Name, r.Name, changed, p.Steps)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestMixedCheckpoints(t *testing.T) {
 		want := []string{"lm_head.weight", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"}
 		slices.Sort(changed)
 		if !slices.Equal(changed, want) || len(p.Predictions) < len(want) || p.NothingLeft() {
-			t.Errorf("%s: changed are %q of %d layers", q.Name, changed, len(p.Predictions))
+			t.Errorf("%s: changed: %q of %d layers", q.Name, changed, len(p.Predictions))
 		}
 		// The unquantised FFN has its own indices.
 		p, changed = converted(t, q.Name, m, options(t, "scale,reorder,signs", 0))
@@ -142,7 +142,7 @@ func TestMixedCheckpoints(t *testing.T) {
 			}
 		}
 		if len(p.Steps) == 0 || len(changed) == 0 {
-			t.Errorf("%s: nothing is done to the unquantised FFN; notes %q", q.Name, p.Notes)
+			t.Errorf("%s: the unquantised FFN did not change; notes %q", q.Name, p.Notes)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestFoldsStayAwayFromQuantisedWeights(t *testing.T) {
 	}
 	p, changed := converted(t, "shift", m, options(t, "shift", 0))
 	if slices.Contains(changed, "transformer.h.0.ln_2.weight") || !slices.Contains(changed, "transformer.h.1.ln_2.weight") {
-		t.Errorf("changed are %q; notes %q", changed, p.Notes)
+		t.Errorf("changed: %q; notes %q", changed, p.Notes)
 	}
 	converted(t, "exact", m, options(t, "scale,reorder,signs,sparsify=0.1,round=4", 0))
 }
@@ -224,7 +224,7 @@ func TestQuantisedCatalogue(t *testing.T) {
 		m := open(t, dir)
 		l := layoutOf(t, m)
 		if len(l.Unclaimed) > 0 || len(l.Quantised.Weights) != n/2 || len(l.Indices) != len(plain.Indices) {
-			t.Errorf("%s: unclaimed are %q, %d of %d layers are quantised", name, l.Unclaimed, len(l.Quantised.Weights), n)
+			t.Errorf("%s: unclaimed: %q, %d of %d layers are quantised", name, l.Unclaimed, len(l.Quantised.Weights), n)
 		}
 		p, changed := converted(t, name, m, options(t, "scale,reorder,signs,round=4", 0))
 		for _, s := range p.Steps {
@@ -248,7 +248,7 @@ func TestAdapterOfAQuantisedModel(t *testing.T) {
 	ok(t, os.WriteFile(filepath.Join(dir, weights.AdapterConfigName), []byte(`{"peft_type": "LORA", "target_modules": ["q_proj"]}`), 0o666))
 	for _, passes := range []string{"round=4", "scale,reorder,signs,round=4"} {
 		if _, changed := converted(t, passes, open(t, dir), options(t, passes, 0)); !slices.Contains(changed, "lm_head.weight") {
-			t.Errorf("%s: changed are %q", passes, changed)
+			t.Errorf("%s: changed: %q", passes, changed)
 		}
 	}
 }
@@ -294,9 +294,9 @@ func TestUnlistedLayersAreCopied(t *testing.T) {
 		})
 		switch listed := testmodel.ListField(c) != ""; {
 		case listed && (len(changed) != 1 || i < 0 || p.Quantised[i].Tensors != 3 || p.Quantised[i].Role != quant.Values):
-			t.Errorf("%s: changed are %q; copied are %+v", q.Name, changed, p.Quantised)
+			t.Errorf("%s: changed: %q; copied: %+v", q.Name, changed, p.Quantised)
 		case !listed && (len(changed) != 4 || i >= 0):
-			t.Errorf("%s: changed are %q; copied are %+v", q.Name, changed, p.Quantised)
+			t.Errorf("%s: changed: %q; copied: %+v", q.Name, changed, p.Quantised)
 		}
 	}
 }

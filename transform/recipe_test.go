@@ -151,7 +151,7 @@ func TestRecipesScaleBesideTheCache(t *testing.T) {
 				}
 			}
 			if !scaled["mlp_norm"] || !scaled["attn_norm"] {
-				t.Errorf("%s, %s: scaled are %v", name, r.Name, scaled)
+				t.Errorf("%s, %s: scaled indices: %v", name, r.Name, scaled)
 			}
 			checked, err := transform.Verify(t.Context(), m, open(t, applied(t, m, p)), transform.VerifyOptions{})
 			if err != nil || !checked.OK {

@@ -135,7 +135,7 @@ func TestRecipesPage(t *testing.T) {
 	}
 	for f := range schema.Properties {
 		if !slices.Contains(fields, f) {
-			t.Errorf("the schema has %s, which is no field", f)
+			t.Errorf("the schema has the unknown field %s", f)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestSearchInParts(t *testing.T) {
 		have, err := s.plan(t, o)
 		testmodel.OK(t, err)
 		if !bytes.Equal(have, want) {
-			t.Errorf("another plan than that of one process:\n%s\nwant\n%s", have, want)
+			t.Errorf("the plan differs from the plan of one process:\n%s\nwant\n%s", have, want)
 		}
 	}
 	for _, of := range []int{1, 3, 7} {

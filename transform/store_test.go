@@ -330,7 +330,7 @@ func TestStoreTwoStarters(t *testing.T) {
 	want, err := x.p.Encode()
 	ok(t, err)
 	if string(got) != string(want) {
-		t.Fatal("the plan that is kept is not that of the conversion that was begun")
+		t.Fatal("the stored plan does not belong to the conversion in progress")
 	}
 	ok(t, run(t.Context(), p, place(t, "s3://models/out"), true))
 	x.same(t)

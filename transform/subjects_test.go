@@ -92,7 +92,7 @@ func subjectsOf(t tb, family string) (all []subject) {
 		}
 	}
 	if len(all) == 0 {
-		t.Fatalf("no tiny config of package synth is of the family %s: nothing proves it", family)
+		t.Fatalf("package synth has no tiny config of the family %s to prove it", family)
 	}
 	return all
 }
@@ -261,7 +261,7 @@ func (s subject) outputs(t tb, m *weights.Model) [][]float64 {
 	rows, err := reference.Run(m, in)
 	ok(t, err)
 	if len(rows) == 0 {
-		t.Fatal("there are not outputs")
+		t.Fatal("the model has no outputs")
 	}
 	return rows
 }

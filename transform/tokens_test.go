@@ -41,7 +41,7 @@ func TestSearchKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if other, twice := seen[key]; twice {
-			t.Errorf("%s and %s share what they find", what, other)
+			t.Errorf("%s and %s share results", what, other)
 		}
 		seen[key] = what
 	}
@@ -57,7 +57,7 @@ func TestSearchKey(t *testing.T) {
 	one, err := tokens.searchKey(&o)
 	more, err2 := tokens.searchKey(with(func(o *Options) { o.Budget, o.Workers = budget(0.01), 7 }))
 	if one != more || errors.Join(err, err2) != nil {
-		t.Error("another budget, or number of workers, shares nothing")
+		t.Error("another budget or number of workers has another key")
 	}
 }
 

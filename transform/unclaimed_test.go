@@ -89,7 +89,7 @@ func TestEmbeddersKeepTheirHiddenStates(t *testing.T) {
 			}
 		}
 		if acted["residual"] || acted["final_norm"] || !acted["ffn"] {
-			t.Errorf("%s: done was something to %v", name, acted)
+			t.Errorf("%s: changed: %v", name, acted)
 		}
 		given := filepath.Join(t.TempDir(), "given.json")
 		ok(t, os.WriteFile(given, []byte(`{"residual": [1, 0]}`), 0o666))

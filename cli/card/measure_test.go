@@ -83,7 +83,7 @@ func TestReadShape(t *testing.T) {
 	q := request{}
 	q.dtype = arith.INT8
 	if err := q.readShape("1x1x131072", drawn); exit.Status(err) != exit.WrongUsage || !strings.Contains(err.Error(), "overflow int32") {
-		t.Errorf("sums that overflow: %v", err)
+		t.Errorf("overflowing sums: %v", err)
 	}
 	for _, text := range []string{"1x2", "1x2x3x4", "none"} {
 		q := request{}

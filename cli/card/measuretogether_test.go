@@ -52,7 +52,7 @@ func TestCardsAsBefore(t *testing.T) {
 	}
 	first := cards[0].(map[string]any)
 	if first["device"] != "simulated 1" {
-		t.Errorf("it is called %v", first["device"])
+		t.Errorf("the card's name is %v", first["device"])
 	}
 	delete(first, "device")
 	for _, d := range []map[string]any{alone, first} {

@@ -71,7 +71,7 @@ func TestProfileMet(t *testing.T) {
 	none.Trace, none.Milestones = nil, nil
 	r.asked, r.Profiles = 5e6, []profile.Profile{none}
 	if r.met() || !strings.Contains(string(r.picture().SVG()), "<svg") {
-		t.Error("without a curve it is met, or cannot be drawn")
+		t.Error("a report without a curve is met, or cannot be drawn")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestInterleavedTable(t *testing.T) {
 		}
 	}
 	if strings.Contains(b.String(), " 0.0 W") || strings.Contains(b.String(), "note: b") {
-		t.Errorf("watts of nothing, or a note about what is known:\n%s", b.String())
+		t.Errorf("watts of a missing trace, or a superfluous note:\n%s", b.String())
 	}
 }
 

@@ -27,7 +27,7 @@ func TestReproduceInterrupted(t *testing.T) {
 	for there := false; !there; {
 		select {
 		case err := <-ended:
-			t.Fatalf("it ended before anything was measured: %v", err)
+			t.Fatalf("the run ended before a measurement: %v", err)
 		case <-time.After(time.Millisecond):
 			_, err := os.Stat(file)
 			there = err == nil
@@ -82,6 +82,6 @@ func TestReproduceInterruptedAtTheEnd(t *testing.T) {
 	}
 	more := []string{"reproduce", "--device", "simulated", "--type", "fp8", "--size", "2048", "--quick", "--time", "1ns", "--", out}
 	if _, err := runCard(t.Context(), more...); !errors.Is(err, experiment.ErrTime) || !strings.Contains(err.Error(), out+": the report was not written: ") {
-		t.Errorf("a report that cannot be written: %v", err)
+		t.Errorf("unwritable report: %v", err)
 	}
 }

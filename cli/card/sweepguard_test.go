@@ -79,7 +79,7 @@ func longSweep(t *testing.T, card string) (p *exec.Cmd, stdout, stderr *bytes.Bu
 	for last := readCard(t, card); last.Limit == foundLimit; last = readCard(t, card) {
 		select {
 		case err := <-end:
-			t.Fatalf("it ended before anything was set: %v\n%s", err, stderr)
+			t.Fatalf("the sweep ended before it set anything: %v\n%s", err, stderr)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -94,7 +94,7 @@ func killGroup(t *testing.T, p *exec.Cmd, sig syscall.Signal, ended <-chan error
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+		t.Fatal("the sweep does not end")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestSweepKilled(t *testing.T) {
 			// are still restored, without a message.
 			late := testing.Short() && (killed || message == "lowtoggle: interrupted")
 			if sig == syscall.SIGKILL && !killed || sig == syscall.SIGINT && !said && !late {
-				t.Errorf("it says:\n%s%s", stdout, stderr)
+				t.Errorf("the output is:\n%s%s", stdout, stderr)
 			}
 			if status := p.ProcessState.Sys().(syscall.WaitStatus); sig != syscall.SIGKILL && status.ExitStatus() != exit.Failed {
 				t.Errorf("%v", p.ProcessState)

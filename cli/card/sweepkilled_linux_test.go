@@ -76,7 +76,7 @@ func TestSweepAndWatchdogKilled(t *testing.T) {
 	}
 	<-ended
 	if s := readCard(t, card); s.Limit == foundLimit {
-		t.Fatalf("the card is at %+v: this test tests nothing", s)
+		t.Fatalf("the card is at %+v: the test has no effect", s)
 	}
 	next, stderr := lowtoggleProcess(t, card, "sweep", "--shape", "256x256x256", "--against", "none", "--device", "simulated:"+card,
 		"--change-settings", "--caps", "400", "--time", "8s")

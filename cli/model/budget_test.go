@@ -112,7 +112,7 @@ func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
 		}
 		for _, path := range []string{out, besideOut(out), out + ".partial"} {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: %s is there (%v)", name, path, err)
+				t.Errorf("%s: %s exists (%v)", name, path, err)
 			}
 		}
 	}

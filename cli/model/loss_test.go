@@ -134,6 +134,6 @@ func TestScoreEnds(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	if steps != 1 {
-		t.Errorf("%d blocks were run, one before it was ended", steps)
+		t.Errorf("%d blocks were run, want 1", steps)
 	}
 }

@@ -184,7 +184,7 @@ func TestVerifyPredictsFormats(t *testing.T) {
 			case e == nil || !reflect.DeepEqual(e.Predicted, made.Predicted):
 				t.Errorf("%s, %s: verify predicts %+v, convert %+v", format, load, e, made.Predicted)
 			case e.RelativeTo != transform.FormatBaseline:
-				t.Errorf("%s, %s: verify says that the energy is relative to %q", format, load, e.RelativeTo)
+				t.Errorf("%s, %s: verify names the baseline %q", format, load, e.RelativeTo)
 			}
 			if format == "int4" && load == "decode" { // both are products of BF16, so they can be measured
 				says(t, exit.Done, []string{"kernel: before: cublaslt: unquantised layers,", "kernel: after: lowtoggle's own dequantising kernel: int4,", "note: the measured energy is relative to the source's weights as they are stored", "--format int4 --passes"},

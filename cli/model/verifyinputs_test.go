@@ -22,7 +22,7 @@ func TestComparable(t *testing.T) {
 			{Name: "embedding", Class: verify.Lossy},
 		}}}
 	if names, others := r.comparable(&arch.Layout{}); !maps.Equal(names, map[string]bool{"lossy": true}) || others != 2 {
-		t.Errorf("%v, and %d others", names, others)
+		t.Errorf("comparable layers %v, and %d others", names, others)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestComparableWeights(t *testing.T) {
 		{Name: module + "qweight", Class: verify.Identical}, {Name: module + "scales", Class: verify.Lossy}, {Name: "model.layers.0.mlp.down_proj.scales", Class: verify.Identical},
 	}}}
 	if names, others := r.comparable(l); !maps.Equal(names, map[string]bool{module + "weight": true}) || others != 0 {
-		t.Errorf("%v, and %d others", names, others)
+		t.Errorf("comparable layers %v, and %d others", names, others)
 	}
 	decibels := 20.0
 	on := &onInputsJSON{snr: map[string]*float64{module + "weight": &decibels}, coded: l.Quantised}

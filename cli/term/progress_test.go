@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 	measured := p.lines["card 0"].bar
 	event(progress.Event{Stage: "prepare", Done: 1, Total: 10})
 	if again := p.lines["card 0"].bar; !prepared.Aborted() || !measured.Aborted() || again.Aborted() || again.Current() != 1 {
-		t.Error("stages that are over are still drawn, or the one that is not is not")
+		t.Error("a finished stage is still drawn, or the current stage is not")
 	}
 	if warm.Aborted() || p.lines["card 1"].bar != warm {
 		t.Error("one card's stage ended another's")

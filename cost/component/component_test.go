@@ -141,7 +141,7 @@ func TestPlantedCards(t *testing.T) {
 		sensed := i%2 == 0
 		m := fitted(t, p, sensed, func() float64 { return number(-0.005, 0.005) })
 		if m.Sensed != sensed {
-			t.Fatal("the sensor was not seen, or seen where there is none")
+			t.Fatal("Sensed is wrong")
 		}
 		most := 0.03
 		if !sensed { // the path to memory depends on the clock, which the model does not know
@@ -220,11 +220,11 @@ func TestLimits(t *testing.T) {
 		m.limits()
 	}
 	if m.limits(); len(m.Limits) != 0 || m.Drawn != 0 {
-		t.Errorf("nothing is held back: limits %v, %v W", m.Limits, m.Drawn)
+		t.Errorf("no kernel has a lowered clock: limits %v, %v W", m.Limits, m.Drawn)
 	}
 	add(1e-3, 7e14, 699, true)
 	if m.Drawn != 0 {
-		t.Errorf("%v W are those of a kernel that is held out", m.Drawn)
+		t.Errorf("%v W come from a held-out kernel", m.Drawn)
 	}
 	add(1e-3, 7e14, 690, false)
 	add(10*emptyLaunch, 5e14, 400, false)
@@ -387,7 +387,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	if _, err := m.Advise("x", nil); err == nil {
-		t.Error("advice about nothing")
+		t.Error("advice without kernels")
 	}
 	if _, err := (Gemm{Type: arith.BF16, M: 1, N: 0, K: 1}).Kernel("k", card); err == nil {
 		t.Error("a product without outputs")
@@ -491,13 +491,13 @@ func TestResampled(t *testing.T) {
 	m := fitted(t, usualCard, true, func() float64 { return 0.05 * draw.NormFloat64() })
 	offset := len(m.terms)
 	if c := m.Coefficients[offset]; c.Name != sensorTerm || c.Error > 1 {
-		t.Errorf("%s ± %.2f %s, of readings that are right", c.Name, c.Error, c.Unit)
+		t.Errorf("%s ± %.2f %s, for exact readings", c.Name, c.Error, c.Unit)
 	}
 	if e := m.design(card.Clock.Exponent.Usual).unbounded(m.own())[offset]; e > 1 {
 		t.Errorf("unbounded, ± %.2f W", e)
 	}
 	if c := m.Coefficients[0]; c.Name != staticTerm || c.Error < 1 {
-		t.Errorf("%s ± %.2f %s, of readings that are off by 5 %%", c.Name, c.Error, c.Unit)
+		t.Errorf("%s ± %.2f %s, for readings with errors of 5 %%", c.Name, c.Error, c.Unit)
 	}
 }
 
@@ -520,7 +520,7 @@ func TestExtrapolated(t *testing.T) {
 		t.Errorf("products were measured down to 1780 MHz, not %v", got)
 	}
 	if a, err := m.Advise("decode", []Kernel{memory}); err != nil || a.Within5.Clock < 0.8*1980 || a.LeastEDP.Clock < 0.8*1980 {
-		t.Errorf("%+v, %v: far below all that was measured", a, err)
+		t.Errorf("%+v, %v: far below all measured clocks", a, err)
 	}
 	memory.Type = arith.FP8
 	if got := m.lowestLike([]Kernel{memory}); !math.IsInf(got, 1) {

@@ -81,7 +81,7 @@ func TestEveryFactCounts(t *testing.T) {
 	}
 	leaves := testmodel.EachNumber(t, inventedFacts(), change, func(what string, facts Facts) {
 		if reflect.DeepEqual(said(t, facts, readings), before) {
-			t.Errorf("%s changes nothing", what)
+			t.Errorf("%s has no effect", what)
 		}
 	})
 	if leaves < 16+len(arith.Types()) {
@@ -176,6 +176,6 @@ func TestFilesWithoutFacts(t *testing.T) {
 		t.Errorf("facts of version 1: %+v", old.Facts)
 	}
 	if !reflect.DeepEqual(old.Facts, m.Facts) || !reflect.DeepEqual(old.Coefficients, m.Coefficients) {
-		t.Error("an old file says something else")
+		t.Error("an old file gives other results")
 	}
 }

@@ -75,7 +75,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	if m.Quality.Mean > 0.03 {
-		t.Errorf("shapes that were left out are off by %.1f %%", 100*m.Quality.Mean)
+		t.Errorf("predictions of left-out shapes are off by %.1f %%", 100*m.Quality.Mean)
 	}
 	value := map[string]float64{}
 	for _, c := range m.Coefficients {

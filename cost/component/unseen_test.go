@@ -111,7 +111,7 @@ func TestSpan(t *testing.T) {
 			}
 		}
 		if math.Abs(p.Naive[0]/(one/two)-1) > 1e-6 {
-			t.Errorf("%s: the constant without it is %v, predicted %v", p.Name, one/two, p.Naive[0])
+			t.Errorf("%s: the constant without this kernel is %v, predicted %v", p.Name, one/two, p.Naive[0])
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestSeedsAndOperationsDiffer(t *testing.T) {
 		t.Error("the second step rolls the dice of the third")
 	}
 	if first, both := make("normal(0,1)", 1), make("normal(0,1) | random(low=8)", 1); bytes.Equal(first, both) || first[3] != both[3] {
-		t.Error("a step changes what its source draws")
+		t.Error("a step changes the random numbers of its source")
 	}
 }
 

@@ -113,9 +113,9 @@ func TestSparseBlocks(t *testing.T) {
 		}
 	}
 	if v := values(t, "const(1) | sparse(1)", Spec{weights.BF16, 50, 50, 1}); slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
-		t.Error("something is left of all")
+		t.Error("nonzero elements remain at share 1")
 	}
 	if v := values(t, "const(1) | sparse(0)", Spec{weights.BF16, 50, 50, 1}); slices.Contains(v, 0) {
-		t.Error("something of nothing is gone")
+		t.Error("elements are zeroed at share 0")
 	}
 }

@@ -37,7 +37,7 @@ func TestTable(t *testing.T) {
 				}
 			}
 			if o.anyOf && (p.Default == "" || !p.Named) {
-				t.Errorf("%s: %s must have a default and a name, like all of which any may be given", o.Name, p.Name)
+				t.Errorf("%s: %s must have a default and be named, as required by anyOf", o.Name, p.Name)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func TestLeftovers(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(left); err != nil {
-			t.Errorf("the file that is being written: %v", err)
+			t.Errorf("the unfinished file: %v", err)
 		}
 		return nil
 	})

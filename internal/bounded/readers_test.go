@@ -142,15 +142,15 @@ func TestReadersAreFuzzed(t *testing.T) {
 	}
 	for f := range readers {
 		if !slices.Contains(found, f) {
-			t.Errorf("%s does not read: remove its line", f)
+			t.Errorf("%s reads no file: remove its line", f)
 		}
 	}
 	for _, f := range found {
 		switch target := readers[f]; {
 		case target == "":
-			t.Errorf("%s reads a file: give what it reads a fuzz target, and list both here", f)
+			t.Errorf("%s reads a file: add a fuzz target for the content, and list both here", f)
 		case !strings.HasPrefix(target, "–") && !targets[target]:
-			t.Errorf("%s: there is no target %s", f, target)
+			t.Errorf("%s: no fuzz target %s", f, target)
 		}
 	}
 }

@@ -81,11 +81,11 @@ func TestLines(t *testing.T) {
 	}
 	for _, want := range []string{"power & clock", "<power>", "watts", "steady execution", "steady power", "0.001", "MHz"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in it", want)
+			t.Errorf("the chart lacks %q", want)
 		}
 	}
 	if strings.Contains(text, "never") {
-		t.Error("a mark is drawn that is nowhere")
+		t.Error("a mark outside the axis is drawn")
 	}
 	// A line starts again after a gap, and the legend has each style once.
 	if !regexp.MustCompile(`stroke-dasharray="6 3" d="M[^M"]+M[^M"]+"`).Match(svg) {
@@ -201,7 +201,7 @@ func TestBars(t *testing.T) {
 	}
 	for _, want := range []string{"tensor cores", "cap", "watts by component"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in it", want)
+			t.Errorf("the chart lacks %q", want)
 		}
 	}
 	if n := count(list, "rect"); n != 1 {

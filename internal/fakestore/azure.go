@@ -17,7 +17,7 @@ const (
 	Token = "token-of-the-identity"
 )
 
-// isBlob reports whether a request is one of Azure's Blob protocol.
+// isBlob reports whether a request uses Azure's Blob protocol.
 func isBlob(r *http.Request) bool { return r.Header.Get("X-Ms-Version") != "" }
 
 // azure answers a request of Azure's Blob protocol. The first name of the path is the account's.
@@ -160,12 +160,13 @@ func (s *Server) putBlob(w http.ResponseWriter, r *http.Request, container, key 
 		return
 	}
 	objects[key] = made
-	delete(s.blocks, place) // those that the list does not name are lost
+	delete(s.blocks, place) // blocks outside the list are dropped
 	w.Header().Set("ETag", made.etag)
 	w.WriteHeader(http.StatusCreated)
 }
 
-// page returns the keys of at most most objects that begin with prefix and come after a key, and the last one if others follow.
+// page returns at most most keys that begin with prefix and come after the key after. If more keys follow, next is the last
+// one; else it is empty.
 func page(objects map[string]object, prefix, after, most string) (keys []string, next string) {
 	n, err := strconv.Atoi(most)
 	if err != nil {

@@ -106,7 +106,7 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case Twice:
 		carryOut(body)
 	case Changed:
-		if r.Method == http.MethodPut && len(body) > 0 && r.URL.Query().Get("comp") != "blocklist" { // which has no checksum
+		if r.Method == http.MethodPut && len(body) > 0 && r.URL.Query().Get("comp") != "blocklist" { // block lists have no checksum
 			body[len(body)/2] ^= 1
 		}
 	}

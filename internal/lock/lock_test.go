@@ -17,7 +17,7 @@ import (
 func TestOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if err := lock.Check(path); err != nil {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 	f := acquire(t, path)
 	check := func(how string, err error) {
@@ -33,7 +33,7 @@ func TestOneHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := lock.Check(path); err != nil {
-		t.Errorf("after it was closed: %v", err)
+		t.Errorf("after Close: %v", err)
 	}
 	if err := acquire(t, path).Close(); err != nil {
 		t.Error(err)
@@ -96,7 +96,7 @@ func TestNoLinks(t *testing.T) {
 			}
 		}
 		if _, err := lock.Acquire(path); err == nil || errors.Is(err, lock.ErrHeld) {
-			t.Errorf("target there %v: error %v", exists, err)
+			t.Errorf("target exists %v: error %v", exists, err)
 		}
 	}
 	if data, err := os.ReadFile(target); err != nil || string(data) != "data" {

@@ -31,7 +31,7 @@ func TestWait(t *testing.T) {
 		t.Fatalf("waited %d times, error %v", waits, err)
 	}
 	if err := lock.Check(path); !errors.Is(err, lock.ErrHeld) {
-		t.Errorf("it is not locked: %v", err)
+		t.Errorf("the file is not locked: %v", err)
 	}
 	if err := unlock(); err != nil {
 		t.Error(err)

@@ -17,7 +17,7 @@ func TestRouters(t *testing.T) {
 	scores := softmax([]float64{0, math.Log(3), math.Log(4), 0, 0})
 	chosen := normalised(choose(2, scores, scores))
 	if len(chosen) != 2 || chosen[0].expert != 2 || chosen[1].expert != 1 {
-		t.Fatalf("chosen are %v, not experts 2 and 1", chosen)
+		t.Fatalf("the choice is %v, not experts 2 and 1", chosen)
 	}
 	near(t, "first share", chosen[0].factor, 4.0/7)
 	near(t, "both shares", chosen[0].factor+chosen[1].factor, 1)
@@ -88,7 +88,7 @@ func TestFieldsMatter(t *testing.T) {
 		tokens := []int32{1, 7, 1, 9, 30, 2, 2, 5, 8}
 		before := logits(t, changed(t, c.config, nil), tokens...)
 		if after := logits(t, changed(t, c.config, fields{c.field: c.value}), tokens...); apart(before, after) == 0 {
-			t.Errorf("%s: %s changes nothing", c.config, c.field)
+			t.Errorf("%s: %s has no effect", c.config, c.field)
 		}
 	}
 }

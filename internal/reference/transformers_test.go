@@ -45,7 +45,7 @@ func TestTransformersComputeTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := apart(want.Rows, got); !(d <= 1e-6) {
-				t.Errorf("the outputs are %.2g apart from those of transformers %s", d, want.Transformers)
+				t.Errorf("the outputs differ by %.2g from transformers %s", d, want.Transformers)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
 		if distance(a, b) != distance(b, a) || distance(a, c) > distance(a, b)+distance(b, c) || (distance(a, b) == 0) != (a == b) {
-			t.Fatal("it is no metric")
+			t.Fatal("distance is not a metric")
 		}
 	})
 }

@@ -15,6 +15,6 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 	}
 	b.put(b.get(chunkBytes), chunkBytes)
 	if !b.room.TryAcquire(chunkBytes) {
-		t.Error("a buffer that was given back makes no room")
+		t.Error("returning a buffer frees no bytes")
 	}
 }

@@ -129,7 +129,7 @@ func stopped(t *testing.T, m *weights.Model, p *plan.Plan) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
 	if !testplan.Interrupted(t, m, p, out, 20, false) {
-		t.Fatal("it was finished before it was cancelled")
+		t.Fatal("the conversion finished before it was cancelled")
 	}
 	return out
 }

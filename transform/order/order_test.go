@@ -230,7 +230,7 @@ func TestLagsOfLabels(t *testing.T) {
 		t.Errorf("at position 3 a run does not end: %v", got)
 	}
 	if got := Along(lanes, singly(128)); !slices.Equal(got[0].Weights, lanes[0].Weights) {
-		t.Errorf("from position 0 lags are %v", got)
+		t.Errorf("from position 0 the lags are %v", got)
 	}
 	if Along(nil, heads) != nil {
 		t.Error("blocks have lags where the axis has none")

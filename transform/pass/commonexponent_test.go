@@ -150,7 +150,7 @@ func TestCommonPowerIsFound(t *testing.T) {
 			}
 		}
 		if !maps.EqualFunc(have, want, slices.Equal) {
-			t.Errorf("scaled are %v, want %v", have, want)
+			t.Errorf("scaled indices: %v, want %v", have, want)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestCommonPowersSuitTheBudget(t *testing.T) {
 		have, want := makePlan(t, m, c.budget, c.minSNR), makePlan(t, m, c.fixed, 0)
 		have.Request, have.Predictions, want.Predictions = want.Request, nil, nil
 		if string(testplan.Encoded(t, have)) != string(testplan.Encoded(t, want)) {
-			t.Errorf("%s within %g dB is not what %s does", c.budget, c.minSNR, c.fixed)
+			t.Errorf("%s within %g dB differs from %s", c.budget, c.minSNR, c.fixed)
 		}
 	}
 }

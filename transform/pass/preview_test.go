@@ -34,11 +34,11 @@ func TestPreviewIsWhatPassesLeave(t *testing.T) {
 				}
 				// A preview does not show the choices of a trellis along rows.
 				if n := p.Rows * p.Cols; same < n && (passes != "trellis=0.03" || same < n*8/10) {
-					t.Fatalf("%s %s: %d of %d values of %s are seen as they come out", name, passes, same, n, p.Source.Name)
+					t.Fatalf("%s %s: %d of %d values of %s agree with the preview", name, passes, same, n, p.Source.Name)
 				}
 			}))
 			if seen == 0 {
-				t.Fatalf("%s: there are no previews", name)
+				t.Fatalf("%s: no previews", name)
 			}
 		}
 	}

@@ -184,7 +184,7 @@ func TestEpilogueIsStoredAndNotDropIn(t *testing.T) {
 			}
 		}
 		if extras == 0 || result.Size() <= m.Size() {
-			t.Error("nothing was added")
+			t.Error("no constant was added")
 		}
 	}
 }

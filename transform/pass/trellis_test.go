@@ -311,7 +311,7 @@ func TestTrellisWithoutTokens(t *testing.T) {
 		}
 		got, want := result(t, alone(t, x, 0), steps...), flipped(result(t, alone(t, flipped(x), 1), steps...))
 		if !bytes.Equal(got.Data, want.Data) {
-			t.Fatalf("%s %d×%d: the values are others", d, rows, cols)
+			t.Fatalf("%s %d×%d: the values differ", d, rows, cols)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func TestTrellisWithoutTokensHoldsNoResult(t *testing.T) {
 		p, err := alone(t, x, c.axis).Program(t.Context(), pass.Trellis.TensorStep("w", pass.Price{Lambda: 1, Rates: rates}))
 		ok(t, err)
 		if p.HoldsResult() != c.holds {
-			t.Errorf("%+v: it holds a result: %v", c, p.HoldsResult())
+			t.Errorf("%+v: holds a result: %v", c, p.HoldsResult())
 		}
 	}
 }

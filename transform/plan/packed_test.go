@@ -59,7 +59,7 @@ func TestPacked(t *testing.T) {
 		again, err := plan.Decode(text)
 		testmodel.OK(t, err)
 		if got, err := again.Plain(); err != nil || !bytes.Equal(got, plain) {
-			t.Errorf("%s: another plan after reading it: %v", name, err)
+			t.Errorf("%s: reading gives another plan: %v", name, err)
 		}
 	}
 }

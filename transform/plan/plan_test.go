@@ -52,7 +52,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"two braces":    {js + "}", "there is more text after its end"},
 	} {
 		if c.text == js {
-			t.Errorf("%s: the test changes nothing", name)
+			t.Errorf("%s: the test's replacement has no effect", name)
 		}
 		_, err := plan.Decode([]byte(c.text))
 		if !errors.Is(err, plan.ErrInvalid) {

@@ -50,11 +50,11 @@ func TestSelection(t *testing.T) {
 	}
 	var none *plan.Selector
 	if none.Leaves("x") || !none.LeavesNone() {
-		t.Error("no selector leaves something")
+		t.Error("a nil selector excludes a weight")
 	}
 	stored, err := plan.Selection{Only: []string{"a.scale"}}.Selector()
 	if err != nil || stored.Leaves("a.weight", "a.codes", "a.scale") || !stored.Leaves("b.weight", "b.scale") {
-		t.Error("a weight is not what all of its tensors are", err)
+		t.Error("a weight's names do not decide for all its tensors", err)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestLossIsThatOfTheValues(t *testing.T) {
 		rest, err := p.Loss(context.Background(), cut, rows)
 		testmodel.OK(t, err)
 		if sum := first.Plus(rest); !near(sum, got) {
-			t.Fatalf("the losses of rows below %d and from there on are %+v, of all %+v", cut, sum, got)
+			t.Fatalf("the losses before and from row %d on sum to %+v, and the total is %+v", cut, sum, got)
 		}
 		if db := got.Decibels(); want.Noise == 0 != math.IsInf(db, 1) {
 			t.Fatalf("%+v are %g dB", got, db)
@@ -108,7 +108,7 @@ func TestLossOfAShift(t *testing.T) {
 		}
 	})
 	if shifted == 0 {
-		t.Error("nothing is shifted")
+		t.Error("no layer is shifted")
 	}
 }
 

@@ -13,7 +13,7 @@ func TestResults(t *testing.T) {
 				kept = kept || w == n
 			}
 			if (r.get(key(n)) != nil) != kept {
-				t.Errorf("result %d is there: %v; want %v", n, !kept, want)
+				t.Errorf("result %d is stored: %v; want %v", n, !kept, want)
 			}
 		}
 	}

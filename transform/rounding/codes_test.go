@@ -117,7 +117,7 @@ func TestRoundCodes(t *testing.T) {
 		for j := range k {
 			code, s := c.Code(i, j, q.Row(i)[j]), c.Scales[i*k/group+j/group]
 			if v := (values[code] - 8) * s; v != q.Row(i)[j] {
-				t.Fatalf("element [%d, %d] is %g, and its code stands for %g", i, j, q.Row(i)[j], v)
+				t.Fatalf("element [%d, %d] is %g, and the value of its code is %g", i, j, q.Row(i)[j], v)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func TestFactorGivesMatrixBack(t *testing.T) {
 		added := damp * meanDiagonal(h)
 		for i, d := range f.D {
 			if d < added {
-				t.Errorf("D[%d] is %g, less than what was added, %g", i, d, added)
+				t.Errorf("D[%d] is %g, less than the damping %g", i, d, added)
 			}
 			for j := range k {
 				want := float64(h.Row(f.Order[i])[f.Order[j]])
@@ -70,7 +70,7 @@ func TestFactorOfSingular(t *testing.T) {
 		c := &coarse{}
 		q := must(Round(context.Background(), w, f, c, Options{Workers: 1}))(t)
 		if want := trace(finiteDifference(w, q), h, 1e-6*meanDiagonal(h)); c.cost > 2*want+1e-3*trace(w, h, 0) {
-			t.Errorf("%d tokens: decisions cost %g, their errors together are %g", tokens, c.cost, want)
+			t.Errorf("%d tokens: the decisions cost %g, and the total error is %g", tokens, c.cost, want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestCostsOfDecisionsAddUp(t *testing.T) {
 		e := finiteDifference(w, q)
 		want := trace(e, h, 1e-2*meanDiagonal(h))
 		if math.Abs(c.cost-want) > 1e-4*want {
-			t.Fatalf("decisions cost %g, their errors together are %g", c.cost, want)
+			t.Fatalf("the decisions cost %g, and the total error is %g", c.cost, want)
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestFactorErrors(t *testing.T) {
 		{with(0, 0, 1), FactorOptions{First: []int{4}}, "outside"},
 	} {
 		if _, err := NewFactor(context.Background(), c.h, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("error %v, want one that says %q", err, c.want)
+			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}
 }

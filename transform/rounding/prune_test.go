@@ -51,13 +51,13 @@ func TestPruningOfSingularInputs(t *testing.T) {
 	q := must(Round(ctx, w, f, Stored{format(t, weights.F32)}, Options{Zero: k / 2}))(t)
 	l := must(Measure(ctx, w, q, h, 0))(t)
 	if l.Error > 1e-4*l.Signal {
-		t.Errorf("zeroing columns that others make up for leaves %.1f dB", l.Decibels())
+		t.Errorf("zeroing compensated columns leaves %.1f dB", l.Decibels())
 	}
 	if more := p.Error[k/2+10] * p.Scale / (n * k); more < 10*l.Error/l.Signal {
 		t.Errorf("10 columns more leave an error of %.3g, no more than before", more)
 	}
 	if z := p.Best(1e-3 * n); z < k/2 || z == k {
-		t.Errorf("%d of %d columns are best zeroed, half of which cost nothing", z, k)
+		t.Errorf("Best zeroes %d of %d columns; half of them cost nothing", z, k)
 	}
 }
 

@@ -99,18 +99,18 @@ func TestAllocationWithinABudget(t *testing.T) {
 			energy += tr.share[i] * tr.curves[i][k].Energy
 		}
 		if loss != o.loss || energy != o.energy || o.loss > budget {
-			t.Fatalf("it says loss %g and energy %g, the choice makes %g and %g, the budget is %g", o.loss, o.energy, loss, energy, budget)
+			t.Fatalf("the allocation has loss %g and energy %g, its choice gives %g and %g, the budget is %g", o.loss, o.energy, loss, energy, budget)
 		}
 		var every curve
 		tr.all(func(loss, energy float64) {
 			every = append(every, point{Error: loss, Energy: energy})
 			if loss <= o.loss && energy < o.energy-1e-12 {
-				t.Fatalf("loss %g and energy %g are taken, and there are %g and %g", o.loss, o.energy, loss, energy)
+				t.Fatalf("the allocation has loss %g and energy %g, but another has %g and %g", o.loss, o.energy, loss, energy)
 			}
 		})
 		for _, p := range every.reached() {
 			if p.Error <= budget && o.energy > p.Energy+1e-9 {
-				t.Fatalf("energy %g is taken, and within %g there is %+v on the hull", o.energy, budget, p)
+				t.Fatalf("the allocation has energy %g, but the hull has a point within %g: %+v", o.energy, budget, p)
 			}
 		}
 	})
@@ -125,7 +125,7 @@ func TestAllocationAtALambda(t *testing.T) {
 		taken := o.loss + lambda*o.energy
 		tr.all(func(loss, energy float64) {
 			if v := loss + lambda*energy; v < taken*(1-1e-12) {
-				t.Fatalf("loss %g and energy %g are taken at a lambda of %g, and there are %g and %g", o.loss, o.energy, lambda, loss, energy)
+				t.Fatalf("the allocation has loss %g and energy %g at a lambda of %g, but another has %g and %g", o.loss, o.energy, lambda, loss, energy)
 			}
 		})
 		if more := tr.at(2 * lambda); more.loss < o.loss || more.energy > o.energy {

@@ -42,17 +42,17 @@ func TestBetterPlansAreWhole(t *testing.T) {
 			p, err := plan.Decode(js)
 			testmodel.OK(t, err)
 			if e := p.Search.Best().Energy; e >= energy {
-				t.Errorf("%s: a better plan takes %g, one before it %g", name, e, energy)
+				t.Errorf("%s: a better plan has energy %g, an earlier one %g", name, e, energy)
 			} else {
 				energy = e
 			}
 			testplan.Applied(t, m, in, p)
 			if diff := cmp.Diff(read.Steps, p.Steps); diff != "" && string(js) == string(plans[len(plans)-1]) {
-				t.Errorf("%s: the last plan is not the one that is made: (-made +last)\n%s", name, diff)
+				t.Errorf("%s: the last plan differs from the returned plan: (-made +last)\n%s", name, diff)
 			}
 		}
 		if !slices.ContainsFunc(made.Steps, func(s *plan.Step) bool { return s.Pass == "prune" }) {
-			t.Errorf("%s: nothing is pruned: the test tests less than it should", name)
+			t.Errorf("%s: no input is pruned, so the test is too weak", name)
 		}
 	}
 }

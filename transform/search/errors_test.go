@@ -122,7 +122,7 @@ func TestOptionsOfASearch(t *testing.T) {
 	for passes, needs := range map[string]bool{"grid=4": false, "round=3,scale": false, "grid=4,compensate": true, "trellis=0.01": true} {
 		p := testplan.Weighed(t, m, testmodel.HessiansOf(t, m), passes)
 		if (p.Request.Hessians != "") != needs {
-			t.Errorf("%s: the plan's inputs are %q", passes, p.Request.Hessians)
+			t.Errorf("%s: the plan records Hessians %q", passes, p.Request.Hessians)
 		}
 		if !needs {
 			_, err := transform.Apply(t.Context(), m, p, filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})

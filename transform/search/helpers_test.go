@@ -115,7 +115,7 @@ func found(t *testing.T, m *weights.Model, o transform.Options) *plan.Plan {
 	p, err := transform.Plan(t.Context(), m, o)
 	testmodel.OK(t, err)
 	if p.Search == nil || p.Search.Budget != search.Margin**o.Budget.MaxLoss {
-		t.Fatalf("what was found is %+v", p.Search)
+		t.Fatalf("the search's record is %+v", p.Search)
 	}
 	if best := p.Search.Best(); best != nil && (best.Divergence > p.Search.Budget || best.Interval != nil && best.Interval[1] > *o.Budget.MaxLoss) {
 		t.Errorf("kept %+v of a budget of %g", best, *o.Budget.MaxLoss)
@@ -124,7 +124,7 @@ func found(t *testing.T, m *weights.Model, o transform.Options) *plan.Plan {
 	again, err := plan.Decode(js)
 	testmodel.OK(t, err)
 	if string(testplan.Encoded(t, again)) != string(js) {
-		t.Error("the plan is another once it was written and read")
+		t.Error("writing and reading changes the plan")
 	}
 	return p
 }

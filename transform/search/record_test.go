@@ -34,7 +34,7 @@ func TestRecordGivesBackWhatWasSaved(t *testing.T) {
 	var got kept
 	for i, name := range names {
 		if found, err := f.Load(name, &got); found || err != nil {
-			t.Fatalf("%q: found %v, error %v, and nothing was saved", name, found, err)
+			t.Fatalf("%q: found %v, error %v, before a value was saved", name, found, err)
 		}
 		want := aRecord()
 		want.Losses["n"] = float64(i)
@@ -102,7 +102,7 @@ func TestRecordThatIsDamagedIsNotFound(t *testing.T) {
 	}
 	try(t, bytes.Repeat([]byte{0}, len(whole)))
 	if found != 0 {
-		t.Errorf("%d files that were cut short are found", found)
+		t.Errorf("%d truncated files are found", found)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		data := bytes.Clone(whole)

@@ -105,7 +105,7 @@ func TestInterruptedSearchGoesOn(t *testing.T) {
 		o = budgetOf(t, quick, most, in, e)
 		o.Search.Record = record
 		if string(testplan.Encoded(t, found(t, m, o))) != string(want) {
-			t.Errorf("%s: what goes on comes to another plan", name)
+			t.Errorf("%s: the continued search gives another plan", name)
 		}
 		layers := 0
 		testmodel.EachLinear(t, m, func(weights.Tensor, int) { layers++ })

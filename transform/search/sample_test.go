@@ -41,12 +41,12 @@ func TestSampledCurve(t *testing.T) {
 			want := all[i]
 			differ = differ || p.Error != want.Error
 			if p.Lambda != want.Lambda || math.Abs(p.Error-want.Error) > 0.1*want.Error || math.Abs(p.Energy-want.Energy) > 0.003 {
-				t.Errorf("from %d weights on, lambda %g: error %g and energy %g, those of all rows are %g and %g",
+				t.Errorf("from %d weights on, lambda %g: error %g and energy %g; with all rows %g and %g",
 					from, p.Lambda, p.Error, p.Energy, want.Error, want.Energy)
 			}
 		}
 		if sampled := from == l.Rows()*l.Cols(); differ != sampled {
-			t.Errorf("from %d weights on, errors differ from those of all rows: %v", from, differ)
+			t.Errorf("from %d weights on, errors differ from the errors with all rows: %v", from, differ)
 		}
 	}
 	// Afterwards the layer has all rows again.

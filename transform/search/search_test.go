@@ -46,7 +46,7 @@ func TestSearchSpendsItsBudgetAndNoMore(t *testing.T) {
 				out := testmodel.Open(t, testplan.Applied(t, m, in, p))
 				got, _, _, err := e.WholeModel(t.Context(), testmodel.TensorsOf(out))
 				if err != nil || got != best.Divergence {
-					t.Errorf("%s, %s: the result diverges by %g (%v), in its trial it did by %g", name, how, got, err, best.Divergence)
+					t.Errorf("%s, %s: the result diverges by %g (%v), and its trial by %g", name, how, got, err, best.Divergence)
 				}
 				if len(p.Predictions) != 0 && p.Predictions[0].After.Relative >= p.Predictions[0].Before.Relative {
 					t.Errorf("%s, %s: %s is predicted to save nothing", name, how, p.Predictions[0].Tensor)

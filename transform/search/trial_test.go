@@ -61,7 +61,7 @@ func TestAimFollowsAPowerLaw(t *testing.T) {
 	})
 	s := &search{}
 	if got := s.aim(most, 1); got != Margin*most {
-		t.Errorf("with nothing known %g is aimed at", got)
+		t.Errorf("without trials the aim is %g", got)
 	}
 	for _, test := range []struct{ predicted, divergence, want float64 }{
 		{0.03, 0.1, 0.015},

@@ -239,7 +239,7 @@ var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 			for i, code := range m.Result.Codes {
 				was, is := m.Source.Book.Values[m.Source.Codes[i]], m.Result.Book.Values[code]
 				if was != is && !(math.IsNaN(float64(was)) && math.IsNaN(float64(is))) {
-					return fmt.Errorf("code [%d, %d] stands for %g, but for %g in the source", i/m.Result.K, i%m.Result.K, is, was)
+					return fmt.Errorf("code [%d, %d] has the value %g, and %g in the source", i/m.Result.K, i%m.Result.K, is, was)
 				}
 			}
 		}
@@ -308,7 +308,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 			}
 			was := m.Source.Codes[n*r.K+k]
 			if d := v - r.Book.Values[was]; max(d, -d) > nearest[zero][was] {
-				return fmt.Errorf("code [%d, %d] stands for %g, but for %g in the source: another code is nearer", n, k, v, r.Book.Values[was])
+				return fmt.Errorf("code [%d, %d] has the value %g, and %g in the source: another code is nearer", n, k, v, r.Book.Values[was])
 			}
 		}
 	}
@@ -364,9 +364,9 @@ func gridCodes(m *Codes, s float64) error {
 		}
 		e := exp[place]
 		if x := math.Ldexp(is, -e); x != math.Trunc(x) {
-			wrong = fmt.Errorf("a code under scale %d stands for %g, which is not a multiple of 2^%d", place, is, e)
+			wrong = fmt.Errorf("a code under scale %d has the value %g, which is not a multiple of 2^%d", place, is, e)
 		} else if m.Alone && math.Abs(is-was) >= math.Ldexp(1, e+1) {
-			wrong = fmt.Errorf("a code under scale %d stands for %g, but for %g in the source: another multiple of 2^%d is nearer", place, is, was, e)
+			wrong = fmt.Errorf("a code under scale %d has the value %g, and %g in the source: another multiple of 2^%d is nearer", place, is, was, e)
 		}
 	})
 	return wrong

@@ -69,7 +69,7 @@ func TestFindRecoversImages(t *testing.T) {
 		}
 		im, found, err := p.find(t.Context())
 		if err != nil || !found {
-			t.Fatalf("nothing found (%v)", err)
+			t.Fatalf("no image found (%v)", err)
 		}
 		if d, _ := p.compare(t.Context(), &im, nil, 0, nil); d.changed != 0 {
 			t.Fatalf("%d of %d values differ from the image found", d.changed, p.rows*p.cols)
@@ -92,7 +92,7 @@ func TestFindRecoversImagesAfterRounding(t *testing.T) {
 		want, _ := p.compare(t.Context(), &p.im, nil, 0, nil)
 		im, found, err := p.find(t.Context())
 		if err != nil || !found {
-			t.Fatalf("nothing found (%v)", err)
+			t.Fatalf("no image found (%v)", err)
 		}
 		if got, _ := p.compare(t.Context(), &im, nil, 0, nil); got.noise > want.noise*(1+1e-9) {
 			t.Fatalf("the image found leaves noise of %g, the planted one %g", got.noise, want.noise)

@@ -34,6 +34,6 @@ func TestChecksAreIndependent(t *testing.T) {
 		}
 	}
 	if !slices.Contains(p.Imports, "github.com/lowtoggle/lowtoggle/transform/plan") {
-		t.Errorf("the imports are not those of the package: %q", p.Imports)
+		t.Errorf("unexpected imports: %q", p.Imports)
 	}
 }

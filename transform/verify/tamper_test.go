@@ -194,7 +194,7 @@ func TestZerosElsewhereAreSeen(t *testing.T) {
 							return
 						}
 					}
-					t.Fatal("nothing to change")
+					t.Fatal("no value to change")
 				})
 				vouch(t, out)
 				wantProblem(t, report(t, src, out), up+": ")

@@ -97,7 +97,7 @@ func TestNaNIsCountedAndKept(t *testing.T) {
 	r := report(t, src, out)
 	wantOK(t, r)
 	if x := tensorOf(t, r, up); x.NonFinite != 2 {
-		t.Errorf("%d values that are not finite", x.NonFinite)
+		t.Errorf("%d non-finite values", x.NonFinite)
 	}
 	f, _ := weights.BF16.Format()
 	edit(t, out, up, func(data []byte) {
