@@ -394,7 +394,7 @@ func sameBytes(t *testing.T, got, want *weights.Model) {
 	t.Helper()
 	ok(t, want.Each(func(x weights.Tensor) error {
 		if y, found := got.Tensor(x.Name); !found || string(y.Data) != string(x.Data) {
-			t.Errorf("the way back leaves %s changed", x.Name)
+			t.Errorf("undoing the symmetries leaves %s changed", x.Name)
 		}
 		return nil
 	}))

@@ -29,7 +29,7 @@ import (
 // pretended is a device that computes on the CPU.
 type pretended struct {
 	name     string
-	tokens   int // more tokens of the statistics than there are
+	tokens   int // added to the number of tokens in the statistics
 	longest  int
 	open     int // number of open models
 	compared int

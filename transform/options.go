@@ -39,7 +39,7 @@ type Options struct {
 	// TrustFamily says that a model with its own code (auto_map in config.json) computes its family's function. Exact
 	// and compensated passes of such a model require it.
 	TrustFamily bool
-	// Tokens give the calibration statistics that weight rounding errors, and measure losses. A budget of loss
+	// Tokens give the calibration statistics for weighting rounding errors, and are used to measure losses. A budget of loss
 	// requires them. Default: none; errors of all inputs have equal weight.
 	Tokens *Tokens
 	// Search limits the time of the search for a budget of loss. Its Evaluator and Record are for callers without

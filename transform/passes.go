@@ -180,7 +180,7 @@ func (t Table) check(p *plan.Plan) error {
 		}
 	}
 	if p.DropIn != t.dropIn(p) && p.Request.Format == "" { // older versions called a new format drop-in
-		return fmt.Errorf("%w: it says \"drop_in\": %v, but its steps say the opposite", plan.ErrInvalid, p.DropIn)
+		return fmt.Errorf("%w: the plan says \"drop_in\": %v, but its steps say the opposite", plan.ErrInvalid, p.DropIn)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func everyGradient(x *mat.Dense, y []float64, ridge float64, prior []float64) []
 	return c
 }
 
-// TestSolveSkipsNothing: Solve has the bits of everyGradient. Columns are similar, like features, so that
+// TestSolveSkipsNothing: Solve equals everyGradient bit for bit. Columns are similar, like features, so that
 // coefficients leave 0 and return to it.
 func TestSolveSkipsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

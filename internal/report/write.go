@@ -45,7 +45,7 @@ var torn = regexp.MustCompile(`(\d) (\d{3}|%)`)
 // show makes all characters of a text visible, and prevents line breaks within numbers.
 func show(s string) string {
 	s = printable.Quote(s)
-	for range 2 { // matches do not overlap
+	for range 2 { // one round finds no overlapping matches
 		s = torn.ReplaceAllString(s, "$1\u00a0$2")
 	}
 	return s

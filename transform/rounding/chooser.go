@@ -27,7 +27,7 @@ type Chooser interface {
 // column.
 type Alone interface {
 	Chooser
-	// Alone reports whether this chooser depends only on these.
+	// Alone reports whether this chooser depends only on the target and D.
 	Alone() bool
 }
 

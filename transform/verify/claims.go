@@ -102,7 +102,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 		}
 	}
 	if c.needsRuntime() == p.DropIn && p.Request.Format == "" { // older versions called a new format drop-in
-		return nil, fmt.Errorf("it says \"drop_in\": %v, but its steps say the opposite", p.DropIn)
+		return nil, fmt.Errorf("the plan says \"drop_in\": %v, but its steps say the opposite", p.DropIn)
 	}
 	return c, c.wholeFolds()
 }
