@@ -20,6 +20,7 @@ const (
 	blockBytes   = 256 << 10 // size of a block: the unit of reading and dropping
 	requestBytes = 4 << 20   // largest request
 	mostRequests = 8         // concurrent requests
+	leastRun     = 4         // blocks read in order before more are read ahead; samples at a tensor's end and the next one's start are fewer
 )
 
 // Tests use smaller values.
@@ -38,6 +39,7 @@ type remote struct {
 	blocks map[int]*block // blocks that have memory or are being read
 	big    int64          // bytes of the largest tensor
 	next   int            // the block after the last one that was needed
+	run    int            // blocks needed in order until next
 	busy   sync.WaitGroup
 }
 
@@ -172,8 +174,13 @@ func (p *pager) request(address uintptr, n int) (wait []*block) {
 	first, last := start/blockBytes, (start+n-1)/blockBytes
 	p.clock++
 	end := last
-	if first <= r.next && r.next <= last+1 {
-		end = r.ahead(last)
+	switch inOrder := first <= r.next && r.next <= last+1; {
+	case !inOrder:
+		r.run = last + 1 - first
+	default:
+		if r.run += last + 1 - r.next; r.run >= leastRun {
+			end = r.ahead(last)
+		}
 	}
 	r.next = last + 1
 	var missing []*block
