@@ -19,7 +19,7 @@ var deciding = []string{"./internal/elementary", "./weights/...", "./cost/...", 
 	"./gemm/evaluate", "./gemm/decoder", "./gemm/predict", "./gemm/operand", "./gemm/sgemm"}
 
 // TestNothingIsFused compiles the packages that decide bytes for arm64, and has the compiler list the sums that it
-// computes together with a product, rounded once. Such a sum differs from that of a processor without the instruction.
+// computes together with a product, rounded once. A processor without the instruction gives another sum.
 // float64(x*y)+z keeps the two apart; where one rounding is wanted, math.FMA says so.
 func TestNothingIsFused(t *testing.T) {
 	if !*fused {

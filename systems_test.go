@@ -88,8 +88,8 @@ type listed struct {
 	Module          *struct{ Main bool }
 }
 
-// checkTypes reads a list of packages, each after those that it imports, and returns the problems of this module's. Of other packages
-// it reads the declarations alone.
+// checkTypes reads a list of packages, each after its imports, and returns the problems of this module's packages. It reads only
+// the declarations of other packages.
 func checkTypes(list io.Reader, sizes types.Sizes) (problems []error, checked int, err error) {
 	packages := map[string]*types.Package{"unsafe": types.Unsafe}
 	for all := json.NewDecoder(list); ; {

@@ -138,9 +138,9 @@ func (c comparison) readings(file, variant string) (all []cardReading) {
 	return all
 }
 
-// standardError is that of a ratio in a comparison. The ratios of a comparison have about the same scatter between passes,
-// and few passes, so the variance is pooled over all. The copy's distance from 1 is one more sample of it: it contains errors
-// that last longer than a block, which the scatter between passes does not.
+// standardError returns the standard error of a ratio in a comparison. The ratios of a comparison have about the same scatter
+// between passes, and few passes, so the variance is pooled over all. The copy's distance from 1 is one more sample of it: it
+// contains errors that last longer than a block, which the scatter between passes does not.
 func standardError(run *power.Result) float64 {
 	arrangements := map[int]bool{}
 	for _, b := range run.Blocks {
@@ -159,7 +159,7 @@ func standardError(run *power.Result) float64 {
 	return math.Sqrt(squares / freedom)
 }
 
-// byCard has one reading for each card: the mean of the card's own.
+// byCard returns one reading for each card: the mean of the card's readings.
 func byCard(readings []cardReading) (all []cardReading) {
 	own := map[string][]cardReading{}
 	for _, r := range readings {

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// elsewhere is a recorded reading of a card other than that of the built-in components, beside its predictions.
+// elsewhere is a recorded reading with its predictions. Its card is not the card of the built-in components.
 type elsewhere struct {
 	component.Prediction
 	card     string // its id

@@ -178,7 +178,7 @@ func fittedCards(c *cost.Calibration) map[string]bool {
 	return ids
 }
 
-// unseenRecords are comparisons of patterns on cards that are not among those of the fit: weights of 8192 outputs and inputs.
+// unseenRecords are comparisons of patterns on cards that the fit has not seen. The weights have 8192 outputs and inputs.
 var unseenRecords = []struct {
 	file string
 	role cost.Role

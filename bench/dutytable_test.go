@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// TestDutyTable prints a comparison on a simulated card, whose loads differ by what is planted.
+// TestDutyTable prints a comparison on a simulated card whose loads have a known difference.
 func TestDutyTable(t *testing.T) {
 	s := power.NewSim(power.DefaultSim())
 	loads := power.Loads{Baseline: s.Load("a | b", 900, 0.005), Null: s.Load("copy", 900, 0.005), Variants: []power.Load{s.Load("half", 450, 0.004)}}

@@ -47,7 +47,7 @@ func TestRecordedMeasurements(t *testing.T) {
 // TestMeasuredPage checks that docs/measured.md agrees with the recorded measurements.
 func TestMeasuredPage(t *testing.T) { goldenfile.Same(t, "../docs/measured.md", measuredPage(t)) }
 
-// runs returns the comparisons in a file: one of measure, or those of verify --gpu; none in other files.
+// runs returns the comparisons in a file: one of measure, or several of verify --gpu. Other files have none.
 func runs(t *testing.T, file string) []*measure.Result {
 	t.Helper()
 	var doc struct {

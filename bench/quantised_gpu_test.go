@@ -78,7 +78,7 @@ func (s quantisedSeries) activations(t *testing.T) gemm.Matrix {
 	return gemm.Matrix{DType: spec.DType, Rows: s.tokens, Cols: quantisedCols, Data: x}
 }
 
-// product is that of a pattern.
+// product returns the product of a pattern.
 func (s quantisedSeries) product(x gemm.Matrix, q quantised) cuda.Product {
 	return cuda.Product{
 		Name:    q.name,

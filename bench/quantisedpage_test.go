@@ -315,7 +315,7 @@ func predictQuantised(ctx context.Context, c *cost.Calibration, p cost.Product, 
 	return r.Relative, err
 }
 
-// repeatedRows returns an operand of as many rows as wanted, which repeat those in data.
+// repeatedRows returns an operand of the given number of rows, which repeat the rows in data.
 func repeatedRows(data []byte, rowBytes, cols int) cost.Operand {
 	size, rows := rowBytes/cols, len(data)/rowBytes
 	return func(_ context.Context, row, n, col, cols int) ([]byte, error) {

@@ -36,7 +36,7 @@ A server with idle cards, or with a higher share of CPU work, saves less. Measur
 		signed(change(prefill.Relative), 1), signed(change(prefill.RelativeTime), 1), signed(atCap(prefill.Relative, prefill.RelativeTime), 1))
 }
 
-// atCap returns the change of a server's energy per token in per cent, of that of its cards and of the time.
+// atCap returns the change of a server's energy per token in per cent, from the changes of its cards' energy and of the time.
 func atCap(energy, time float64) float64 {
 	return serverShare*change(energy) + (1-serverShare)*change(time)
 }

@@ -208,7 +208,7 @@ func llamaPoints(t *testing.T, c *cost.Calibration, model string) (all []sweepPo
 	return all
 }
 
-// recordedRuns returns a file's run by its name, or those of several cards.
+// recordedRuns returns the runs in a file by their names: one, or one for each card.
 func recordedRuns(t *testing.T, file string) map[string]measure.Result {
 	var have struct {
 		measure.Result

@@ -25,8 +25,8 @@ type wholePlan struct {
 	SNR float64 `json:"lowest_snr_db"`
 }
 
-// wholeRecord is what bench/whole.sh writes for some conversions of a model, measured beside one another by
-// `verify --gpu --whole`.
+// wholeRecord is the file that bench/whole.sh writes for some conversions of a model, which one run of `verify --gpu --whole`
+// compares.
 type wholeRecord struct {
 	wholePlan                     // the output
 	Others    []wholePlan         `json:"others"`
@@ -66,7 +66,7 @@ type wholePrediction struct {
 	Interval [2]float64 `json:"interval"`
 }
 
-// wholePyTorch is what bench/whole.py writes.
+// wholePyTorch is the file that bench/whole.py writes.
 type wholePyTorch struct {
 	Torch   string   `json:"torch"`
 	Folders []string `json:"folders"`
@@ -313,8 +313,8 @@ func (r wholeRecord) prefillOf(passes string) string {
 	return "–"
 }
 
-// addressEffect returns the largest change of a copy's time per token in one arrangement of the memory, in per cent. It is that
-// of decode, below the power limit, where time does not depend on the weights' bits.
+// addressEffect returns the largest change of a copy's time per token in one arrangement of the memory, in per cent. It reads
+// decode steps below the power limit, where time does not depend on the weights' bits.
 func (p wholePages) addressEffect() (largest float64) {
 	for _, s := range p.decode.Energy.Steps {
 		off := map[int][]float64{} // by arrangement

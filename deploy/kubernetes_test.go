@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// job is what this test reads of a Job. tools/kubernetes checks the whole files.
+// job holds the fields of a Job that this test reads. tools/kubernetes checks the whole files.
 type job struct {
 	Kind     string
 	Metadata struct{ Name string }

@@ -13,7 +13,7 @@ type Matrix struct {
 	DType      weights.DType
 	Rows, Cols int
 	Data       []byte
-	// Scales multiply the elements, as those of FP8 codes. Default: none.
+	// Scales multiply the elements, like the scales of FP8 codes. Default: none.
 	Scales *Scales
 	// Codes are the codes that a dequantising kernel reads from memory. Data then has the values of [Codes.Matrix]. Default: the
 	// kernel reads Data.

@@ -46,7 +46,7 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// Fits returns an error if the operands' shapes or element types are not those of p.
+// Fits returns an error if the operands' shapes or element types differ from p's.
 func (p Problem) Fits(x, w Matrix) error {
 	if err := p.Validate(); err != nil {
 		return err

@@ -20,7 +20,7 @@ type Tolerance struct {
 	Relative float64 // of the whole matrix, in the Frobenius norm
 }
 
-// Tolerance is that of p's arithmetic. For INT8 it is the zero value: equality. Split-K kernels may add some
+// Tolerance is that of p's arithmetic. For INT8 it is zero, so results must be equal. Split-K kernels may add some
 // partial results in the output's format, so a stored result may differ by four half units in the last
 // place.
 func (p Problem) Tolerance() Tolerance {

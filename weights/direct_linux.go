@@ -33,7 +33,7 @@ func reserve(f *os.File, size int64) error {
 	return nil
 }
 
-// uninterrupted repeats call while signals interrupt it (EINTR), such as those of the Go runtime.
+// uninterrupted repeats call while signals interrupt it (EINTR), for example the Go runtime's.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

@@ -42,7 +42,7 @@ func shard(t testing.TB, names ...string) []byte {
 	return append(head, data...)
 }
 
-// wantError holds an error's text against what it should be, to the letter.
+// wantError fails the test unless the error's text is exactly want.
 func wantError(t testing.TB, err error, want string) {
 	t.Helper()
 	if err == nil {

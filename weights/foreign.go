@@ -113,7 +113,7 @@ func foreign(path string, err error) error {
 	return err
 }
 
-// foreignFile returns an error if a file's first bytes are those of another format.
+// foreignFile returns an error if a file's first bytes belong to another format.
 func foreignFile(path string) error {
 	if is, next := recognise(path); is != "" {
 		return &FormatError{File: path, Offset: -1, Msg: "is " + is + ": " + next}

@@ -48,8 +48,8 @@ func TestExponents(t *testing.T) {
 	})
 }
 
-// TestScaled: for both changes and every type, operands that would overflow become smaller ones, of
-// which the result is finite, and the file says which pattern makes them.
+// TestScaled: for both changes and every type, operands that would overflow are scaled down until the result is finite, and the
+// file names the pattern that makes them.
 func TestScaled(t *testing.T) {
 	const size = 48
 	for _, typ := range arith.Types() {

@@ -177,7 +177,7 @@ func targets(folder string, match *regexp.Regexp) (list []target, err error) {
 	return list, nil
 }
 
-// goTool runs the go command in a folder, without cgo, and returns what it prints.
+// goTool runs the go command in a folder, without cgo, and returns its output.
 func goTool(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	var out, messages bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)

@@ -15,7 +15,7 @@ import (
 // rows and cols of the matrices that tests draw: few, and not the same.
 const rows, cols = 48, 64
 
-// usedTypes are those that some setup measures.
+// usedTypes returns the types that some setup measures.
 func usedTypes() (list []arith.Type) {
 	for _, s := range Setups() {
 		if !slices.Contains(list, s.Type) {

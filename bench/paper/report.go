@@ -53,7 +53,7 @@ type Report struct {
 type SeriesSummary struct {
 	Setup  string `json:"setup"`
 	GPU    string `json:"gpu"`
-	CardID string `json:"card_id,omitempty"` // that of [power.Info]
+	CardID string `json:"card_id,omitempty"` // as in [power.Info]
 	Points int    `json:"points"`
 }
 

@@ -269,7 +269,7 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
-// TestVerdict: several setups, of which some were not measured.
+// TestVerdict: some of several setups were not measured.
 func TestVerdict(t *testing.T) {
 	falls, rises := in("5a", -0.001), in("5a", 0.001)
 	s := Setups()

@@ -185,7 +185,7 @@ func (c *card) at(k component.Kernel, clock float64) (read component.Reading) {
 	return read
 }
 
-// TestStressesTell: on a card such as an H200, of which readings scatter by a per cent, whose leakage follows
+// TestStressesTell: on a card such as an H200, with readings that scatter by a per cent, whose leakage follows
 // its temperature and whose memory's sensor is off by what else the card does, the kernels tell enough
 // of the components for ten that the fit has not seen.
 func TestStressesTell(t *testing.T) {

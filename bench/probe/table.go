@@ -33,7 +33,7 @@ type Row struct {
 var (
 	needed = []string{"pattern", "type", "shape", "role", "joules", "seconds"}
 	spare  = []string{"watts", "clock_mhz", "cold"}
-	// ignored columns are those of predict --csv and measure --csv that a fit does not use.
+	// ignored are the columns of predict --csv and measure --csv that a fit does not use.
 	ignored = []string{"relative_energy", "interval_low", "interval_high", "origin"}
 )
 

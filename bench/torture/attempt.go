@@ -151,7 +151,7 @@ func (a *attempt) left() bool {
 	return slices.ContainsFunc(differences(a.comparable(a.disk.contents()), a.ref.done), func(line string) bool { return strings.HasSuffix(line, leftOver) })
 }
 
-// compareEnd compares the disk with that of an undisturbed run.
+// compareEnd compares the disk with the disk after an undisturbed run.
 func (a *attempt) compareEnd() {
 	lines := differences(a.comparable(a.disk.contents()), a.ref.end)
 	for _, line := range lines {

@@ -1,4 +1,4 @@
-// Command torture runs lowtoggle while disks, processes and limits fail, and checks what is left.
+// Command torture runs lowtoggle while disks, processes and limits fail, and checks the files that are left.
 //
 //	go run ./bench/torture -for 60s -seed 1
 //	go run ./bench/torture -only shards -fault '[{"kind":"kill","n":17}]'

@@ -18,7 +18,7 @@ const planted = "TORTURE_PLANTED"
 
 var plantedFiles = []string{"a", "b"}
 
-// mistakes are those that a program may have, each with a piece of the complaint about it.
+// mistakes maps mistakes that a program may have to a part of the message about each.
 var mistakes = map[string]string{
 	"no fsync of files":     "the result is there and not whole",
 	"no fsync of folders":   "work/out",

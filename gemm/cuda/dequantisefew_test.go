@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Blocks of products of few tokens are those that bench/results/h200/quantised/few.txt found to be fast.
+// Products of few tokens use the blocks that are fast in bench/results/h200/quantised/few.txt.
 func TestFewBlocks(t *testing.T) {
 	int4, fp4 := format{group: 128}, format{fp4: true, group: 16, scales: normalScales}
 	for _, test := range []struct {

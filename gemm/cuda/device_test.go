@@ -218,7 +218,7 @@ func TestColdCopiesExceedL2(t *testing.T) {
 			t.Errorf("%s has %d copies", l.Name, len(distinct))
 		}
 	}
-	// With ColdBytes, larger weights get the number of copies of smaller ones.
+	// With ColdBytes, larger weights get as many copies as smaller ones.
 	for _, bytes := range []int{int(10 * one), int(one), int(one) / 4} {
 		copies := 4*4096/min(bytes, int(one)) + 1
 		other := batch(t, d, Options{Cold: true, Repeat: 1, ColdBytes: bytes}, small...)

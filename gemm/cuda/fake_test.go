@@ -163,7 +163,7 @@ func (c *card) left() uint64 {
 
 func bytesAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
-// region returns the memory at address, of which n bytes must belong to one allocation.
+// region returns the n bytes at address. They must belong to one allocation.
 func (c *card) region(address, n uint64) []byte {
 	for base, m := range c.memory {
 		if base <= address && address+n <= base+uint64(len(m)) {
@@ -535,7 +535,7 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 	return 0
 }
 
-// formats are those of cudaDataTypes. A product's result of 32-bit integers is stored apart.
+// formats maps the numbers of cudaDataTypes to formats. A product's result of 32-bit integers is stored apart.
 var formats = func() map[int32]weights.Format {
 	all := map[int32]weights.Format{}
 	for element, d := range map[int32]weights.DType{0: weights.F32, 2: weights.F16, 3: weights.I8, 14: weights.BF16, 28: weights.F8E4M3} {

@@ -130,8 +130,8 @@ func TestGPUDequantise(t *testing.T) {
 	}
 }
 
-// Rates of quantised products of a layer of 14336×4096, beside BF16's. The dequantising kernel has at least 0.7 of the rate of
-// BF16, and of that of memory.
+// Rates of quantised products of a layer of 14336×4096, beside BF16's. The dequantising kernel has at least 0.7 of BF16's rate,
+// and of memory's.
 func TestGPUQuantisedRates(t *testing.T) {
 	d := openGPU(t)
 	const n, k = 14336, 4096

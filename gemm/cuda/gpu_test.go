@@ -161,8 +161,8 @@ func TestGPUColdWeights(t *testing.T) {
 	}
 }
 
-// The stamps of a sequence are those of the card's clock, by which a batch of the same executions takes as
-// long. A clock that has just risen makes a run quicker, so the quickest of some counts.
+// The stamps of a sequence are times of the card's clock. By that clock a batch of the same executions takes the same time. A run
+// is faster just after the clock has risen, so the test compares the fastest of some runs.
 func TestGPUStamps(t *testing.T) {
 	d := openGPU(t)
 	const n = 64

@@ -19,7 +19,7 @@ type layer struct {
 	w       []uint64 // one address per copy
 }
 
-// newLayers validates all products before any upload, and compiles the kernels of those that have codes.
+// newLayers validates all products before any upload, and compiles the kernels for products with codes.
 func (d *Device) newLayers(ctx context.Context, products []Product, stack int) ([]*layer, error) {
 	var layers []*layer
 	seen := map[memoryOf]bool{}

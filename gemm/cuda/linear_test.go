@@ -16,7 +16,7 @@ import (
 // stored is the type of an element in files.
 var stored = map[Element]weights.DType{BF16: weights.BF16, FP16: weights.F16, FP32: weights.F32}
 
-// grid is a matrix of small whole numbers on the host, in memory of which the rest is NaN.
+// grid is a matrix of small whole numbers on the host. The rest of its memory is NaN.
 type grid struct {
 	element            Element
 	rows, cols, stride int

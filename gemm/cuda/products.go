@@ -114,7 +114,7 @@ func (p *Products) uploadTransposed(ctx context.Context, to uint64, w sgemm.Matr
 	return nil
 }
 
-// transpose writes w[K,N] to t[N,K]. It processes as many columns at a time as fill a cache line.
+// transpose writes w[K,N] to t[N,K]. It processes a cache line of columns at a time.
 func transpose(t, w sgemm.Matrix) {
 	const line = 16
 	for from := 0; from < w.Cols; from += line {

@@ -48,9 +48,9 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	return nil
 }
 
-// Copy overwrites the operands with those of another batch with the same products and options. Kernels, graph and addresses
-// do not change. Neither batch may be running. Weights in another form are an [ErrOtherForm], and nothing changes. If the
-// card fails, the contents of the operands are undefined.
+// Copy overwrites the operands with another batch's. Both batches must have the same products and options. Kernels, graph and
+// addresses do not change. Neither batch may be running. Weights in another form are an [ErrOtherForm], and nothing changes. If
+// the card fails, the contents of the operands are undefined.
 func (b *Batch) Copy(from *Batch) error {
 	if len(b.layers) != len(from.layers) || b.copies != from.copies || b.stack != from.stack {
 		return fmt.Errorf("batch %s: its products or options are not those of batch %s", b.name, from.name)

@@ -2,7 +2,7 @@ package decoder
 
 import "github.com/lowtoggle/lowtoggle/weights/arch"
 
-// families has an entry for every family of the catalogue with a forward pass. Defaults are those of the models' published code.
+// families has an entry for every family of the catalogue with a forward pass. Defaults are taken from the models' published code.
 var families = map[string]family{
 	"llama": {
 		embedding: embeddingData{tokens: "embed_tokens"},

@@ -55,7 +55,7 @@ func (r rope) rotary(size int) *Rotary {
 	first, n := r.turning(size)
 	f := make([]float64, n/2)
 	for i := range f {
-		// The rounding is that of the models' own code.
+		// It is rounded as in the models' own code.
 		f[i] = float64(float32(1 / elementary.Pow(r.theta, float64(2*i)/float64(n))))
 	}
 	length := 1.0

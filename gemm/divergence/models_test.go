@@ -95,7 +95,7 @@ func first(all ...divergence.Weights) source {
 	}
 }
 
-// result is what PerLayer reports of a layer.
+// result holds the values that PerLayer reports for a layer.
 type result struct {
 	Layer string
 	Nats  float64

@@ -21,7 +21,7 @@ func few() tokens.Set {
 	return tokens.Set{Part: tokens.Part{N: 3, T: 4, Sequences: [][]int32{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}}, Purpose: tokens.Evaluation, File: "f"}
 }
 
-// TestCompareIsForwards: both losses and the comparison are those of package forward, in one pass a model.
+// TestCompareIsForwards: both losses and the comparison equal package forward's, with one pass for each model.
 func TestCompareIsForwards(t *testing.T) {
 	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
 	s, err := evaluate.New(before, nil, few(), 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestPrefixMayBeAbsent renames the tensors of a model to those of its inner part.
+// TestPrefixMayBeAbsent removes the prefix from the names of a model's tensors.
 func TestPrefixMayBeAbsent(t *testing.T) {
 	m, d := model(t, "gpt2-tiny", nil)
 	dir := synthetic(t, "gpt2-tiny", nil)

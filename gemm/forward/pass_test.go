@@ -157,7 +157,7 @@ func TestBlockByBlockIsRun(t *testing.T) {
 	}
 }
 
-// TestLogitsInChunks has a vocabulary of which not all logits of a batch are held at once.
+// TestLogitsInChunks: the vocabulary is so large that a batch's logits are computed in several parts.
 func TestLogitsInChunks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and the tests of workers share as much")

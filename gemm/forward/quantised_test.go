@@ -26,7 +26,7 @@ func decoderOf(t testing.TB, m *weights.Model) *forward.Decoder {
 	return d
 }
 
-// sameAsDequantised compares the losses of a quantised model with those of its unquantised copy, bit for bit.
+// sameAsDequantised compares the losses of a quantised model with its unquantised copy's, bit for bit.
 func sameAsDequantised(t *testing.T, name string, m *weights.Model, transposed func(string) bool) {
 	t.Helper()
 	plain := testmodel.Open(t, testmodel.Dequantised(t, m, transposed))
@@ -90,7 +90,7 @@ func TestUnlistedLayersAreComputed(t *testing.T) {
 	}
 }
 
-// TestQuantisedFamilies: of every family all linear layers are FP8, those of experts, too.
+// TestQuantisedFamilies: all linear layers of every family are FP8, including the experts'.
 func TestQuantisedFamilies(t *testing.T) {
 	computed := 0
 	for _, name := range synth.Names() {

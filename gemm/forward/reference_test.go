@@ -18,10 +18,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// TestReferenceLoss holds losses against those that transformers and PyTorch measured. These
-// multiplied in BF16, so that the last digits differ. The small model runs on all its evaluation
-// tokens. Those of the large one are many: an eighth of them must agree with the whole within three
-// standard errors, and the plain implementation says the last digits of a few.
+// TestReferenceLoss compares losses with measurements by transformers and PyTorch. PyTorch multiplied in BF16, so the last digits
+// differ. The small model runs on all its evaluation tokens. Those of the large one are many: an eighth of them must agree with
+// the whole within three standard errors, and the plain implementation says the last digits of a few.
 func TestReferenceLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")

@@ -75,7 +75,7 @@ func (o *observer) Done(names []string) error {
 	return o.write(s)
 }
 
-// close writes the open sums at the end of a block, which are those of experts without tokens in the last batch.
+// close writes the sums that are still open at the end of a block: sums of experts without tokens in the last batch.
 func (o *observer) close() error {
 	for _, first := range slices.Sorted(maps.Keys(o.open)) {
 		if err := o.write(o.open[first]); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// TestCollectAndScoreRunsTheModelOnce: the files are Collect's, the result is a pass's, and one pass gives
-// both, also where the folder is finished or was broken off.
+// TestCollectAndScoreRunsTheModelOnce: the files are Collect's, the result equals a pass's. One pass gives both, even if the
+// folder is finished or a run was interrupted.
 func TestCollectAndScoreRunsTheModelOnce(t *testing.T) {
 	for _, config := range []string{"llama-tiny", "gpt2-tiny"} { // the latter's head is its embedding
 		s, clean := tiny(t, config), t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestQuantisedWeights: of every format that can be read the operands' bits are counted, and those of the stored codes where
-// these are not the operands.
+// TestQuantisedWeights: the report counts the operands' bits of every readable format. It also counts the stored codes' bits if
+// the codes are not the operands.
 func TestQuantisedWeights(t *testing.T) {
 	calibration, err := cost.FindCalibration("h200")
 	testmodel.OK(t, err)

@@ -60,7 +60,7 @@ func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants 
 	return joinResults(cards, results), err
 }
 
-// joinResults adds up the cards' results, of which some may be nil.
+// joinResults adds up the cards' results. Some may be nil.
 func joinResults(cards []Named, results []*Result) *CardResults {
 	r := &CardResults{asked: len(cards)}
 	var names []string

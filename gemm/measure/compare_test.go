@@ -57,7 +57,7 @@ func TestFindsNothingWhereThereIsNothing(t *testing.T) {
 		}
 	}
 	t.Logf("a difference was found in %d of %d runs", found, runs)
-	if found > runs/10 { // one in twenty is what 95 % means
+	if found > runs/10 { // 95 % means one in twenty
 		t.Error("that is more than 95 % intervals allow")
 	}
 }

@@ -35,7 +35,7 @@ func TestDuties(t *testing.T) {
 		if r.SelfTest != below.SelfTest {
 			t.Error("two self-tests")
 		}
-		// A result counts only if those at every duty do.
+		// A result counts only if the results at all duties count.
 		results := &CardResults{Cards: []CardResult{{Result: r}}, asked: 1}
 		r.Valid, below.Valid = true, true
 		if !results.Holds(false) {

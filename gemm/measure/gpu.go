@@ -21,7 +21,7 @@ func Open(index int) (Machine, error) {
 	return machineOf(cuda.Open(index))
 }
 
-// OpenShared is [Open] for cards that exchange data; see [cuda.OpenShared]. The device is the machine's, which closes it.
+// OpenShared is [Open] for cards that exchange data; see [cuda.OpenShared]. The machine owns the device and closes it.
 func OpenShared(index int) (Machine, *cuda.Device, error) {
 	device, err := cuda.OpenShared(index)
 	m, err := machineOf(device, err)

@@ -41,7 +41,7 @@ type Batch interface {
 	Check(ctx context.Context) ([]gemm.Deviation, error)
 	// Replace replaces a product's operands; see [cuda.Batch.Replace].
 	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
-	// Copy overwrites the operands with those of another batch of the same machine; see [cuda.Batch.Copy].
+	// Copy overwrites the operands with another batch's of the same machine; see [cuda.Batch.Copy].
 	Copy(from Batch) error
 	// unwrapped returns the machine's batch without wrappers, which embed a Batch.
 	unwrapped() Batch

@@ -29,7 +29,7 @@ type CardEnergy struct {
 // ModelEnergy is the result of a card: ratios of the output to the source.
 type ModelEnergy struct {
 	GPU       string    `json:"gpu"`
-	CardID    string    `json:"card_id,omitempty"`   // that of [power.Info]
+	CardID    string    `json:"card_id,omitempty"`   // as in [power.Info]
 	Simulated bool      `json:"simulated,omitempty"` // figures mean nothing
 	Role      cost.Role `json:"role"`
 	X         string    `json:"x"`

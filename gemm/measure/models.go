@@ -24,7 +24,7 @@ type ModelOptions struct {
 	Workload cost.Workload
 	// TotalOnly measures all layers together and no row for each kind. Default: false.
 	TotalOnly bool
-	// Duties are those of [Options].
+	// Duties has the meaning of [Options.Duties].
 	Duties []float64
 	// Meter ends a row by its Precision or its Time; its Clock and Self are the machine's.
 	Meter power.Options

@@ -188,8 +188,7 @@ func TestModelsMissing(t *testing.T) {
 	}
 }
 
-// TestNewCandidate: layers with as many inputs share their activations in memory, and weights are not
-// copied.
+// TestNewCandidate: layers with the same number of inputs share activations in memory, and weights are not copied.
 func TestNewCandidate(t *testing.T) {
 	m := testmodel.Random(t, "llama-tiny", 1)
 	set := operand.NewSet(operand.Options{Tokens: 4})

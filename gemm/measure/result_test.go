@@ -20,8 +20,7 @@ func seconds(products []cuda.Product) (s float64) {
 	return s
 }
 
-// TestPerPass: an execution makes many passes, and joules and seconds are those of one, however
-// many that are.
+// TestPerPass: an execution makes several passes. Joules and seconds are per pass, whatever their number.
 func TestPerPass(t *testing.T) {
 	small, large := product("small", 32, 48, 64, 0.02, 1), product("large", 512, 256, 128, 0.02, 2)
 	passes := map[int]bool{}

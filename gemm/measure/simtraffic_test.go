@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// steady watts of a load that has run for two seconds, the memory's, and its seconds per pass.
+// steadyWatts returns the watts of a load that has run for two seconds, the memory's watts, and the seconds per pass.
 func steadyWatts(t *testing.T, m Machine, b Mix) (watts, memory, seconds float64) {
 	t.Helper()
 	if err := b.Start(1); err != nil {

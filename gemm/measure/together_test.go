@@ -243,7 +243,7 @@ func TestTogetherOfLittle(t *testing.T) {
 	if total.RelativeTime != 0 || total.RelativeEnergy != 0.5 {
 		t.Errorf("without a time: %+v", total)
 	}
-	// Twice the energy counts twice, and a card that became twice as fast makes as many passes more.
+	// Twice the energy counts twice, and a card that became twice as fast makes twice as many passes.
 	total, spread = check(without(func(c []power.Comparison) {
 		c[0].Joules, c[1].Joules, c[1].RelativeEnergy, c[1].Interval = 4, 4, 1, []float64{0.99, 1.01}
 		c[1].RelativeTime, c[1].TimeInterval = 1, []float64{0.99, 1.01}

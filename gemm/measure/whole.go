@@ -21,7 +21,7 @@ import (
 
 // WholeOptions are the options of [Whole]. The zero value is ready to use.
 type WholeOptions struct {
-	// Family is the models'. Default: the catalogue's.
+	// Family is the models' family. Default: the catalogue's entry.
 	Family *arch.Family
 	// Batches are the numbers of sequences of the decode steps. Default: 1, 16, 64. Empty but not nil: none.
 	Batches []int
@@ -95,7 +95,7 @@ func (o WholeOptions) Check(before, after *weights.Model) error {
 	return err
 }
 
-// prepare checks the models, source first, and fills in defaults. The note is that of defaults.
+// prepare checks the models, source first, and fills in defaults. The note is from defaults.
 func (o *WholeOptions) prepare(models []*weights.Model) (note string, err error) {
 	for i, m := range models {
 		if m == nil {
@@ -152,7 +152,7 @@ func (o *WholeOptions) works() []runner.Work {
 // WholeReport is the energy of two whole models, step by step.
 type WholeReport struct {
 	GPU       string      `json:"gpu"`
-	CardID    string      `json:"card_id,omitempty"`   // that of [power.Info]
+	CardID    string      `json:"card_id,omitempty"`   // as in [power.Info]
 	Simulated bool        `json:"simulated,omitempty"` // figures mean nothing
 	Steps     []WholeStep `json:"steps"`
 	// Note says that the model's limit made a default of the options smaller.
@@ -188,7 +188,7 @@ type WholeStep struct {
 	Run          *power.Result `json:"run,omitempty"`     // joules and seconds are per step
 }
 
-// WholeOther is a further output in a step. The fields are those of [WholeStep].
+// WholeOther is a further output in a step. Its fields have the meaning of [WholeStep]'s.
 type WholeOther struct {
 	Model        string    `json:"model"` // its folder
 	Relative     float64   `json:"relative_energy,omitempty"`
@@ -326,7 +326,7 @@ func (w *wholeRun) close() error {
 // place returns the number of the memory that holds model i.
 func (w *wholeRun) place(i int) int { return (i + w.turned) % len(w.models) }
 
-// turn exchanges the models' memory until each is as many places from its own.
+// turn exchanges the models' memory until each model is the given number of places from its own.
 func (w *wholeRun) turn(ctx context.Context, places int) error {
 	for w.turned != places%len(w.models) {
 		if err := w.models[0].Rotate(ctx, w.models[1:]); err != nil {

@@ -106,8 +106,8 @@ type simRunner struct {
 	place             float64 // factor of the power, by the addresses
 }
 
-// simRest is the time of all other operations as a share of the linear layers' time. Their power is that of weights that
-// do not toggle.
+// simRest is the time of all other operations as a share of the linear layers' time. Their power is the power of weights that do
+// not toggle.
 const simRest = 0.25
 
 func (r *simRunner) NewStep(ctx context.Context, name string, w runner.Work, _ Step) (Step, error) {

@@ -154,8 +154,8 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// TestShared: layers that read as many inputs share their activations, weights in the file's type share its
-// memory, and types come from the weights or are asked for.
+// TestShared: layers with the same number of inputs share activations. Weights in the file's type share its memory. Types come
+// from the weights or from the options.
 func TestShared(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{3, 8}},
 		weights.Info{Name: "b", DType: weights.BF16, Shape: []int{5, 8}}, weights.Info{Name: "c", DType: weights.BF16, Shape: []int{3, 16}})

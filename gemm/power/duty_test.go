@@ -26,7 +26,7 @@ func paced(t *testing.T, o SimOptions, duty, before, after, time float64) (*Resu
 	return r, s, loads
 }
 
-// Below the cap the energy of an execution is that of its bursts, exactly, although the card draws idle power in the gaps and steady
+// Below the cap an execution's energy is exactly its bursts' energy, although the card draws idle power in the gaps and steady
 // work would be capped. All loads have the same time for an execution and its gaps.
 func TestGapsAreTakenOut(t *testing.T) {
 	const watts, after, quicker, duty = 900, 880, 0.97, 0.4
@@ -115,7 +115,7 @@ func TestAutoDuty(t *testing.T) {
 	}
 }
 
-// A duty of 1 leaves no gaps: energy and time are those of an unpaced run, and there is a clock beside NVML's.
+// A duty of 1 leaves no gaps: energy and time equal an unpaced run's, and NVML's clock is not the only one.
 func TestDutyOfOne(t *testing.T) {
 	steady, _, _ := paced(t, quiet(), 0, 600, 590, 1)
 	r, s, loads := paced(t, quiet(), 1, 600, 590, 1)

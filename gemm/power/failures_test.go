@@ -22,7 +22,7 @@ func (b *breaks) next() error {
 	return nil
 }
 
-// brokenLoad is a load of which some call fails, and all later ones.
+// brokenLoad is a load that fails from some call on.
 type brokenLoad struct {
 	*SimLoad
 	calls *breaks
@@ -148,7 +148,7 @@ func TestLeastBlocks(t *testing.T) {
 	}
 }
 
-// TestRepeatedCounter: while the fault lasts, every other reading is that of the update before.
+// TestRepeatedCounter: while the fault lasts, every other reading repeats the previous update.
 func TestRepeatedCounter(t *testing.T) {
 	o := quiet()
 	o.Faults = []SimFault{{Kind: FaultCounterRepeats}}

@@ -36,7 +36,7 @@ func (m *Meter) Reading(ctx context.Context, load Load, settle time.Duration) (W
 	return w, err
 }
 
-// Per converts a window's executions to pieces of work, of which every execution has parts.
+// Per converts a window's executions to pieces of work. Every execution has parts pieces.
 func (w *Window) Per(parts int) {
 	w.Executions *= parts
 	w.PerExecution /= float64(parts)

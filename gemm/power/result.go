@@ -65,7 +65,7 @@ type Block struct {
 	Windows []Window `json:"windows"`
 	// Complete is false for an interrupted block, which does not count.
 	Complete bool `json:"complete"`
-	// Arrangement is that of the loads' memory; see [Loads].
+	// Arrangement is the arrangement of the loads' memory; see [Loads].
 	Arrangement int `json:"arrangement,omitempty"`
 }
 

@@ -30,7 +30,7 @@ type SimOptions struct {
 	Leakage, ReferenceC float64
 	// Ambient is the air's temperature in °C, AmbientRise its rise in °C/s.
 	Ambient, AmbientRise float64
-	// ThermalResistance in °C/W and ThermalTime in seconds are those of the die.
+	// ThermalResistance in °C/W and ThermalTime in seconds describe the die.
 	ThermalResistance, ThermalTime float64
 	// Rise is the time constant with which measured power follows the load.
 	Rise time.Duration

@@ -105,7 +105,7 @@ func TestSimClockCurve(t *testing.T) {
 	near(t, "watts", s.power, o.Cap, 0.001)
 }
 
-// TestSimMemory: the memory's average power is that of its load plus its idle power.
+// TestSimMemory: the memory's average power is its load's power plus its idle power.
 func TestSimMemory(t *testing.T) {
 	s := NewSim(quiet())
 	s.advance(time.Second)

@@ -69,7 +69,7 @@ func TestSimWithoutBuffer(t *testing.T) {
 	}
 }
 
-// TestSimSampleTimes: the time of the instant reading is that of its last change.
+// TestSimSampleTimes: the instant reading's time is the time of its last change.
 func TestSimSampleTimes(t *testing.T) {
 	s := NewSim(DefaultSim())
 	if err := s.Load("a", 500, 1e-3).Start(2000); err != nil {

@@ -64,7 +64,7 @@ func (s *Sim) running(marks *[simMarks]float64) float64 {
 // Info returns a description of the card. The name marks the card as simulated.
 func (s *Sim) Info() Info { return s.info }
 
-// query advances the time by that of one query.
+// query advances the time by one query's.
 func (s *Sim) query() {
 	took := s.opt.Query
 	if n := s.opt.StallEvery; n > 0 && s.rng.IntN(n) == 0 {

@@ -96,7 +96,7 @@ func TestSimSequenceFirstExecutions(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "execution after idling", lasts(stamps(t, tr, SimSegment{0, 2}), 0), 1.5e-3, 1e-5)
-	// Loads are what they were.
+	// The loads have not changed.
 	if err := s.Sleep(t.Context(), simIdle); err != nil {
 		t.Fatal(err)
 	}

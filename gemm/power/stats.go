@@ -52,9 +52,9 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	return r
 }
 
-// ratioOfGroups is ratioOf for passes in several arrangements of the memory, given as groups. The result is the mean of the
-// groups' means, so the effect of an address that every load has in one group cancels. The interval is Student's, from the spread
-// within groups.
+// ratioOfGroups computes ratioOf's ratio for passes in several arrangements of the memory, given as groups. The result is the
+// mean of the groups' means, so the effect of an address that every load has in one group cancels. The interval is Student's,
+// from the spread within groups.
 func ratioOfGroups(groups map[int][]float64, seed uint64) ratio {
 	keys := slices.Sorted(maps.Keys(groups))
 	if len(keys) < 2 {

@@ -83,7 +83,7 @@ func TestMetrics(t *testing.T) {
 	near(t, "gain", GainMinusLoss(0.9, 1.04), 0.06, 1e-9)
 }
 
-// TestRatioOfGroups: the mean is that of the groups' means, and the interval Student's from the spread within groups, by hand:
+// TestRatioOfGroups: the mean is the mean of the groups' means, and the interval Student's from the spread within groups, by hand:
 // squares of 0.0002 with one degree of freedom, and a variance of the mean of (1/2 + 1/1)/4 of that.
 func TestRatioOfGroups(t *testing.T) {
 	r := ratioOfGroups(map[int][]float64{4: {0.01, 0.03}, 7: {0.05}}, 1)
@@ -103,7 +103,7 @@ func TestRatioOfGroups(t *testing.T) {
 	}
 }
 
-// TestBootstrapOfFewIsStudents: for normal values the interval is as wide as Student's, also for the least number.
+// TestBootstrapOfFewIsStudents: for normal values the interval is as wide as Student's, even for the fewest values.
 func TestBootstrapOfFewIsStudents(t *testing.T) {
 	for _, n := range []int{enoughPasses, 20} {
 		values := make([]float64, n)

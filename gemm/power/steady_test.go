@@ -40,8 +40,7 @@ func TestSteadyIsFound(t *testing.T) {
 		if slices.Max(last) > 1.02*slices.Min(last) || got.ExecutionTimes[0] < 1.3*last[0] {
 			t.Errorf("execution times %v did not become constant", got.ExecutionTimes)
 		}
-		// What is left to rise is what the slowest change that counts as constant allows: sspChange
-		// over three windows, for a thermal time.
+		// Power may still rise by the slowest change that counts as constant: sspChange over three windows, for a thermal time.
 		if err := s.Load("more", 650, 0.001).Start(200000); err != nil {
 			t.Fatal(err)
 		}

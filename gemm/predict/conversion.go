@@ -74,7 +74,7 @@ func (l *Change) len() int {
 	return l.Before.Len()
 }
 
-// size is that of Before in bytes.
+// size returns the size of Before in bytes.
 func (l *Change) size() int64 {
 	if l.Codes != nil {
 		return l.Codes.Before.Tensors[0].Size()

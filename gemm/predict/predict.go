@@ -53,7 +53,7 @@ type Prediction struct {
 	X       string        `json:"x"` // the activations, as a pattern or a tensor
 	// Kernels are the assumed kernels of quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
-	// Coverage is the part of a model that the prediction covers; nil: all linear layers, or those that the source names.
+	// Coverage is the part of a model that the prediction covers. Nil: all linear layers, or the layers that the source names.
 	Coverage *Coverage `json:"coverage,omitempty"`
 	Layers   []Layer   `json:"layers,omitempty"`
 }

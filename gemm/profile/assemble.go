@@ -216,7 +216,7 @@ func ofLatestRuns(readings []stitch.Reading, runs int) []stitch.Reading {
 	return nil
 }
 
-// goldenRuns returns those of a card's runs that are golden in every segment, and marks them.
+// goldenRuns marks and returns the card's runs that are golden in every segment.
 func (s *sequence) goldenRuns(runs []*run) (golden []*run) {
 	var alike []*run // runs with the same stamps as the first
 	for _, r := range runs {

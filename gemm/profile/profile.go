@@ -147,7 +147,7 @@ const stoppedByRuns, stoppedByTime, stoppedByContext, stoppedByError = "runs", "
 // Limits of the coarser trace that is made after an interrupt.
 const (
 	graceTime = 400 * time.Millisecond // for all traces, from the first one on
-	graceRuns = 50                     // the latest; as many as FinGraV found enough
+	graceRuns = 50                     // the latest; enough according to FinGraV
 )
 
 // interrupt ends the measurement. The traces become coarser and quicker.
@@ -324,7 +324,7 @@ func (p *profiler) sequence(first int) *sequence {
 // length returns the length of a run's first or second segment.
 func (p *profiler) length(segment int) time.Duration { return p.opt.Length / time.Duration(1+segment) }
 
-// warmUp runs the launch sequences until the die's temperature is within a degree of what it was some seconds ago.
+// warmUp runs the launch sequences until the die's temperature has changed by less than a degree in some seconds.
 func (p *profiler) warmUp(ctx context.Context) error {
 	const steady, ago, longest = 1, 5 * time.Second, 45 * time.Second
 	enough := min(longest, p.opt.Time/4)

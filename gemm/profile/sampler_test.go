@@ -38,8 +38,7 @@ func number(r *recording, sensor string) (n int) {
 	return n
 }
 
-// TestStepsAreDated: a stretch of the counter begins where the one before ended, and its power is that
-// of the card.
+// TestStepsAreDated: a stretch of the counter begins where the previous one ended, and its power is the card's.
 func TestStepsAreDated(t *testing.T) {
 	sim := power.NewSim(still())
 	r := watched(t, sim, sim)

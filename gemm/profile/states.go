@@ -14,7 +14,7 @@ type State struct {
 	Capped      *float64 `json:"capped_share,omitempty"` // share of the queries at which the power cap limited the clock
 }
 
-// stateStep is the length of a stretch. It is shorter than stateEvery, as many runs together query more often.
+// stateStep is the length of a stretch. It is shorter than stateEvery, because many runs together query more often.
 const stateStep = 20 * ms
 
 // meanStates returns the mean states of runs, from shortly before their work to a moment.

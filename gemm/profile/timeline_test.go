@@ -46,7 +46,7 @@ func TestDoneAndMoment(t *testing.T) {
 	})
 }
 
-// TestAlign: a run's moments move to those of the mean run, keep their order, and keep their distance outside the work.
+// TestAlign: a run's moments move to the mean run's. They keep their order, and outside the work their distances.
 func TestAlign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := drawTimeline(t, nil)
@@ -142,7 +142,7 @@ func TestSpeedOfRuns(t *testing.T) {
 		{1, 0, 10, 1}, {1, 25, 35, 1}, {1, 15, 25, 1}, // another segment has its own usual pace
 		{2, 0, 10, 2}, {2, 12, 18, 2}, {2, 22, 38, 1},
 		{3, 2, 8, 10.0 / 15}, {3, 30, 40, 1},
-		{9, 0, 10, 1}, // of which nothing is known
+		{9, 0, 10, 1}, // unknown
 	} {
 		if got := p.speed(test.run, at(test.from)[0], at(test.to)[0]); !near64(got, test.want) {
 			t.Errorf("run %d from %d to %d ms: %v, want %v", test.run, test.from, test.to, got, test.want)

@@ -34,8 +34,7 @@ type Options struct {
 	// Date and Command are copied into the result, Date in the format of RFC 3339.
 	Date    time.Time
 	Command string
-	// Transport carries requests. Default: that of [http.DefaultTransport], with a connection for every request in
-	// flight.
+	// Transport carries requests. Default: a copy of [http.DefaultTransport], with a connection for every request in flight.
 	Transport http.RoundTripper
 	// Progress gets an event when a stage begins and at every step of the energy counter, from one goroutine at a time.
 	// Stages are "servers", "idle", "warm-up" and "measure"; the last counts nanoseconds of Time.
@@ -77,7 +76,7 @@ func (o Options) Validate() error {
 	return errors.Join(append(wrong, o.Workload.validate())...)
 }
 
-// transport is that of the options, or the default one with enough connections.
+// transport returns the options' transport, or the default one with enough connections.
 func (o Options) transport() http.RoundTripper {
 	if o.Transport != nil {
 		return o.Transport

@@ -35,7 +35,7 @@ type ServerInfo struct {
 	PerArrival float64 `json:"tokens_per_arrival"`
 }
 
-// Summary is the mean over a server's valid windows in complete blocks; latencies are those of all of its requests.
+// Summary has a server's means over its valid windows in complete blocks. Latencies are from all its requests.
 type Summary struct {
 	Name           string   `json:"name"`
 	Joules         float64  `json:"joules,omitempty"`                 // per output token

@@ -13,8 +13,7 @@ import (
 // often small by chance.
 const fewestPasses = 8
 
-// windows returns a server's windows, or those of all servers for "": the valid ones in complete blocks, or all of the
-// run.
+// windows returns a server's windows; "" means all servers'. If counted is set, it returns only valid windows in complete blocks.
 func (r *Result) windows(server string, counted bool) (list []Window) {
 	if !counted {
 		list = append(list, r.WarmUp...)

@@ -9,8 +9,8 @@ import (
 
 // Run these with -cpu 1: what is compared is speed per core.
 
-// shapes are those of a small transformer: its layers, the product of their inputs with themselves,
-// an attention head's scores and its values.
+// shapes are the products of a small transformer: its layers, the product of their inputs with themselves, an attention head's
+// scores and its values.
 var shapes = []struct {
 	m, n, k        int
 	transA, transB bool

@@ -148,7 +148,7 @@ func TestLaw(t *testing.T) {
 	})
 }
 
-// Sizes beside those of tiles and blocks, where a loop ends one too early or one too late.
+// Sizes next to the sizes of tiles and blocks find loops that end one step too early or too late.
 func TestLawAtEdges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and the tests of workers share as much")

@@ -16,7 +16,7 @@ type batchCache struct {
 
 type cachedBatch struct {
 	measure.Batch
-	holds string                      // the batch that it is a copy of
+	holds string                      // the batch of which this one is a copy
 	found map[string][]gemm.Deviation // by what it held
 }
 
@@ -39,7 +39,7 @@ func (b *cachedBatch) Copy(from measure.Batch) error {
 	return b.Batch.Copy(from)
 }
 
-// Check checks the results of the operands that were copied here last. It checks those of each batch once.
+// Check checks the results of the operands that were copied here last, once for each batch.
 func (b *cachedBatch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	found, checked := b.found[b.holds]
 	if checked {

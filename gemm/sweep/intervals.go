@@ -92,7 +92,7 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 	}
 	within /= float64(p.Visits * p.Visits)
 	half := 0.0
-	if !first { // the original's, here and at the reference
+	if !first { // the original's rows, at this setting and at the reference
 		if s.windows == 0 && s.visits == 0 {
 			return nil
 		}

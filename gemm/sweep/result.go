@@ -18,7 +18,7 @@ const (
 // Result is the result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.
 type Result struct {
 	GPU    string `json:"gpu"`
-	CardID string `json:"card_id,omitempty"` // that of [power.Info]; absent from predictions
+	CardID string `json:"card_id,omitempty"` // as in [power.Info]; absent from predictions
 	// Predicted is true if all figures are predictions.
 	Predicted bool `json:"predicted,omitempty"`
 	// Simulated is true for figures of a simulated card, which mean nothing.
@@ -69,7 +69,7 @@ type Figures struct {
 	Interval       []float64 `json:"interval,omitempty"`
 	RelativeTime   float64   `json:"relative_time"`
 	TimeInterval   []float64 `json:"time_interval,omitempty"`
-	// EDP, EDS and GainMinusLoss are those of package power.
+	// EDP, EDS and GainMinusLoss are defined in package power.
 	EDP           float64 `json:"relative_edp"`
 	EDS           []EDS   `json:"relative_eds"`
 	GainMinusLoss float64 `json:"energy_gain_minus_time_loss"`

@@ -81,7 +81,8 @@ type Claim struct {
 	Norm *NormRef
 	// Bias is the name of this linear layer's bias; empty if the checkpoint has none.
 	Bias string
-	// Quantised is the format of a weight that is stored as codes; empty for every other weight. Name is then that of the weight, and there may be no tensor of this name.
+	// Quantised is the format of a weight that is stored as codes; empty for every other weight. Name is then the weight's, and
+	// there may be no tensor of this name.
 	Quantised string
 	// Softmax: the outputs go directly into a softmax, and no other layer uses the tensor. So one vector may be added to every row.
 	Softmax bool

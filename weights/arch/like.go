@@ -86,7 +86,7 @@ type listed[T any] interface {
 	common() *entry
 }
 
-// overlay merges a family's own list into that of its base. All entries of one name stay together. They
+// overlay merges a family's own list into its base's. All entries of one name stay together. They
 // take the place of the base's entries of that name, follow the entry that "after" names, or come last.
 func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) error {
 	if !like {

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// logical returns tensors with those of each quantised weight replaced by one entry for the weight. Other tensors of a
+// logical returns tensors with one entry for each quantised weight in place of its tensors. Other tensors of a
 // quantisation are left out.
 func (r *resolver) logical(tensors []weights.Info) []weights.Info {
 	if !r.quantised.Any() {
@@ -49,7 +49,7 @@ func holds(t *tensor, w *quant.Quantised) bool {
 	return slices.Equal(w.Shape[:i], want[:i]) && padding >= 0 && padding <= w.Padding
 }
 
-// IsLinearWeight reports whether a quantised weight is that of a linear layer. With a nil layout, its name and shape decide.
+// IsLinearWeight reports whether a quantised weight belongs to a linear layer. With a nil layout, its name and shape decide.
 func (l *Layout) IsLinearWeight(w *quant.Quantised) bool {
 	if w == nil {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// TestQuantisedClaims: in every layout quantised weights have the claims that they have unquantised, no tensor is
-// unclaimed, and the indices of those that cannot be read are blocked.
+// TestQuantisedClaims: in every layout quantised weights have the claims of unquantised ones. No tensor is unclaimed, and the
+// indices of weights that cannot be read are blocked.
 func TestQuantisedClaims(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		plain := resolved(t, testmodel.Quantised(t, q, testmodel.With{Keep: []string{"layers"}, Config: "none"}))

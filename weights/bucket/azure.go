@@ -48,7 +48,7 @@ func openAzure(container string) (protocol, error) {
 	return &azure{account, container, &blockblob.ClientOptions{ClientOptions: client}}, err
 }
 
-// isContainer reports whether a name is that of a container.
+// isContainer reports whether a name is a container's.
 func isContainer(name string) bool {
 	if name == "$root" || name == "$web" {
 		return true

@@ -16,14 +16,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/bucket"
 )
 
-// setAzure sets the variables of Azure's tools; those that are not given are empty.
+// setAzure sets the variables of Azure's tools. Variables that are not given are empty.
 func setAzure(t *testing.T, values map[string]string) {
 	for _, name := range []string{"ACCOUNT", "KEY", "SAS_TOKEN", "CONNECTION_STRING", "SERVICE_ENDPOINT"} {
 		t.Setenv("AZURE_STORAGE_"+name, values[name])
 	}
 }
 
-// TestAzureAccount: each kind of credentials works, and those that are incomplete are refused with advice.
+// TestAzureAccount: each kind of credentials works, and incomplete ones are refused with advice.
 func TestAzureAccount(t *testing.T) {
 	store := fakestore.New("models")
 	store.Put("models", "f/x", []byte("data"))

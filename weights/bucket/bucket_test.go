@@ -97,7 +97,7 @@ func keepsBytes(t *testing.T, f *bucket.Folder, store *fakestore.Server) {
 	}
 }
 
-// TestList: all objects are listed, also those of a second page, and removed ones are not.
+// TestList: all objects are listed, including a second page's, and removed objects are not.
 func TestList(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		store := fakestore.New("models")

@@ -81,7 +81,7 @@ func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err e
 	return o, err
 }
 
-// Read returns the bytes of an object, of which there may be at most most. A missing object is fs.ErrNotExist.
+// Read returns the bytes of an object. An object with more bytes than most is an error, and a missing object is fs.ErrNotExist.
 func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte, err error) {
 	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
 		body, o, err := f.protocol.get(ctx, weights.Object{Path: f.key(name)}, 0, -1)

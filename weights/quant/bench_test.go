@@ -24,7 +24,7 @@ func eachLayout(b *testing.B, run func(b *testing.B, w *quant.Weight)) {
 	}
 }
 
-// BenchmarkRead reads the matrix; bytes are those of its tensors.
+// BenchmarkRead reads the matrix. Its bytes per second count the stored tensors.
 func BenchmarkRead(b *testing.B) {
 	eachLayout(b, func(b *testing.B, w *quant.Weight) {
 		for b.Loop() {
@@ -35,7 +35,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// BenchmarkEncode encodes the matrix; bytes are those of its tensors.
+// BenchmarkEncode encodes the matrix. Its bytes per second count the stored tensors.
 func BenchmarkEncode(b *testing.B) {
 	eachLayout(b, func(b *testing.B, w *quant.Weight) {
 		m, err := w.Quantised.Read(0)
@@ -46,7 +46,7 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// BenchmarkReadRows dequantises 64 rows at a time; bytes are those of F32.
+// BenchmarkReadRows dequantises 64 rows at a time. Its bytes per second count F32 values.
 func BenchmarkReadRows(b *testing.B) {
 	eachLayout(b, func(b *testing.B, w *quant.Weight) {
 		b.SetBytes(w.Info().Size())

@@ -84,7 +84,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestUnquantised: names that only look like those of scales belong to nothing.
+// TestUnquantised: names that only look like names of scales belong to no weight.
 func TestUnquantised(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	writeFile(t, path,

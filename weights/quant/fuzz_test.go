@@ -59,8 +59,8 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-// FuzzRead: tensors of any layout with any bytes are read or refused. What is read is encoded as it was, and its rows are
-// those of the matrix.
+// FuzzRead: tensors of any layout with any bytes are read or refused. A matrix that is read is encoded to the same bytes, and its
+// rows equal the rows of the matrix.
 func FuzzRead(f *testing.F) {
 	for i, q := range testmodel.Quantisations {
 		f.Add(byte(i), byte(8), byte(16), []byte{0x11, 0x3C, 0x77}, byte(0), byte(0), byte(0))

@@ -46,7 +46,7 @@ func TestLargeTarget(t *testing.T) {
 	}
 }
 
-// oddModel is a folder with a llama of one layer, of which one change is made.
+// oddModel returns a folder with a llama of one layer, changed by change.
 func oddModel(t *testing.T, change func(fields map[string][]weights.Info)) string {
 	t.Helper()
 	config := testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape)

@@ -65,7 +65,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestTargetRows: rows that are read in pieces are those of the whole matrix.
+// TestTargetRows: rows that are read in pieces equal the whole matrix's rows.
 func TestTargetRows(t *testing.T) {
 	m := testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 4}))
 	for _, name := range []string{"fp8-block", "nvfp4", "int4=32"} {

@@ -35,8 +35,8 @@ func wide(t *testing.T, name string, changes string) []byte {
 
 const wideLlama = `{"hidden_size": 128, "intermediate_size": 256, "head_dim": 32, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 64}`
 
-// TestFormats: of every format, package quant finds all linear layers with no contradiction, and their values are close to those of
-// the unquantised model.
+// TestFormats: package quant finds all linear layers of every format without a contradiction. Their values are close to the
+// unquantised model's.
 func TestFormats(t *testing.T) {
 	config := wide(t, "llama-tiny", wideLlama)
 	plain := folderOf(t, config, Options{Seed: 3})

@@ -53,8 +53,7 @@ func newCoarser(d *decoder.Decoder, w forward.Weights, bits int, narrow bool) co
 	return c
 }
 
-// TestGPUSearch holds statistics, sensitivities and whole models on the GPU against the CPU's, for every family's small
-// model.
+// TestGPUSearch compares statistics, sensitivities and whole models on the GPU with the CPU's, for every family's small model.
 func TestGPUSearch(t *testing.T) {
 	device := openGPU(t)
 	for _, name := range synth.Names() {
@@ -117,7 +116,7 @@ func searchOnBoth(t *testing.T, name string, cpu *forward.Decoder, w forward.Wei
 	if want := store.Layers(); !slices.Equal(seen, want) {
 		t.Errorf("%s: statistics of %q, want %q", name, seen, want)
 	}
-	if !(worst <= 1e-5 && ranges <= 1e-3) { // a range is that of single activations
+	if !(worst <= 1e-5 && ranges <= 1e-3) { // ranges depend on single activations
 		t.Errorf("%s: H is off by %.2g, ranges by %.2g", name, worst, ranges)
 	}
 

@@ -34,8 +34,8 @@ func sameBits(a, b []float32) int {
 	return -1
 }
 
-// TestVectorKernelsHaveTheBitsOfGo, on rows of every length up to some vectors, with values of every
-// size, and with those that are not finite.
+// TestVectorKernelsHaveTheBitsOfGo tests rows of every length up to some vectors, with values of every size and values that are
+// not finite.
 func TestVectorKernelsHaveTheBitsOfGo(t *testing.T) {
 	if !vectors {
 		t.Skip("this machine or build has no vector kernels")

@@ -32,7 +32,7 @@ func (c cells) within(a, b float64) bool {
 }
 
 // spanOf returns the weights of the mean over the stretch from a to b of power behind a first-order filter, whose step
-// response is 1−exp(−t/τ). Beyond either end, power is taken to be that of the cell at that end.
+// response is 1−exp(−t/τ). Beyond either end, power is assumed to equal the power of the cell there.
 func (c cells) spanOf(a, b, tau float64) span {
 	const rounding, memory = 1e-6, 7 // time constants, after which less than a thousandth is left
 	first, last := c.index((a-memory*tau)/c.step+rounding), c.index(b/c.step-rounding)
@@ -95,7 +95,7 @@ func newBanded(n, band int) *banded {
 
 func (m *banded) row(i int) []float64 { return m.data[i*(m.band+1) : (i+1)*(m.band+1)] }
 
-// plus returns m + λ·o in BLAS's band format. The band of o must not be wider than that of m.
+// plus returns m + λ·o in BLAS's band format. The band of o must not be wider than m's.
 func (m *banded) plus(lambda float64, o *banded) blas64.SymmetricBand {
 	sum := make([]float64, m.n*(m.band+1))
 	for i := range m.n {

@@ -25,7 +25,7 @@ type system struct {
 	right  []float64
 }
 
-// assemble builds the rows' normal equations. Each row counts as many times as its run was drawn.
+// assemble builds the rows' normal equations. A row's weight is the number of times that its run was drawn.
 func assemble(c cells, rows []row, times func(run int) float64) system {
 	band := 2
 	for _, r := range rows {

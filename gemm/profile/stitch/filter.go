@@ -11,7 +11,7 @@ import (
 // The card's stamps give the end of the work, at which power falls faster than any sensor can show. So the readings around this
 // end are a sensor's own step response.
 
-// stepResponse is what a sensor reads around the end of the work: power drops from before to after watts, and the sensor
+// stepResponse models a sensor's readings around the end of the work: power drops from before to after watts, and the sensor
 // shows the mean over a window behind a first-order filter, with a delay. Times are in seconds.
 type stepResponse struct {
 	window, timeConstant, delay float64
@@ -150,8 +150,8 @@ func (s *stitcher) counterRunsAhead() bool {
 	return counter != nil && counter.Delay < ahead
 }
 
-// fit returns the step response of least absolute residuals near f, and their sum. Each sample counts as many times as its
-// run. The time constant is fitted only if filtered is true.
+// fit returns the step response of least absolute residuals near f, and their sum. A sample's weight is its run's. The time
+// constant is fitted only if filtered is true.
 func (f stepResponse) fit(ctx context.Context, near []sample, times func(run int) float64, filtered bool) (stepResponse, float64) {
 	const earlier = 0.001 // seconds by which stamps may be wrong; no sensor can precede the card's power
 	loss := func(f stepResponse) float64 {

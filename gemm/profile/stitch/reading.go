@@ -39,7 +39,7 @@ type Sensor struct {
 	Gain float64 `json:"gain"`
 	// Error is the standard deviation of one reading about the trace, in watts.
 	Error float64 `json:"error_watts"`
-	// Used is false if the readings add nothing to those of other sensors, or contradict them. Why says so.
+	// Used is false if the readings add nothing to other sensors' readings, or contradict them. Why has the reason.
 	Used bool   `json:"used"`
 	Why  string `json:"why,omitempty"`
 	// Window is the averaging window. The energy counter has a known window for every reading; this is their median.

@@ -58,7 +58,7 @@ func TestReadingsEnds(t *testing.T) {
 	}
 }
 
-// TestRefineWindowEnds: it ends with its context.
+// TestRefineWindowEnds: the search ends when its context does.
 func TestRefineWindowEnds(t *testing.T) {
 	c := ended{box: 0.02, gain: 1, runs: 10}
 	ctx, end := context.WithCancel(t.Context())

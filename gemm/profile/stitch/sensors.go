@@ -148,7 +148,7 @@ func (s *stitcher) medianGain(sen *sensor, c *solution) float64 {
 	return 1
 }
 
-// useful reports whether a sensor adds information to the reference's, and why not.
+// useful reports whether a sensor adds information to the reference sensor's, and the reason if not.
 func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
 	const (
 		largestGain  = 0.1  // off from 1

@@ -106,7 +106,7 @@ func (v *speeds) scale(s span, run int) {
 	}
 }
 
-// mean replaces power at the usual speed by the mean power of the runs, each counted so many times.
+// mean replaces power at the usual speed by the mean power of the runs. times returns a run's weight.
 func (v *speeds) mean(watts []float64, times func(run int) float64) {
 	if v == nil {
 		return

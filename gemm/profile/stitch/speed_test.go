@@ -11,7 +11,7 @@ type swinging struct {
 	law      SpeedLaw
 	lag      float64 // seconds
 	runs     int
-	common   float64 // watts that power rises and falls by whatever the clock
+	common   float64 // watts of the change of power at any clock
 	lowered  []float64
 	readings []Reading
 }

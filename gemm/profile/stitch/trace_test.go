@@ -49,8 +49,8 @@ func TestResolutionAt(t *testing.T) {
 	}
 }
 
-// TestIntervalsFromFile: the interval of a mean is narrower than those of its cells, whose errors differ; read
-// from a file it is no narrower than that.
+// TestIntervalsFromFile: the interval of a mean is narrower than its cells' intervals, because their errors differ. A trace from
+// a file gives no narrower interval.
 func TestIntervalsFromFile(t *testing.T) {
 	card := truth{power: overshooting, runs: 10, until: 0.4, noise: 3, counting: true}
 	c, _ := stitched(t, card.readings(), card.options())
