@@ -87,6 +87,7 @@ for part in $parts; do
 	recipes)
 		record recipes-prefill "--batch none --prompt $prompt" balanced near
 		record recipes-decode "--batch 16,64 --context $context --prompt 0" balanced-decode near-decode near
+		record recipes-32 "--batch 32 --context $context --prompt 0" balanced-decode near-decode near
 		;;
 	pytorch)
 		record both "--batch 16 --context $context --prompt $prompt" grid4 round4
