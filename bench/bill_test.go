@@ -23,59 +23,65 @@ Batch 64 saves only %.1f %%. The first reason is measured, the second is inferre
 `, -change(r.Relative), 100*r.step.LinearEnergy, *r.step.Before.SMClock, *r.After.SMClock, -change(r.RelativeTime))
 }
 
-// billLine is a line of the table of billSection.
-type billLine struct {
-	use, recipe string
-	row         *wholeRow
-}
-
-// billSection writes how to compute a recipe's saving on an energy bill.
+// billSection answers what part of a reader's own bill a recipe saves.
 func (p wholePages) billSection(b *bytes.Buffer, t *testing.T) {
-	batch64 := slices.IndexFunc(p.byBatch(), func(r wholeRow) bool { return r.step.Batch == 64 })
 	fmt.Fprintf(b, `
 ## Your bill
 
-Find your use and recipe. The recipes themselves were not measured on a whole model. Each line is the plan with the nearest output
-SNR: `+"`round=4`"+` for the default (`+"`near-lossless`"+`), and `+"`grid=4`"+` for `+"`balanced`"+`. Every figure is the change of energy per token.
+Find your use and recipe. The recipes were measured on the model above on %s, on %s (decode with batches 16 and 64) and
+%s (the rest). A copy of the source differed by %s of energy. Every saving is a change of energy per token.
 
-| use | recipe | plan that was measured | linear layers, computed | their share of the card's energy | whole model on the card, measured | full server, computed |
+| use | options of `+"`convert`"+` | linear layers' share of energy | card, measured (95 %% interval) | time per token | card's power before | full server, computed |
 |---|---|---|---|---|---|---|
-`)
-	prefill, decode := "prefill, 4096 tokens, at the cap", "decode, batch 16, below the cap"
-	for _, l := range []billLine{
-		{prefill, "default", p.prefill.row("round=4")}, {prefill, "balanced", p.prefill.row("grid=4")},
-		{decode, "default", p.decode.row("round=4")}, {decode, "balanced", p.decode.row("scale=uncached,grid=4")},
-		{"decode, batch 64, at the cap", "balanced", &p.byBatch()[batch64]},
-	} {
-		r := l.row
-		fmt.Fprintf(b, "| %s | %s | `%s` | %s %% | %.0f %% | **%s %%** | **%s %%** |\n", l.use, l.recipe, r.Passes, signed(change(r.Relative)/r.step.LinearEnergy, 1),
-			100*r.step.LinearEnergy, signed(change(r.Relative), 1), signed(atCap(r.Relative, r.RelativeTime), 1))
+`, day(p.recipePrefill.Energy), p.recipeDecode.card(), p.recipe32.card(), nullsOf(p.recipePrefill, p.recipeDecode, p.recipe32))
+	rows := slices.Concat(p.recipePrefill.rows(), p.recipeDecode.rows(), p.recipe32.rows())
+	slices.SortStableFunc(rows, func(a, b wholeRow) int { return a.step.Batch - b.step.Batch }) // prefill has one sequence
+	for _, r := range rows {
+		use := fmt.Sprintf("prefill, %d tokens", r.step.Context)
+		if r.step.Phase == "decode" {
+			use = fmt.Sprintf("decode, batch %d", r.step.Batch)
+		}
+		at := "below the cap"
+		if cappedNote(r.step) != "" {
+			at = "at the cap"
+		}
+		fmt.Fprintf(b, "| %s, %s | `%s` | %.0f %% | **%s %%** (%s) | %s %% | %.0f W | **%s %%** |\n", use, at, r.Passes, 100*r.step.LinearEnergy,
+			signed(change(r.Relative), 1), spanOf(r.Interval), signed(change(r.RelativeTime), 1), r.step.Before.Watts, signed(serverChange(&r), 1))
 	}
-	share := p.prefill.Energy.Steps[0].LinearEnergy
+	share := p.recipePrefill.Energy.Steps[0].LinearEnergy
+	b.WriteString("\nA prefill of a whole model below the cap was not measured. One layer was ([cards](cards.md)):\n\n")
 	for _, c := range cardTable(t, recorded+"cards") {
-		if recipe := map[string]string{"round=4": "default", "grid=4": "balanced"}[c.plan]; recipe != "" && c.phase == "prefill below the cap" {
+		if recipe := map[string]string{"round=4": "the default", "grid=4": "balanced"}[c.plan]; recipe != "" && c.phase == "prefill below the cap" {
 			e, _ := c.effects()
-			fmt.Fprintf(b, "| prefill below the cap | %s | `%s` | %s %%, [measured on one layer](cards.md) | %.0f %%, taken from prefill at the cap | not measured; %s %% by the share | %s %% |\n",
-				recipe, c.plan, signed(e.Mean, 1), 100*share, signed(share*e.Mean, 1), signed(serverShare*share*e.Mean, 1))
+			fmt.Fprintf(b, "- `%s`, about as coarse as %s, saves %s %% of the layer's energy. By the layers' share this is %s %% of the card's.\n", c.plan, recipe, printed(1, -e.Mean), printed(1, -share*e.Mean))
 		}
 	}
-	before, after := p.prefill.Energy.Steps[0], p.decode.Energy.Steps[0]
+	before, after := p.recipePrefill.Energy.Steps[0], p.recipeDecode.Energy.Steps[0]
 	prompt, output := 10*before.Before.Joules*before.LinearEnergy, after.Before.Joules*after.LinearEnergy
 	fmt.Fprintf(b, `
-Not measured: the default at batch 64.
+For a model of your own, `+"`verify MODEL OUT --gpu --whole`"+` measures both figures of the card: energy and time. Without a GPU, estimate them:
 
-The arithmetic, for a model of your own:
-
-1. Take the saving of your linear layers, from `+"`lowtoggle predict --w MODEL: --against OUT:`"+` (with `+"`--workload decode`"+` for decode).
-2. Multiply it by the linear layers' share of the card's energy. This is the saving of the whole model on the card. `+"`verify MODEL OUT --gpu --whole`"+`
-   measures share and saving.
-3. Multiply by the cards' share of the server's power: %.0f %% for a full one. This is the saving of the server below the cap. At the cap, add
-   the other %.0f %% times the time that is saved.
-4. If prefill and decode share your cards, weight both savings by their parts of the energy.
+1. Take the change of energy of your linear layers from `+"`lowtoggle predict --w MODEL: --against OUT:`"+`, with `+"`--workload decode`"+` for decode.
+2. Multiply by the linear layers' share of energy in the table. Predictions for decode are for weights that are read for each step, below the cap:
+   in the table up to batch 32. A batch of 64 is at the cap and saves less.
+3. For the server below the cap, multiply by the cards' share of the server's power: 8 × W / (8 × W + %.1f kW) if a card draws W.
+4. For the server in prefill at the cap, take the card's saving as it is: energy and time fall by about the same part.
+5. If prefill and decode share your cards, weight both savings by their parts of the energy.
 
 The shares in `+"`--workload prefill=A,decode=B`"+` are such parts: of the energy of the original model's linear layers, not of time or tokens. With the
-energies of the first table and 10 prompt tokens for each generated token, prefill takes 10 × %s mJ × %.0f %% and decode %s mJ × %.0f %%:
+energies of these runs and 10 prompt tokens for each generated token, prefill takes 10 × %s mJ × %.0f %% and decode %s mJ × %.0f %%:
 `+"`--workload prefill=%.2f,decode=%.2f`"+`.
-`, 100*serverShare, 100-100*serverShare, millijoules(before.Before.Joules), 100*before.LinearEnergy, millijoules(after.Before.Joules), 100*after.LinearEnergy,
+`, serverRest/1e3, millijoules(before.Before.Joules), 100*before.LinearEnergy, millijoules(after.Before.Joules), 100*after.LinearEnergy,
 		prompt/(prompt+output), output/(prompt+output))
+}
+
+// nullsOf returns the range of the copies' changes of energy.
+func nullsOf(records ...wholeRecord) string {
+	var all []float64
+	for _, r := range records {
+		for _, s := range r.Energy.Steps {
+			all = append(all, change(s.Run.Null.RelativeEnergy))
+		}
+	}
+	return fmt.Sprintf("%s to %s %%", signed(slices.Min(all), 2), signed(slices.Max(all), 2))
 }

@@ -16,15 +16,15 @@ func readmeClaims(e *evidence) []claim {
 	const prefillSearch, decodeSearch = "trellis-c-0.1", "decode-full-0.1"
 	e.sameBytes(balanced, e.converted(model, "--passes", "grid=4"))
 	return []claim{
-		says("| prefill, 4096 tokens | {} | – |", e.whole("prefill", "grid=4")),
-		says("| decode, batch 16 | {} | – |", e.whole("decode", "scale=uncached,grid=4")),
+		says("| prefill, 4096 tokens | {} | – |", e.whole("recipes-prefill", "--recipe balanced")),
+		says("| decode, batch 16 | {} | – |", e.whole("recipes-decode", balancedDecode)),
+		says("The default recipe saves {} and {}.", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
 		says("| 32 requests | {} | – |", e.served()),
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
-		says("draw about {} of its power.", printed(0, 100*serverShare)+" %"),
-		says("saves nothing: {} becomes {}. At the cap", percent(e.wholeChange("decode", "scale=uncached,grid=4"), 1),
-			percent(serverShare*e.wholeChange("decode", "scale=uncached,grid=4"), 1)),
-		says("too: {} becomes {} (", percent(e.wholeChange("prefill", "grid=4"), 1), percent(e.serverAtCap("prefill", "grid=4"), 1)),
+		says("draw about {} of its power.", printed(0, 100*serverShare(cardWatts))+" %"),
+		says("saves nothing: {} becomes {}. At the cap", percent(e.wholeChange("recipes-decode", balancedDecode), 1), percent(e.serverChange("recipes-decode", balancedDecode), 1)),
+		says("too: {} becomes {} (", percent(e.wholeChange("recipes-prefill", "--recipe balanced"), 1), percent(e.serverChange("recipes-prefill", "--recipe balanced"), 1)),
 		says("differ by ± {} of a saving in prefill, ± {} in decode", e.cardsDiffer("prefill"), e.cardsDiffer("decode")),
 		says("in prefill, and about {} in decode", saved(e.of("level-decode", "exact"), 1)),
 		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
@@ -51,6 +51,12 @@ func (e *evidence) goVersion() string {
 		e.Fatal(err)
 	}
 	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))[1]
+}
+
+// wholeSaved returns the saving of a whole model's energy per token.
+func (e *evidence) wholeSaved(record, passes string) string {
+	e.Helper()
+	return printed(1, -e.wholeChange(record, passes)) + " %"
 }
 
 // cardsDiffer returns the share of a saving by which two cards may differ.

@@ -40,7 +40,10 @@ convert() {
 			case $passes in recipe*) option=--recipe ;; *) option=--passes ;; esac
 			[ -d "$name" ] || "$lowtoggle" convert model "$name" "$option" "${passes#recipe }" --workload "$workload" --quiet > /dev/null
 			"$lowtoggle" verify model "$name" --json --quiet > "verify-$name.json"
-			echo "$passes" > "passes-$name.txt"
+			case $passes in
+			recipe*) [ "$workload" = prefill ] && echo "--$passes" || echo "--$passes --workload $workload" ;;
+			*) echo "$passes" ;;
+			esac > "passes-$name.txt"
 			said "$name"
 			return
 		esac

@@ -103,7 +103,11 @@ type wholePages struct {
 	earlier         wholeRecord  // the same, on another card
 	pytorch         wholePyTorch // the same models in that run
 	predicted       []wholePrediction
+	// the recipes themselves, on other cards; recipe32 is decode with batch 32
+	recipePrefill, recipeDecode, recipe32 wholeRecord
 }
+
+const balancedDecode = "--recipe balanced --workload decode"
 
 // TestWholePage checks that docs/whole-model.md and its plot agree with the records.
 func TestWholePage(t *testing.T) {
@@ -111,7 +115,8 @@ func TestWholePage(t *testing.T) {
 		decode: readWhole[wholeRecord](t, "decode"), prefill: readWhole[wholeRecord](t, "prefill"), batches: readWhole[wholeRecord](t, "batches"),
 		coarse: readWhole[wholeRecord](t, "coarse"), speed: readWhole[wholePyTorch](t, "pytorch"), both: readWhole[wholeRecord](t, "both"),
 		earlier: readWhole[wholeRecord](t, "earlier"), pytorch: readWhole[wholePyTorch](t, "pytorch-energy"),
-		predicted: readWhole[wholePredictions](t, "predicted").Predictions,
+		predicted:     readWhole[wholePredictions](t, "predicted").Predictions,
+		recipePrefill: readWhole[wholeRecord](t, "recipes-prefill"), recipeDecode: readWhole[wholeRecord](t, "recipes-decode"), recipe32: readWhole[wholeRecord](t, "recipes-32"),
 	}
 	goldenfile.Same(t, "../docs/whole-model.md", p.page(t))
 	goldenfile.Same(t, "../docs/whole-model.svg", p.plot())
