@@ -18,7 +18,7 @@ func readmeClaims(e *evidence) []claim {
 	return []claim{
 		says("| prefill, 4096 tokens | {} | – |", e.whole("recipes-prefill", "--recipe balanced")),
 		says("| decode, batch 16 | {} | – |", e.whole("recipes-decode", balancedDecode)),
-		says("The default recipe saves {} and {}.", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
+		says("The default recipe saves {} and {}.\n", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
 		says("| 32 requests | {} | – |", e.served()),
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),

@@ -96,7 +96,7 @@ var given = []struct {
 		"bench/cardsnotes_test.go":    {"-cards-time 75s"},
 		"bench/measurednotes_test.go": {"sparsify=0.5", "normal(0,0.02)"},
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
-		"bench/bill_test.go":          {"prefill takes 10 × %s mJ"},
+		"bench/bill_test.go":          {"prefill takes 10 × %s mJ", "8 × W / (8 × W"},
 		"bench/remaining_test.go":     {"copy of 500.0 MB"},
 		"bench/nulls_test.go":         {"after weights of less than 97 %"},
 		"bench/profile_test.go":       {"the lowest 2.5 ms", "the first 50 ms", "after 50 ms", "after 75 ms", "more than 3 %", "first 50 ms (median)", "over 2 s (median)"},

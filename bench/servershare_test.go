@@ -17,7 +17,9 @@ const (
 )
 
 // serverShare returns the cards' share of a server's power if each card draws so many watts and the rest draws serverRest.
-func serverShare(watts float64) float64 { return serverCards * watts / (serverCards*watts + serverRest) }
+func serverShare(watts float64) float64 {
+	return serverCards * watts / (serverCards*watts + serverRest)
+}
 
 // serverSection writes the saving of a server's cards as a share of the server's energy.
 func (p wholePages) serverSection(b *bytes.Buffer) {
