@@ -210,7 +210,7 @@ func isSymmetric(f ast.Expr) bool {
 	case *ast.Ident:
 		return f.Name == "min" || f.Name == "max"
 	case *ast.SelectorExpr:
-		return isNamed(f.X, "math") && f.Sel.Name == "Hypot" || (isNamed(f.X, "bytes") || isNamed(f.X, "slices") || isNamed(f.X, "maps")) && f.Sel.Name == "Equal"
+		return isNamed(f.X, "math") && f.Sel.Name == "Hypot" || isNamed(f.X, "strings") && f.Sel.Name == "EqualFold" || (isNamed(f.X, "bytes") || isNamed(f.X, "slices") || isNamed(f.X, "maps")) && f.Sel.Name == "Equal"
 	}
 	return false
 }
