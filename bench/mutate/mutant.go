@@ -220,7 +220,7 @@ func isNil(e ast.Expr) bool {
 	return ok && id.Name == "nil"
 }
 
-// besideError reports whether results are numbers together with an error, so that callers ignore the numbers.
+// besideError reports whether results are numbers, nil and empty values together with an error, so that callers ignore all but the error.
 func besideError(results []ast.Expr) bool {
 	if len(results) < 2 {
 		return false
@@ -228,7 +228,9 @@ func besideError(results []ast.Expr) bool {
 	last := results[len(results)-1]
 	call, isCall := last.(*ast.CallExpr)
 	for _, r := range results[:len(results)-1] {
-		if _, number := r.(*ast.BasicLit); !number {
+		_, number := r.(*ast.BasicLit)
+		value, composite := r.(*ast.CompositeLit)
+		if !number && !isNil(r) && !(composite && len(value.Elts) == 0) {
 			return false
 		}
 	}

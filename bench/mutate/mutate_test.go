@@ -27,6 +27,8 @@ func Sum(rows, cols int, err error) (int, error) {
 	return area(rows, cols), nil
 }
 
+func pair(err error) (n int, list []int, none struct{}, _ error) { return 0, nil, struct{}{}, err }
+
 func area(a, b int) int { return a - b + len("x"+"y") }
 `
 
