@@ -272,6 +272,21 @@ func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 	return best, off(results(p), results(best.Product)) > octaves || off(float64(p.K), float64(best.K)) > octaves
 }
 
+// Tokens returns measured, the number of tokens of the measured product that a product of few tokens with weights from
+// memory is predicted by, and most, the largest number of tokens that counts as few. If no such product was measured,
+// measured is 0.
+func (c *Calibration) Tokens(t arith.Type) (measured, most int) {
+	if c == nil {
+		return 0, 0
+	}
+	if m, typ, _ := c.modelOf(t.Operand(), true); m != nil {
+		if s, _ := c.nearest(Product{Type: typ, M: DecodeTokens, N: 1, K: 1, Cold: true}); s != nil {
+			measured = s.M
+		}
+	}
+	return measured, c.Facts.Kernels.MemoryBoundTokens
+}
+
 // referenceKey identifies random operands with the same features.
 type referenceKey struct {
 	typ            arith.Type

@@ -98,7 +98,7 @@ func TestEqualCopies(t *testing.T) {
 	if _, err := Compare(t.Context(), m, base, []Candidate{candidate("other", typed...)}, Options{Cold: true, Meter: short.Meter}); err != nil {
 		t.Fatal(err)
 	}
-	stack := Stack(1, len(typed[0].W.Data))
+	stack := gemm.Stack(1, len(typed[0].W.Data))
 	for _, o := range m.options {
 		if o.Stack != stack || o.ColdBytes != stack*len(typed[0].W.Data) {
 			t.Errorf("a stack of %d, copies for %d bytes", o.Stack, o.ColdBytes)

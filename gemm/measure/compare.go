@@ -79,7 +79,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		for _, c := range variants {
 			least = min(least, bytesOf(c.Products))
 		}
-		on.Stack = Stack(len(baseline.Products), least)
+		on.Stack = gemm.Stack(len(baseline.Products), least)
 		on.ColdBytes = on.Stack * least
 	}
 	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack, SameMemory: true}
@@ -163,14 +163,6 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 	}
 	return err
 }
-
-// coldBytes is the least mean size of a stack of weights. Reading it takes 8 µs at 4 TB/s, several times the duration of a launch.
-const coldBytes = 32 << 20
-
-// Stack returns the number of copies in each stack of weights that are read from memory. It brings the mean size of the stacks of
-// layers, which have bytes in total, to 32 MB. All layers have the same number of copies, so each counts in proportion to its
-// size.
-func Stack(layers, bytes int) int { return (coldBytes*layers + bytes - 1) / max(1, bytes) }
 
 func bytesOf(products []cuda.Product) (bytes int) {
 	for _, p := range products {

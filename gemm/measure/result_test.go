@@ -141,7 +141,7 @@ func TestCold(t *testing.T) {
 		}
 		copies, layers := 1, 0
 		if cold {
-			copies, layers = 2, 2*coldBytes
+			copies, layers = 2, 64<<20
 		}
 		if r.Cold != cold || r.Copies != copies || r.WeightBytes != int64(copies*r.Stack*bytes) {
 			t.Errorf("cold %v: %v, %d copies of a stack of %d, %d bytes of %d each", cold, r.Cold, r.Copies, r.Stack, r.WeightBytes, bytes)

@@ -56,9 +56,13 @@ type Prediction struct {
 	// Coverage is the part of a model that the prediction covers. Nil: all linear layers, or the layers that the source names.
 	Coverage *Coverage `json:"coverage,omitempty"`
 	Layers   []Layer   `json:"layers,omitempty"`
+
+	work      []cost.Work
+	workError error
 }
 
-// Layer is the prediction of one layer's product.
+// Layer is the prediction of one layer's product. Time, power and clock are those of its own shape at the calibration's settings,
+// as in a sweep, and not those of the nearest measured shape.
 type Layer struct {
 	Layer   string       `json:"layer"`
 	Problem gemm.Problem `json:"problem"`
@@ -135,7 +139,12 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 				o.Progress(Event{Stage: "predict", Done: int64(done), Total: int64(total)})
 			}
 		}
+		work, lacking := work(by, layers, o.Cold)
 		r.add(s, layers, o)
+		r.Predictions[i].work, r.Predictions[i].workError = work, lacking
+		if text := otherBatch(by, layers[0].Problem); o.Cold && text != "" {
+			r.Predictions[i].Warnings = append(slices.Clone(r.Predictions[i].Warnings), text)
+		}
 		r.Predictions[i].Kernels, r.Predictions[i].Coverage = kernels, covered[s.Text]
 	}
 	return r, nil

@@ -3,13 +3,11 @@ package sweep
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 )
@@ -113,35 +111,14 @@ func predictWeights(ctx context.Context, c *cost.Calibration, sources []operand.
 	if err != nil {
 		return nil, err
 	}
-	stack := 1
-	if o.Decode {
-		stack = measure.Stack(r.Predictions[0].Count, weightBytes(r.Predictions[0].Layers))
-	}
-	role := cost.Stationary
-	if o.Operands.Streaming {
-		role = cost.Streaming
-	}
 	for _, p := range r.Predictions {
-		one := predictedWeights{Prediction: p.Prediction}
-		for _, l := range p.Layers {
-			product := cost.Product{Type: l.Problem.Type, M: l.Problem.M, N: l.Problem.N, K: l.Problem.K, Role: role, Cold: o.Decode}
-			w, err := c.Work(product, l.Prediction, stack)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", l.Layer, err)
-			}
-			one.work = append(one.work, w)
+		work, err := p.Work()
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, one)
+		all = append(all, predictedWeights{p.Prediction, work})
 	}
 	return all, nil
-}
-
-// weightBytes returns the size of all weights.
-func weightBytes(layers []predict.Layer) (bytes int) {
-	for _, l := range layers {
-		bytes += l.Problem.N * l.Problem.K * l.Problem.Type.Operand().Bits() / 8
-	}
-	return bytes
 }
 
 // bitsError returns the error of the predicted change by the weights' bits, as a share of energy. An error of the model

@@ -1,0 +1,107 @@
+package predict_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+)
+
+// raw hides that a calibration knows the shape's work.
+type raw struct{ predict.Predictor }
+
+// TestOwnShape: time, power and clock are those of the product's own shape, as at the calibration's own setting. The
+// energy and what is relative to random operands are those of the calibration alone.
+func TestOwnShape(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	for _, c := range []struct {
+		what         string
+		cold         bool
+		tokens, n, k int
+		same         bool // the shape was measured
+	}{
+		{"measured, decode", true, 16, 8192, 8192, true}, {"measured, prefill", false, 8192, 8192, 8192, true},
+		{"small, decode", true, 16, 768, 256, false}, {"small, prefill", false, 8192, 768, 256, false},
+	} {
+		o := predict.Options{Cold: c.cold, Operands: operand.Options{Tokens: c.tokens, N: c.n, K: c.k, Type: arith.BF16}}
+		source := []operand.Source{operand.MustParse("normal(0,0.02)")}
+		r, err := predict.Sources(t.Context(), h200, source, o)
+		testmodel.OK(t, err)
+		nearest, err := predict.Sources(t.Context(), raw{h200}, source, o)
+		testmodel.OK(t, err)
+		have, was := r.Predictions[0], nearest.Predictions[0]
+		if have.Relative != was.Relative || have.Interval != was.Interval || *have.Joules != *was.Joules || have.RelativeTime != was.RelativeTime {
+			t.Errorf("%s: energy %+v, by the calibration %+v", c.what, have.Prediction, was.Prediction)
+		}
+		work, err := have.Work()
+		testmodel.OK(t, err)
+		at, err := h200.AtSetting(work, cost.Setting{})
+		testmodel.OK(t, err)
+		near := func(what string, have, want, within float64) {
+			t.Helper()
+			if math.Abs(have/want-1) > within {
+				t.Errorf("%s: %s is %v, want %v", c.what, what, have, want)
+			}
+		}
+		near("joules", *have.Joules, at.Joules, 1e-9)
+		near("seconds", *have.Seconds, at.Seconds, 1e-9)
+		near("watts", *have.Watts, at.Watts, 1e-9)
+		near("clock", *have.Clock, at.Clock, 1e-9)
+		near("power times time", *have.Watts**have.Seconds, *have.Joules, 1e-9)
+		if c.same {
+			near("watts", *have.Watts, *was.Watts, 0.01)
+			near("clock", *have.Clock, *was.Clock, 0.01)
+		} else if *have.Watts > 0.9**was.Watts && *have.Clock < 1.1**was.Clock {
+			t.Errorf("%s: %v W and %v MHz are those of the measured shape", c.what, *have.Watts, *have.Clock)
+		}
+		if b := have.BelowCap; b != nil && (b.Clock < *have.Clock || b.Clock > 1980) {
+			t.Errorf("%s: %v MHz below the cap, and %v at the cap", c.what, b.Clock, *have.Clock)
+		}
+	}
+}
+
+// TestNoWork: a type without figures of its own keeps them unknown, and its work is an error that names the layer.
+func TestNoWork(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	r, err := predict.Sources(t.Context(), h200, []operand.Source{operand.MustParse("zeros")},
+		predict.Options{Cold: true, Operands: operand.Options{Tokens: 16, N: 64, K: 64, Type: arith.INT8}})
+	testmodel.OK(t, err)
+	p := r.Predictions[0]
+	if p.Seconds != nil || p.Watts != nil || p.Clock != nil {
+		t.Errorf("%+v", p)
+	}
+	if _, err := p.Work(); err == nil || !strings.Contains(err.Error(), "the effect of a setting follows from watts and seconds") {
+		t.Error(err)
+	}
+}
+
+// TestOtherBatches: decode with another number of tokens than the measured one is flagged, and so are numbers at which reading the
+// weights no longer bounds the products. The prediction stays.
+func TestOtherBatches(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	for tokens, want := range map[int]string{1: "for 1 token are those of 16", 8: "for 8 tokens are those of 16", 12: "", 16: "", 24: "", 64: "for 64 tokens are those of 16",
+		256: "for 256 tokens are those of 16", 257: "257 tokens are too many"} {
+		for _, of := range []arith.Type{arith.BF16, arith.INT8} {
+			r, err := predict.Sources(t.Context(), h200, []operand.Source{operand.MustParse("zeros")},
+				predict.Options{Cold: true, Operands: operand.Options{Tokens: tokens, N: 8192, K: 8192, Type: of}})
+			testmodel.OK(t, err)
+			text := strings.Join(r.Warnings(), "\n")
+			if !strings.Contains(text, want) || strings.Contains(text, "#other-batch-sizes") != (want != "") {
+				t.Errorf("%v, %d tokens: %q", of, tokens, text)
+			}
+		}
+	}
+	r, err := predict.Sources(t.Context(), h200, []operand.Source{operand.MustParse("zeros")}, predict.Options{Operands: operand.Options{Tokens: 64, N: 8192, K: 8192}})
+	testmodel.OK(t, err)
+	if text := strings.Join(r.Warnings(), "\n"); strings.Contains(text, "other-batch-sizes") {
+		t.Errorf("prefill: %q", text)
+	}
+}
