@@ -37,7 +37,7 @@ func (c *Calibration) Doubts() (list []string) {
 	for _, m := range c.Models {
 		of, points := fmt.Sprintf("%s with %s: ", m.Type, placeOf(m.Cold)), 0
 		for s := range c.seriesOf([]kind{{m.Type, m.Cold}}) {
-			points += 1 + len(s.Points)
+			points += len(s.Points) // as Fit counts them: without the baseline
 		}
 		if points < fewPoints {
 			list = append(list, fmt.Sprintf("%s%d points are few, so the coefficients stay near those of another card: measure at least %d", of, points, fewPoints))

@@ -121,7 +121,7 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	rows = averaged(rows)
 	at := slices.IndexFunc(rows, func(r Row) bool { return random(r.Weights) })
 	if at < 0 {
-		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step: measure normal(0,0.02) as well, with which the others are compared",
+		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step, with which the others are compared: measure those of lowtoggle calibrate --list as well",
 			first, last, p.Type, p.M, p.N, p.K, p.Role)
 	}
 	base := rows[at]

@@ -22,6 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -59,11 +60,15 @@ counts these predictions.
 
 A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
 and may have watts, clock_mhz and cold, in any order. Inputs are random: normal(0,32) in int8,
-normal(0,1) in other types. Each type, shape and role needs a row of random weights such as
-normal(0,0.02), and each type 12 other patterns. --list prints such a table with empty joules and
-seconds: the products that calibrate measures, or with --full all. Rows of one pattern are
-averaged. The card is named after OUT. After an interrupt the same command continues.
+normal(0,1) in other types. --list prints such a table with empty joules and seconds: the products
+that calibrate measures, or with --full all. Each type, shape and role needs a row of random
+weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in other types, as in the list.
+Each type needs 12 other patterns, and from 40 on is independent of the built-in H200. Rows of one
+pattern are averaged. The card is named after OUT. After an interrupt the same command continues.
 docs/own-card.md has an example.
+
+A simulated card takes as long as a real one. --time 1m ends the measurements after a minute, and
+the same command continues them.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
 not be measured, or the model by component is inaccurate; 4: no GPU.`,
@@ -222,8 +227,11 @@ func isTable(name string) bool { return strings.EqualFold(filepath.Ext(name), ".
 // OUT.json.
 func readTable(name, out string) (t probe.Table, err error) {
 	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("--from %s: %w: give a table of measurements; lowtoggle calibrate --list prints one to fill in", printable.Quote(name), fs.ErrNotExist)
+	}
 	if err != nil {
-		return t, err
+		return t, fmt.Errorf("--from: %w", err)
 	}
 	defer f.Close()
 	rows, err := probe.ReadTable(name, f)

@@ -25,6 +25,7 @@ to random normal operands of the same scale.
 Patterns take the shapes of the first source from a file, or --shape.
 
    lowtoggle predict 'normal(0,0.02) | sparse(50%, block=16x16)'
+   lowtoggle predict --w 'normal(0,0.02) | round(4)' --against 'normal(0,0.02) | sparse(50%)'
    lowtoggle predict MODEL: --workload decode
    lowtoggle predict --w MODEL: --against OUT: --layers       the ratio between the two
    lowtoggle predict zeros --shape 4096x4096x4096 --dtype fp8

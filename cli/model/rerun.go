@@ -63,7 +63,11 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	if !c.Bool("force") {
 		switch {
 		case err != nil:
-			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "exists already: choose a new folder"))
+			text := "exists already: choose a new folder"
+			if info.IsDir() {
+				text = "exists already and is not empty: choose a new or an empty folder"
+			}
+			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "%s", text))
 		case different != "":
 			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and %s: choose a new folder, or replace this one (--force)", different))
 		}
