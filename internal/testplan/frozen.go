@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -30,6 +31,7 @@ type Frozen struct {
 	Card   bool // costs of the built-in card; default: TogglesCost
 	Decode bool
 	DType  weights.DType // of the source; default: the configuration's
+	Tokens bool          // errors are weighted by the layers' inputs
 }
 
 func (f Frozen) String() string {
@@ -45,6 +47,9 @@ func (f Frozen) String() string {
 	}
 	if f.DType != 0 {
 		s += ", " + f.DType.String()
+	}
+	if f.Tokens {
+		s += ", tokens"
 	}
 	return s
 }
@@ -91,6 +96,23 @@ var (
 		}
 		return list
 	}()
+	// FrozenTokens are conversions that weight errors by the layers' inputs.
+	FrozenTokens = []Frozen{
+		{Model: "llama-tiny", Fields: Narrow, Passes: "round=4,compensate", Tokens: true},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "scale,reorder,signs,grid=6,compensate=0.02", Tokens: true},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify=0.2/4x1,round=3,compensate", Tokens: true, DType: weights.F32},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "prune=0.3,trellis=0.05,compensate=0.01", Tokens: true, Card: true},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "grid,round,compensate", MinSNR: 18, Tokens: true},
+		{Model: "gpt2-tiny", Passes: "signs,trellis=0.05,compensate", Tokens: true},
+		{Model: "gpt2-tiny", Passes: "shift=4,prune=0.2,round=5,compensate=0.05", Tokens: true},
+		{Model: "qwen3_moe-tiny", Passes: "sparsify=0.1/element,grid=8", Tokens: true},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "compensate", Format: "int4", Tokens: true},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "scales,trellis=0.1,compensate=0.01", Format: "fp8-block", Tokens: true},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "round=1", Format: "nvfp4", Tokens: true},
+		{Model: "fbgemm", Passes: "scales=2,round=1,compensate", Tokens: true},
+		{Model: "gptq", Passes: "trellis=0.1", Tokens: true},
+		{Model: "awq", Passes: "grid=2,compensate=0.02", Tokens: true},
+	}
 )
 
 // CheckFrozen converts models and compares the digests of the results with the golden file at path. With verify, it
@@ -127,12 +149,20 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 	if f.MinSNR > 0 {
 		o.Budget.MinSNR = &f.MinSNR
 	}
+	var h program.Hessians
+	if f.Tokens {
+		h = testmodel.HessiansOf(t, src)
+		o.Hessians = h
+	}
 	p, err := transform.Plan(t.Context(), src, o)
 	if err != nil {
 		fmt.Fprintf(b, "%s: %v\n", f, err)
 		return
 	}
-	out := Applied(t, src, nil, p)
+	if p.Request.Hessians == "" {
+		h = nil // no step uses the tokens
+	}
+	out := Applied(t, src, h, p)
 	js, err := json.Marshal(p.Steps)
 	testmodel.OK(t, err)
 	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, %s\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), testmodel.Digest(t, out, ".safetensors"))
