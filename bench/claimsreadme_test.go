@@ -38,7 +38,7 @@ func readmeClaims(e *evidence) []claim {
 			e.measured("layers-decode-stationary", "grid-4", 1)),
 		says("--max-loss 0.1%` | {} | {} | – |", e.rise(prefillSearch, 2), e.spent(prefillSearch)),
 		says("compensate` | {} | – | {} |", e.rise(decodeSearch, 2), e.spent(decodeSearch)),
-		says("also scales BF16 models: {} and {}, predicted", e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
+		says("perplexity not measured: predicted {} by default,\n{} with `balanced`.", e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
 		says("- **{} architectures**", fmt.Sprint(len(arch.Families()))),
 	}
 }

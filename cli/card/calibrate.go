@@ -58,14 +58,14 @@ Where a type has few points its coefficients stay near those of the built-in H20
 shows the prediction error for families of patterns that the fit did not use; its column points
 counts these predictions.
 
-A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one execution,
-and may have watts, clock_mhz and cold, in any order. Inputs are random: normal(0,32) in int8,
-normal(0,1) in other types. --list prints such a table with empty joules and seconds: the products
-that calibrate measures, or with --full all. Each type, shape and role needs a row of random
-weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in other types, as in the list.
-Each type needs 12 other patterns, and from 40 on is independent of the built-in H200. Rows of one
-pattern are averaged. The card is named after OUT. After an interrupt the same command continues.
-docs/own-card.md has an example.
+A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one
+execution, and may have watts, clock_mhz and cold, in any order. Inputs are random:
+normal(0,32) in int8, normal(0,1) in other types. --list prints such a table with empty joules
+and seconds: the products that calibrate measures, or with --full all. Each type, shape and
+role needs a row of random weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in
+other types, as in the list. Each type needs 12 other patterns, and from 40 on is independent
+of the built-in H200. Rows of one pattern are averaged. The card is named after OUT. After an
+interrupt the same command continues. docs/own-card.md has an example.
 
 A simulated card takes as long as a real one. --time 1m ends the measurements after a minute, and
 the same command continues them.
