@@ -201,7 +201,7 @@ func TestCeiling(t *testing.T) {
 	for _, l := range []Workload{{Prefill: 1}, {Decode: 1}, {Prefill: 0.5, Decode: 0.5}} {
 		for _, role := range []Role{Stationary, Streaming} {
 			v, err := c.Ceiling(Multiplied{Operand: weights.BF16}, 8192, 8192, role, l)
-			if err != nil || !(v > 0.5 && v < 0.8) {
+			if err != nil || !(v.Relative > 0.5 && v.Relative < 0.8) || !(v.Interval[0] < v.Relative && v.Relative < v.Interval[1]) {
 				t.Errorf("%v %v: %v, %v", role, l, v, err)
 			}
 		}

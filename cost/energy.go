@@ -103,25 +103,21 @@ func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.T
 	return c.model(arith.BF16, cold), arith.BF16, true
 }
 
-// Ceiling returns the relative energy of all-zero weights w[N,K]. No change of weights saves more.
-func (c *Calibration) Ceiling(m Multiplied, n, k int, role Role, l Workload) (float64, error) {
+// Ceiling predicts the energy of all-zero weights w[N,K]. No change of weights is predicted to save more.
+func (c *Calibration) Ceiling(m Multiplied, n, k int, role Role, l Workload) (Estimate, error) {
 	f, ok := m.Operand.Format()
 	if !ok {
-		return 0, fmt.Errorf("products by %s cannot be predicted", m.Operand)
+		return Estimate{}, fmt.Errorf("products by %s cannot be predicted", m.Operand)
 	}
 	zeros := func(d weights.DType, cols, bits int) Weights {
 		return Weights{DType: d, Rows: n, Cols: cols, Bands: []Band{{Data: make([]byte, min(n, bandRows)*cols*bits/8)}}}
 	}
 	w := zeros(m.Operand, k, f.Bits)
 	w.Format = m.Format
-	var e Estimate
-	var err error
 	if m.Packed {
-		e, err = c.DequantisedEnergy(context.Background(), w, zeros(weights.F8E4M3, k/2, 8), role, l)
-	} else {
-		e, err = c.Energy(context.Background(), w, role, l)
+		return c.DequantisedEnergy(context.Background(), w, zeros(weights.F8E4M3, k/2, 8), role, l)
 	}
-	return e.Relative, err
+	return c.Energy(context.Background(), w, role, l)
 }
 
 // Types returns the calibrated types.

@@ -179,8 +179,8 @@ func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (
 	return t.checkStatistics(p, h)
 }
 
-// CheckOut returns an error if the output folder exists and is not empty, or lies inside the model's folder. An
-// unfinished conversion there is an error unless resume is true. [Apply] calls CheckOut; a caller may call it
+// CheckOut returns an error if the output folder exists and is not empty, or lies inside the model's folder or the output
+// of a conversion. An unfinished conversion there is an error unless resume is true. [Apply] calls CheckOut; a caller may call it
 // earlier, before planning.
 func CheckOut(m *weights.Model, out string, resume bool) error {
 	return apply.CheckOut(m, out, resume, nil)

@@ -57,7 +57,7 @@ func (f *File) readHeader() error {
 	n := binary.LittleEndian.Uint64(Need(f.mapped[:8]))
 	switch {
 	case n > MaxHeader:
-		return &FormatError{Offset: 0, Msg: fmt.Sprintf("a header of %d bytes is more than the format's %d: is this a safetensors file?", n, MaxHeader)}
+		return &FormatError{Offset: 0, Msg: fmt.Sprintf("a header of %d bytes is more than the format's %d: %s", n, MaxHeader, notSafetensors)}
 	case n > uint64(len(f.mapped)-8):
 		return &FormatError{Offset: 0, Msg: fmt.Sprintf("the header's %d bytes reach beyond the end of the file (%d bytes): the file is truncated", n, len(f.mapped))}
 	}

@@ -18,11 +18,14 @@ type header struct {
 	metadata map[string]string
 }
 
+// notSafetensors ends the messages about files that are of another format or damaged.
+const notSafetensors = "is this a safetensors file? If it is, it is damaged: download or copy it again"
+
 // parseHeader reads the JSON part of a header. dataLen is the length of the data section that
 // follows it. Errors are *FormatError with File unset and offsets counted from the file's start.
 func parseHeader(js []byte, dataLen int64) (*header, error) {
 	if len(js) == 0 || js[0] != '{' {
-		return nil, &FormatError{Offset: 8, Msg: "the header does not start with '{': is this a safetensors file?"}
+		return nil, &FormatError{Offset: 8, Msg: "the header does not start with '{': " + notSafetensors}
 	}
 	p, err := newWalker(js, 8)
 	if err != nil {

@@ -228,7 +228,7 @@ func TestMalformedFolders(t *testing.T) {
 		{"tensor that the index lacks", map[string][]byte{"s2.safetensors": shard(t, "c", "d")},
 			`DIR/s2.safetensors: tensor "d": byte 121: the index model.safetensors.index.json does not list it`},
 		{"shard is the index", map[string][]byte{IndexName: index("a", IndexName)},
-			`INDEX: byte 0: a header of 8387229874382703227 bytes is more than the format's 100000000: is this a safetensors file?`},
+			`INDEX: byte 0: a header of 8387229874382703227 bytes is more than the format's 100000000: is this a safetensors file? If it is, it is damaged: download or copy it again`},
 		{"shard is a folder", map[string][]byte{IndexName: index("a", "sub")}, `DIR/sub: is not a regular file`},
 
 		{"shard above the folder", map[string][]byte{IndexName: index("a", "../s1.safetensors")},

@@ -13,7 +13,7 @@ import (
 
 var Inspect = &cli.Command{
 	Name:      "inspect",
-	Usage:     "show a model's bit toggles and zeros, and the largest possible saving",
+	Usage:     "show a model's bit toggles and zeros, and the largest predicted saving",
 	ArgsUsage: "MODEL",
 	Description: `MODEL is a folder of safetensors files, or a single file. MODEL is not changed.
 

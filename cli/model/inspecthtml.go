@@ -21,7 +21,7 @@ func (r inspectJSON) page(c *cli.Context, all []inspect.ValuesOfKind) *page.Page
 		p.Origin("predicted energies", report.Predicted, "calibration "+e.Calibration)
 	}
 	if ceiling := r.Ceiling; ceiling != nil {
-		p.Figure("largest possible saving", term.Change(ceiling.Relative), "if all weights were zero", report.Predicted)
+		p.Figure("predicted ceiling", term.Change(ceiling.Relative), page.Between(ceiling.Interval[:])+" if all weights were zero", report.Predicted)
 	}
 	r.print(p.Section("What the model holds"), false)
 	addValues(p, all)

@@ -74,7 +74,7 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 		r.Total.addLayer(w.Predicted, w.Shape[0]*w.Shape[1], w.layer)
 	}
 	r.Kernels, r.Coverage = r.Total.kernels(o), predict.CoverageOf(m, layout)
-	return r, r.conclude(func(l layerShape) (float64, error) {
+	return r, r.conclude(func(l layerShape) (cost.Estimate, error) {
 		return o.Calibration.Ceiling(l.multiplied(), l.outputs, l.inputs, o.Role, o.Workload)
 	})
 }

@@ -86,10 +86,11 @@ type Adapter struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Ceiling is the largest possible saving. Relative is the energy with all weights zero, relative to the model's present energy.
+// Ceiling is the largest predicted saving. Relative is the energy with all weights zero, relative to the model's present energy.
 type Ceiling struct {
-	Relative    float64 `json:"relative_energy"`
-	Calibration string  `json:"calibration"`
+	Relative    float64    `json:"relative_energy"`
+	Interval    [2]float64 `json:"interval"` // 95 %
+	Calibration string     `json:"calibration"`
 }
 
 // layerShape groups linear layers that use the same energy if all their weights are zero.
@@ -172,7 +173,7 @@ const worthwhile = 0.01
 
 // conclude computes the ceiling and decides whether a conversion is worth while. zeros returns the energy of layers of a
 // shape with all weights zero, relative to random weights.
-func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
+func (r *Report) conclude(zeros func(layerShape) (cost.Estimate, error)) error {
 	tot := r.Total
 	if e := tot.Energy; e != nil {
 		r.Ceiling = &Ceiling{Calibration: e.Calibration}
@@ -181,7 +182,11 @@ func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
 			if err != nil {
 				return err
 			}
-			r.Ceiling.Relative += least / e.Relative * float64(tot.layers[l]) / float64(tot.Linear)
+			share := float64(tot.layers[l]) / float64(tot.Linear) / e.Relative
+			r.Ceiling.Relative += float64(share * least.Relative)
+			for i, end := range least.Interval { // all layers share the error of one cost model
+				r.Ceiling.Interval[i] += float64(share * end)
+			}
 		}
 	}
 	switch linear := float64(tot.Linear); {

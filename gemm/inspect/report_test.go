@@ -22,7 +22,10 @@ func reportOf(t *testing.T, others int, layers ...[2]float64) *Report {
 		r.add(Tensor{Name: "proj", Kind: "proj", Linear: true, Predicted: &e, layer: layerShape{dtype: types[i]}, elements: 1000})
 		ceilings[types[i]] = l[1]
 	}
-	if err := r.conclude(func(l layerShape) (float64, error) { return ceilings[l.dtype], nil }); err != nil {
+	if err := r.conclude(func(l layerShape) (cost.Estimate, error) {
+		zeros := ceilings[l.dtype]
+		return cost.Estimate{Relative: zeros, Interval: [2]float64{zeros - 0.1, zeros + 0.2}}, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -54,6 +57,13 @@ func TestConclude(t *testing.T) {
 		}
 		if math.Abs(ceiling-test.ceiling) > 1e-12 {
 			t.Errorf("the ceiling is %v, want %v", ceiling, test.ceiling)
+		}
+		if c := test.r.Ceiling; c != nil { // in the same proportion to the model's energy
+			for i, off := range []float64{-0.1, 0.2} {
+				if want := c.Relative + off/test.r.Total.Energy.Relative; math.Abs(c.Interval[i]-want) > 1e-12 {
+					t.Errorf("the ceiling %v is within %v, want %v at end %d", c.Relative, c.Interval, want, i)
+				}
+			}
 		}
 	}
 }

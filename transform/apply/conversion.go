@@ -301,7 +301,7 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 }
 
 // CheckOut returns an error if out cannot be the output folder for m. These are errors: out exists and is neither an
-// empty folder nor old (nil: none); out lies inside the model's folder or contains it; the model's folder is an
+// empty folder nor old (nil: none); out lies inside the model's folder or an output, or contains the model; the model's folder is an
 // unfinished conversion, or has a file with a name that lowtoggle writes. If out+".partial" exists, the error is an
 // [ErrUnfinished], unless resume is true. With resume, out+".partial" must be the folder of an interrupted
 // conversion.
@@ -338,8 +338,8 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	return CheckPlace(m, out)
 }
 
-// CheckPlace returns an error if out lies inside the model's folder, or if the model has file names that a conversion
-// writes.
+// CheckPlace returns an error if out lies inside the model's folder or the output of a conversion, or if the model has file
+// names that a conversion writes.
 func CheckPlace(m *weights.Model, out string) error {
 	if m == nil {
 		return weights.ErrNoModel
@@ -379,7 +379,20 @@ func CheckPlace(m *weights.Model, out string) error {
 	if inside && !m.Single { // a model given as a single file has no folder of its own
 		return inModel(out, m)
 	}
-	return nil
+	return outsideOutputs(out, parent)
+}
+
+// outsideOutputs returns an error if parent, an absolute path, is the folder of a finished conversion or lies in one. A folder
+// in there would be no part of that conversion, so verify would refuse it.
+func outsideOutputs(out, parent string) error {
+	for dir := parent; ; dir = filepath.Dir(dir) {
+		if _, err := plan.ReadManifest(dir); err == nil {
+			return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside %s, the output of a conversion, which it would spoil: choose a folder outside it", dir), nil})
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 func inModel(out string, m *weights.Model) error {

@@ -3,6 +3,7 @@ package tokens
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -35,6 +36,9 @@ func Path(dir string) string {
 // shape [n, T] or [T], which is one sequence; sequences have at least two tokens. Errors about the
 // contents are *weights.FormatError and name file, tensor, sequence and position.
 func Open(path string) (*File, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return nil, weights.FileErrorf(path, "is a folder, not a file of tokens: name a file in it, such as %s", Path(path))
+	}
 	file, err := weights.OpenFile(path)
 	if _, wrong := errors.AsType[*weights.FormatError](err); wrong {
 		if is := weights.Recognise(path); is != "" {
