@@ -42,7 +42,7 @@ func TestHull(t *testing.T) {
 			best = min(best, p.Error+lambda*p.Energy)
 		}
 		if p := h[h.at(lambda)]; p.Error+lambda*p.Energy > best*(1+1e-12) {
-			t.Fatalf("at a lambda of %g %+v is taken of %+v, and %g is the best of %+v", lambda, p, h, best, c)
+			t.Fatalf("at a lambda of %g, the hull %+v gives point %+v; the least cost of the candidates %+v is %g", lambda, h, p, c, best)
 		}
 	})
 }
