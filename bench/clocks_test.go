@@ -80,7 +80,13 @@ func clockPart(t *testing.T) string {
 	if exists(recorded + dutyDecode) { // another product, which takes other cycles
 		var r measure.Result
 		read(t, recorded+dutyDecode, &r)
-		tables = append(tables, dutyTable(dutyDecode, &r))
+		var grid []string
+		for _, run := range append([]*measure.Result{&r}, r.AtDuty...) {
+			at := slices.IndexFunc(run.Variants, func(c power.Comparison) bool { return strings.HasSuffix(c.Name, "| grid(4)") })
+			grid = append(grid, fmt.Sprintf("%s %% at duty %.2g", signed(change(run.Variants[at].RelativeEnergy), 1), run.Pacing.Duty))
+		}
+		tables = append(tables, "\nIn decode, weights come from memory and the card is below its cap. A conversion changes the energy of a product by the same share\n"+
+			"in bursts as back to back, within the intervals, and does not change its time. `grid(4)`: "+strings.Join(grid, ", ")+".\n"+dutyTable(dutyDecode, &r))
 	}
 	needed := stat.Mean(cycles, nil)
 	fmt.Fprintf(&b, "Products of 8192³ on one H200, in bursts of one product and back to back. A product took %.3f million effective\n"+

@@ -154,7 +154,7 @@ func (e *evidence) relative(model, out, workload string) float64 {
 	return v.Energy.Predicted.Relative
 }
 
-// points returns a difference of relative energies, in points.
+// points returns a difference of relative energies, in percentage points.
 func points(v float64) string {
 	if math.IsNaN(v) {
 		return ""

@@ -67,7 +67,7 @@ var given = []struct {
 	}},
 	{"what was asked for", map[string][]string{
 		"bench/measured_test.go": {"60 s: ±0.3 %", "20 s: ±0.5 %", "within 2 %%"},
-		"bench/costpage_test.go": {"mean error of 1 point", "worst error of 4 points", "rank of 0.95", "mean error was 1.5 points", "limit of 4\npoints"},
+		"bench/costpage_test.go": {"mean error of 1 point", "worst error of 4 points", "rank of 0.95", "mean error was 1.5 points", "and 2 points for the other", "limit of 4\npoints"},
 		"docs/scale.md":          {"at most 10 minutes", "at most 2 GB", "at most 20 MB", "at most 10 s", "at most 1.1"},
 		"docs/results.md":        {"at most 1.5", "100 MB", "at least 0.5", "under 60 s", "under 10 min", "1e-6 nats"},
 	}},
@@ -78,7 +78,7 @@ var given = []struct {
 		"docs/quantising.md":       {"(+1.18 … +1.63) | 0 |"},
 		"docs/library.md":          {"at least 0 dB, that is"},
 		"docs/formats.md":          {"| 0 | done", "| 1 | failed", "| 2 | wrong", "| 3 | done", "| 4 | no GPU", "| 75 | `convert"},
-		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "codes of −0 by those of +0", "Passes that choose codes anew write +0"},
+		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "codes of −0 by those of +0", "may be 0.25 to 2^20", "Passes that choose codes anew write +0"},
 		"docs/quantised-energy.md": {"(CUDA 12.9 or later)", "| 1 | | |"},
 		"README.md":                {"Apache 2.0"},
 	}},
@@ -93,7 +93,7 @@ var given = []struct {
 	{"settings of an experiment, which its command or record has", map[string][]string{
 		"docs/accuracy.md":            {"1e-6 nats per token", "\n| 0.1 % |", "\n| 0.5 % |", "\n| 1.2 % |", "\n| 0.1 %, `--workload"},
 		"bench/measured_test.go":      {"sparse(50%)", "sparse(50%, block=64x64)", "normal(0,0.02)", "about ±4 levels", "--time 18s"},
-		"bench/cardsnotes_test.go":    {"-cards-time 75s"},
+		"bench/cardsnotes_test.go":    {"-cards-time 75s", "Rows of only two cards have no intervals"},
 		"bench/measurednotes_test.go": {"sparsify=0.5", "normal(0,0.02)"},
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
 		"bench/bill_test.go":          {"prefill takes 10 × %s mJ", "8 × W / (8 × W"},

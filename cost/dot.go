@@ -53,7 +53,7 @@ func (d *decoder) arithmetic(p *Datapath) arithmetic {
 	return a
 }
 
-// set computes a dot of two rows of elements and the accumulator acc, in units of elements' values.
+// set computes the dot product of two rows of elements and adds it to the accumulator acc. acc is in units of the elements' values.
 func (d *dot) set(s, t []element, acc float64, a arithmetic) {
 	n := len(d.mant)
 	s, t = s[:n], t[:n]

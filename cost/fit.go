@@ -172,7 +172,7 @@ func (c *Calibration) varies(feature int, of []kind, without string) bool {
 	return most-least >= leastRange
 }
 
-// prior returns the model towards which a fit to few points is drawn; nil if there are enough points. It is the other
+// prior returns the model towards which a fit to few points is shrunk; nil if there are enough points. It is the other
 // card's model. Without another card, weights from memory take the model of the type with the most points, because
 // memory moves all types in the same way.
 func (c *Calibration) prior(k kind, points int, without string, other *Calibration) *Model {

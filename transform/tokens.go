@@ -128,7 +128,7 @@ func sum(data []byte) []byte {
 // [plan.Request.Hessians].
 func (t *Tokens) Key() string { return deviceKey(t.key, t.Device) }
 
-// Effort is the work of a search for a budget of loss.
+// Effort is the size of a search under a loss budget.
 type Effort struct {
 	Layers     int   // linear layers
 	Fit, Held  int   // calibration tokens: for fitting, and held out for trials of whole models
@@ -136,7 +136,7 @@ type Effort struct {
 	Statistics int64 // approximate bytes of the calibration statistics in Dir
 }
 
-// Effort returns the work of a search for a budget of loss with these tokens, if Dir has no results yet.
+// Effort returns the size of a search under a loss budget with these tokens, if Dir has no results yet.
 func (t *Tokens) Effort() Effort {
 	few := divergence.FewSequences(t.held.Sequences)
 	return Effort{Layers: len(t.scorer.Decoder.Layers()), Fit: t.fit.N * t.fit.T, Held: t.held.N * t.held.T, Few: few * t.held.T,

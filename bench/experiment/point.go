@@ -17,7 +17,7 @@ type Point struct {
 	Seed       uint64          `json:"seed"`
 }
 
-// Name is unique within a job: the experiment, the place on its axis, and every seed above 1.
+// Name is unique within a job: the experiment, the place on its axis, and the seed if it is above 1.
 func (p Point) Name() string {
 	name := fmt.Sprintf("%s at %v", p.Experiment, p.At)
 	if p.Seed > 1 {

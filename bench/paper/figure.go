@@ -5,8 +5,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// figure draws up to four panels, two in a row, above a legend with a column for all types under the same
-// conditions.
+// figure draws up to four panels, two in a row, above a legend. The legend has one column per set of conditions, with an entry
+// for each type.
 func figure(title string, panels []chart.Panel, setups []experiment.Setup) chart.Chart {
 	among := allConditions(setups)
 	c := chart.Chart{Title: title, Panels: panels, Columns: 2, Legend: []chart.Group{}}

@@ -41,7 +41,7 @@ type Table struct {
 const Fewest = 12
 
 // Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
-// without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged, and copies are left out. The
+// with no operation after it, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged, and copies are left out. The
 // inputs are taken to be [operand.DefaultX]. Without a clock the baseline is taken to run at the highest clock of the prior, and predictions have no
 // clock. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
 func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
@@ -121,7 +121,7 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	rows = averaged(rows)
 	at := slices.IndexFunc(rows, func(r Row) bool { return random(r.Weights) })
 	if at < 0 {
-		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no row has random weights without a step, with which the others are compared: measure those of lowtoggle calibrate --list as well",
+		return s, fmt.Errorf("lines %d to %d, %v %dx%dx%d %v: no baseline row: measure the random weights of lowtoggle calibrate --list as well, because the other rows are compared with their energy",
 			first, last, p.Type, p.M, p.N, p.K, p.Role)
 	}
 	base := rows[at]
@@ -221,7 +221,7 @@ func allZero(p pattern.Pattern, d weights.DType) bool {
 	return err == nil
 }
 
-// random reports whether a pattern has random weights without a step.
+// random reports whether a pattern is random weights with no operation after them.
 func random(p pattern.Pattern) bool {
 	text := p.String()
 	return !strings.Contains(text, "|") && (strings.HasPrefix(text, "normal(") || strings.HasPrefix(text, "uniform("))

@@ -282,7 +282,7 @@ func TestAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, anew := range []bool{false, true} {
-		if err := try(anew); err == nil || !strings.Contains(err.Error(), "delete it or choose another OUT") {
+		if err := try(anew); err == nil || !strings.Contains(err.Error(), "choose another OUT") {
 			t.Errorf("another card's, anew %v: %v", anew, err)
 		}
 	}

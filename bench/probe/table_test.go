@@ -163,7 +163,7 @@ func TestTableErrors(t *testing.T) {
 		header + good + zeros + "const(1),bf16,256x256x256,stationary,970,2,485\n" + strings.Repeat(zeros, 12):          "line 4: energy is 485 × that of the random weights: are its joules and seconds those of one execution, in J and s?",
 		header + good + zeros + "const(1),bf16,256x256x256,stationary,0.002,0.000004,500\n" + strings.Repeat(zeros, 12): "line 4: energy is 0.001 × that of the random weights",
 		header + good + strings.Repeat(zeros, 13):                                                                       "bf16 with weights on chip: a fit needs 12 patterns of several kinds besides random weights, and the table has 1",
-		header + strings.Repeat(zeros, 13):                                                                              "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
+		header + strings.Repeat(zeros, 13):                                                                              "lines 2 to 14, bf16 256x256x256 stationary: no baseline row",
 	} {
 		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
 		if err != nil {

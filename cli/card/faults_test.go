@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 						t.Fatal(err)
 					}
 					if document.Stopped != "" && document.Stopped != power.StoppedFailed || document.Valid != nil && *document.Valid {
-						t.Errorf("stopped %q, and the figures count as valid", document.Stopped)
+						t.Errorf("stopped %q, want %q or none; valid %v, want not true", document.Stopped, power.StoppedFailed, document.Valid != nil && *document.Valid)
 					}
 				}
 			})

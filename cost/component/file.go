@@ -197,11 +197,11 @@ func (m *Model) MayReplace(name string) error {
 	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s holds readings of %s, but this is %s: delete it or choose another OUT", name, old.setup(), m.setup())
+		return fmt.Errorf("%s holds readings of %s, but this measurement is of %s: choose another OUT", name, old.setup(), m.setup())
 	case slices.ContainsFunc(begin, func(b []byte) bool { return bytes.HasPrefix(data, b) || bytes.HasPrefix(b, bytes.TrimSpace(data)) }):
 		return nil
 	}
-	return fmt.Errorf("%s holds something else, perhaps from another card or program: delete it or choose another OUT", name)
+	return fmt.Errorf("%s is not a file of this card's readings: choose another OUT", name)
 }
 
 // begin returns the first bytes of the card's files, for each version.

@@ -64,7 +64,7 @@ func TestMayReplace(t *testing.T) {
 	}
 	for want, there := range map[string]Model{
 		"": m,
-		"holds readings of other of 1980 MHz with a limit of 700 W, but this is a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
+		"holds readings of other of 1980 MHz with a limit of 700 W, but this measurement is of a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
 		"limit of 500 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 500, Facts: *card},
 		"a card of 1755 MHz":       {Card: "a card", FullClock: 1755, PowerLimit: 700, Facts: *card},
 		"holds readings of a card of 1980 MHz with a limit of 700 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card, Simulated: true},

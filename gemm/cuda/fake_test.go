@@ -30,7 +30,7 @@ type card struct {
 	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
 	free       uint64         // bytes of memory that the driver reports
-	limit      uint64         // total memory in bytes, which allocations reduce; 0: the free memory is constant
+	limit      uint64         // total memory in bytes; allocations reduce the free memory. 0: the free memory is constant
 	lazy       bool           // products compute nothing
 	shared     int            // most bytes of dynamic shared memory of a block
 	ran        func(FakeLaunch)

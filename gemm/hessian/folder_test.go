@@ -117,7 +117,7 @@ func TestBrokenOffAnywhere(t *testing.T) {
 		kept = max(kept, len(before))
 		s.collect(t, dir, hessian.Options{Key: "a"})
 		if !cmp.Equal(want, contents(t, dir)) {
-			t.Errorf("%s: other files than in one go", layer.Tensor)
+			t.Errorf("%s: the files differ from those of an uninterrupted run", layer.Tensor)
 		}
 		after := infos(t, dir)
 		for path, info := range before {

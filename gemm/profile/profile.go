@@ -146,7 +146,7 @@ const stoppedByRuns, stoppedByTime, stoppedByContext, stoppedByError = "runs", "
 
 // Limits of the coarser trace that is made after an interrupt.
 const (
-	graceTime = 400 * time.Millisecond // for all traces, from the first one on
+	graceTime = 400 * time.Millisecond // for all traces together, from the start of the first
 	graceRuns = 50                     // the latest; enough according to FinGraV
 )
 

@@ -114,7 +114,7 @@ func (s *Step) check() error {
 	case s.Pass == "":
 		return errors.New("names no pass")
 	case (s.Index == "") == (s.Tensor == ""):
-		return fmt.Errorf("%s: names neither an index nor a tensor, or both", s.Pass)
+		return fmt.Errorf("%s: must name either an index or a tensor, and not both", s.Pass)
 	}
 	return nil
 }

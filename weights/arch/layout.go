@@ -129,7 +129,7 @@ func (r Role) String() string {
 // MarshalText writes the name that family files use.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the output of MarshalText.
 func (r *Role) UnmarshalText(b []byte) error {
 	i := slices.Index(roles, string(b))
 	if i <= 0 {

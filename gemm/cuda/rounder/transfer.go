@@ -31,7 +31,7 @@ func rows(v rounding.Values, first, end, workers int) (data []byte, err error) {
 	return bytesOf(m.Data), err
 }
 
-// stored converts values from the card to bytes of w's format. They are the rows of w from first on.
+// stored converts values from the card to bytes of w's format. The values are the rows of w from row first on.
 func stored(w rounding.Values, first int, data []byte, workers int) []byte {
 	f := w.Format
 	if travels(f) {

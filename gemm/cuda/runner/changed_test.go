@@ -103,7 +103,7 @@ func TestUnordered(t *testing.T) {
 	for _, v := range []float32{-inf, -3e38, -1, -0x1p-149, 0, 0x1p-149, 1, 2, 3e38, inf} {
 		u := ordered(v)
 		if u <= last || unordered(u) != v {
-			t.Errorf("%g has the number %d after %d, which stands for %g", v, u, last, unordered(u))
+			t.Errorf("%g is encoded as %d, after %d; %d decodes to %g", v, u, last, u, unordered(u))
 		}
 		last = u
 	}

@@ -22,7 +22,8 @@ type SpeedLaw struct {
 
 func (l SpeedLaw) factor(x float64) float64 { return math.Exp((l.Exponent + l.Curvature*x) * x) }
 
-// speeds holds each run's power relative to that at the usual speed. A nil one knows no speeds.
+// speeds holds each run's relative speed, and its power relative to the power at the usual speed. A nil *speeds means that the
+// speeds are unknown.
 type speeds struct {
 	law    SpeedLaw
 	level  []float64   // of each run's power while it works; their mean is 1

@@ -32,7 +32,7 @@ func (t *Trace) Mean(from, to Seconds) (watts, low, high float64) {
 		return 0, 0, 0
 	}
 	a, b := t.cell(from), t.cell(to)
-	if b <= a { // a moment: its cell
+	if b <= a { // an empty interval: use the cell that contains it
 		a = math.Min(math.Floor(a), float64(len(t.Watts)-1))
 		b = a + 1
 	}
