@@ -31,7 +31,7 @@ Every figure on this page is the card's energy. A full server of eight H200s (NV
 cards at most %d × %d W: %.0f %% of that. The figures are those of NVIDIA's DGX H100/H200 User Guide (power specifications). The
 rest, %.1f kW, is taken to draw the same power at any load of the cards, before and after.
 
-- Below the cap, the time per token stays. In decode with batch 16 a card draws %.0f W, so the cards draw %.0f %% of the server's power.
+- Below the cap, requests set the tokens per second, so the rest of the server saves nothing. In decode with batch 16 a card draws %.0f W, so the cards draw %.0f %% of the server's power.
   %s %% of the cards' energy is %s %% of the server's.
 - At the cap, the time per token falls, and with it the rest's energy per token. In prefill, %s %% of the cards' energy and %s %% of the
   time are %s %% of the server's energy. The meter reads the same, for more tokens.

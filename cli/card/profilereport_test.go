@@ -99,7 +99,7 @@ func TestInterleavedTable(t *testing.T) {
 	}}
 	var b strings.Builder
 	r.print(&b)
-	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: a right after the other: unknown, because the product ran for less than the trace's resolution there (300 ms)", "note: a alone did not reach steady power"} {
+	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: a right after the other: unknown, because the product ran for less than the trace's resolution\n  there (300 ms)", "note: a alone did not reach steady power"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
