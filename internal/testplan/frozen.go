@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
@@ -165,7 +167,7 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 	out := Applied(t, src, h, p)
 	js, err := json.Marshal(p.Steps)
 	testmodel.OK(t, err)
-	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, %s\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), testmodel.Digest(t, out, ".safetensors"))
+	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, %s, %s\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), testmodel.Digest(t, out, ".safetensors"), ratios(p))
 	if !verify {
 		return
 	}
@@ -198,6 +200,26 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 		data[at] ^= 0x44
 		testmodel.OK(t, os.WriteFile(name, data, 0o666))
 	}
+}
+
+// ratios returns the numbers of predictions with an SNR of the weights, of a sample and of the inputs, with the least of each, and of
+// refused requests.
+func ratios(p *plan.Plan) string {
+	var n [3]int
+	least := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+	missed := 0
+	for _, o := range p.Predictions {
+		for i, v := range []*float64{o.SNR, o.SampleSNR, o.InputSNR} {
+			if v != nil {
+				n[i]++
+				least[i] = min(least[i], *v)
+			}
+		}
+		if o.Missed != "" {
+			missed++
+		}
+	}
+	return fmt.Sprintf("%d SNRs from %.4g dB, %d missed", n, least, missed)
 }
 
 // source makes the source model.
