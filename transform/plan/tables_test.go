@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 func number(v float64) *float64 { return &v }
@@ -142,5 +146,37 @@ func TestPartsReadBack(t *testing.T) {
 	list := []*Step{{Pass: "a", Tensor: "x"}, {Pass: "b", Index: "i"}, {Pass: "c", Tensor: "x"}, {Pass: "d", Tensor: "y"}}
 	if by := ByTensor(list); len(by["x"]) != 2 || by["x"][1] != list[2] || len(by["y"]) != 1 || by["y"][0] != list[3] {
 		t.Errorf("%v", by)
+	}
+}
+
+// TestManifestOfAModel: the manifest beside a model is read, and passed on as the previous one.
+func TestManifestOfAModel(t *testing.T) {
+	if _, err := ManifestOf(nil); !errors.Is(err, weights.ErrNoModel) {
+		t.Error(err)
+	}
+	if _, err := Previous(nil); !errors.Is(err, weights.ErrNoModel) {
+		t.Error(err)
+	}
+	dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"num_hidden_layers": 1}`), synth.Options{})
+	if js, err := Previous(testmodel.Open(t, dir)); js != nil || err != nil {
+		t.Errorf("%s, %v", js, err)
+	}
+	if _, err := ManifestOf(testmodel.Open(t, dir)); !errors.Is(err, fs.ErrNotExist) || Unread(err) {
+		t.Error(err)
+	}
+	js, err := NewManifest(&Plan{Version: Version, Request: Request{Workload: cost.DefaultWorkload}, Steps: []*Step{}}, Folder{BaseModel: "a/b"}).Encode()
+	testmodel.OK(t, err)
+	testmodel.OK(t, os.WriteFile(filepath.Join(dir, ManifestName), js, 0o666))
+	m := testmodel.Open(t, dir)
+	man, err := ManifestOf(m)
+	if err != nil || man.Asked().BaseModel != "a/b" {
+		t.Errorf("%+v, %v", man, err)
+	}
+	if again, err := Previous(m); err != nil || !bytes.Equal(again, js) {
+		t.Errorf("%s, %v", again, err)
+	}
+	testmodel.OK(t, os.WriteFile(filepath.Join(dir, ManifestName), []byte("{"), 0o666))
+	if _, err := Previous(testmodel.Open(t, dir)); err == nil || !strings.Contains(err.Error(), "is not JSON") {
+		t.Error(err)
 	}
 }
