@@ -106,7 +106,7 @@ var (
 		{Model: "llama-tiny", Fields: Narrow, Passes: "prune=0.3,trellis=0.05,compensate=0.01", Tokens: true, Card: true},
 		{Model: "llama-tiny", Fields: Narrow, Passes: "grid,round,compensate", MinSNR: 18, Tokens: true},
 		{Model: "gpt2-tiny", Passes: "signs,trellis=0.05,compensate", Tokens: true},
-		{Model: "gpt2-tiny", Passes: "shift=4,prune=0.2,round=5,compensate=0.05", Tokens: true},
+		{Model: "gpt2-tiny", Passes: "sparsify=0.2/16x1,round=2,compensate", Tokens: true},
 		{Model: "qwen3_moe-tiny", Passes: "sparsify=0.1/element,grid=8", Tokens: true},
 		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "compensate", Format: "int4", Tokens: true},
 		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "scales,trellis=0.1,compensate=0.01", Format: "fp8-block", Tokens: true},
