@@ -83,7 +83,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	line("%s", accuracyText(p, loss))
 	line("\n### How to repeat it\n\n```\nlowtoggle convert MODEL OUT --plan %s%s%s\nlowtoggle verify MODEL OUT%s\n```\n",
 		plan.ManifestName, repeatFlags(p), folderFlags(folder), verifyFlags(p))
-	line("MODEL is the folder of %s. The plan was made with `%s` by lowtoggle %s.", base, requestText(p.Request), p.Tool)
+	line("MODEL is the folder of %s. The plan was made with `%s` by %s.", base, requestText(p.Request), strings.TrimSpace("lowtoggle "+p.Tool))
 	return b.String()
 }
 

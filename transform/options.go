@@ -22,7 +22,7 @@ type Event = progress.Event
 
 // Options are the options of [Plan].
 type Options struct {
-	Passes []pass.Choice // in the table's order, as Table.Parse returns them
+	Passes []pass.Choice // in the table's order, as Table.Parse returns them; none: the output is a copy of the model
 	Table  Table         // table of the Passes; default: Passes of this package
 	Budget pass.Budget   // default: none; the passes' arguments decide
 	// Reference is the unquantised original of a quantised model. Codes are then chosen to approximate its weights,
@@ -54,7 +54,7 @@ type Options struct {
 	Hessians program.Hessians // calibration statistics; nil: those of Tokens
 	Family   *arch.Family     // nil: the family of Tokens, or of config.json in the catalogue
 	Workers  int              // goroutines; below 1: all processors
-	Version  string           // of the program, for the record
+	Version  string           // of the program, for the record: lowtoggle's for the command; "" leaves it out
 	Progress func(Event)      // nil: none; called from several goroutines
 
 	count *counters

@@ -49,6 +49,9 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	if err := m.Usable(); err != nil {
 		return nil, err
 	}
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
 	selector, err := which.Selector()
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ import (
 )
 
 // Tokens measure the accuracy of one model. Calibration tokens weight rounding errors and choose plans. Evaluation
-// tokens compare a result with the source.
+// tokens compare a result with the source. [NewTokens] makes them; the zero value has no tokens and is an error.
 type Tokens struct {
 	// Dir is the folder for calibration statistics, the results of a search, and the best plan so far. A later call
 	// with the same model, tokens and Dir continues from them. Dir is required for passes that use calibration
@@ -309,11 +309,25 @@ func (t *Tokens) keepBest(p *plan.Plan) error {
 	return atomicfile.Write(filepath.Join(t.Dir, "plan.json"), js)
 }
 
+// usable returns an error for the zero value. nil is usable where tokens are optional.
+func (t *Tokens) usable() error {
+	if t != nil && t.scorer == nil {
+		return fmt.Errorf("the zero Tokens have no tokens: make them by NewTokens (%w)", ErrNoTokens)
+	}
+	return nil
+}
+
 // evaluationSteps returns the number of progress events of Compare.
 func (t *Tokens) evaluationSteps() int { return 2 * t.scorer.Steps() }
 
 // Compare computes the losses of the model and of a converted model on the evaluation tokens. progress may be nil.
 func (t *Tokens) Compare(ctx context.Context, out *weights.Model, progress func(Event)) (*evaluate.Comparison, error) {
+	if t == nil {
+		return nil, ErrNoTokens
+	}
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
 	done := 0
 	s := *t.scorer
 	s.Step = func() {
