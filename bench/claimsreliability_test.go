@@ -72,23 +72,29 @@ var noReader = map[string]bool{"gemm/sgemm.FuzzMul": true, "gemm/sgemm.FuzzFMA":
 // bytesClaims are the claims about the record of bench/bytes.sh.
 func bytesClaims(e *evidence) (list []claim) {
 	var r map[string]struct {
+		Plan      string
 		Equal     []string
 		OtherPlan []string `json:"other_plan"`
 	}
 	read(e.T, "results/bytes/variants.json", &r)
-	equal, tried := map[string]int{}, map[string]int{}
-	for _, c := range r {
-		for _, v := range c.Equal {
-			equal[v]++
-			tried[v]++
+	frozen, err := os.ReadFile("../testdata/frozen.txt")
+	if err != nil {
+		e.Fatal(err)
+	}
+	weights, plans := map[string]int{}, map[string]int{}
+	for name, c := range r {
+		for _, v := range slices.Concat(c.Equal, c.OtherPlan) {
+			weights[v]++
 		}
-		for _, v := range c.OtherPlan {
-			tried[v]++
+		if strings.Contains(string(frozen), c.Plan+"  plan: "+name+"\n") {
+			for _, v := range c.Equal {
+				plans[v]++
+			}
 		}
 	}
-	list = []claim{says("for each of the {} conversions of a family", fmt.Sprint(len(r)))}
-	for _, v := range slices.Sorted(maps.Keys(tried)) {
-		list = append(list, says("| "+v+" | {} | {} |", fmt.Sprint(tried[v]), fmt.Sprint(equal[v])))
+	list = []claim{says("for each of {} conversions,", fmt.Sprint(len(r)))}
+	for _, v := range slices.Sorted(maps.Keys(weights)) {
+		list = append(list, says("| "+v+" | {} | {} |", fmt.Sprint(weights[v]), fmt.Sprint(plans[v])))
 	}
 	return list
 }
