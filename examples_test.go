@@ -67,9 +67,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// packageRows returns the packages of the table in docs/architecture.md.
+// packageRows returns the packages of the table in docs/packages.md.
 func packageRows() (folders []string, err error) {
-	data, err := os.ReadFile("docs/architecture.md")
+	data, err := os.ReadFile("docs/packages.md")
 	if err != nil {
 		return nil, err
 	}

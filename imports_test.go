@@ -19,15 +19,15 @@ const modulePath = "github.com/lowtoggle/lowtoggle/"
 // forTests are packages that only tests may import.
 var forTests = []string{"internal/fakestore", "internal/goldenfile", "internal/htmlcheck", "internal/reference", "internal/testmodel", "internal/testplan"}
 
-// tableRow is a row of the table of packages in docs/architecture.md.
+// tableRow is a row of the table of packages in docs/packages.md.
 type tableRow struct {
 	folders []string
 	imports []string
 }
 
-// TestImports checks the imports of all packages, without tests, against the table of packages in docs/architecture.md.
+// TestImports checks the imports of all packages, without tests, against the table of packages in docs/packages.md.
 func TestImports(t *testing.T) {
-	data, err := os.ReadFile("docs/architecture.md")
+	data, err := os.ReadFile("docs/packages.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	}
 	zeros, onZeros := shareBetween(slices.DeleteFunc(slices.Clone(older), func(p cardProduct) bool { return !isZeros(p) }), savedShare)
 	fmt.Fprintf(&b, cardsIntroduction, len(cards), 100*prefill, onPrefill, 100*decode, onDecode, 100*zeros, onZeros, 100*twoCards*prefill, 100*twoCards*decode, 100*joules, 100*prefillJoules)
-	b.WriteString("\n## Six plans on one layer\n\n")
+	b.WriteString("\n## What do six plans save on one layer?\n\n")
 	measured, days := 0, map[string]bool{}
 	for _, r := range cardRecords(t, recorded+"cards") {
 		measured++
@@ -154,7 +154,7 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	cardsTable(&b, table)
 	cardsWorth(&b, t, table, map[string]float64{"prefill": prefill, "prefill below the cap": prefill, "decode": decode})
 	b.WriteString(cardsCommand)
-	b.WriteString("\n## Older records of the same plan on several cards\n")
+	b.WriteString("\n## Which older records have one plan on several cards?\n")
 	b.WriteString(cardsOlder)
 	cardsTable(&b, older)
 	var copies []float64
@@ -166,11 +166,11 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 		copies = append(copies, change(run.Null.RelativeEnergy))
 	}
 	fmt.Fprintf(&b, cardsNotes, percent(slices.Max(copies), 2), percent(slices.Min(copies), 2), wholeModelWatts(older))
-	b.WriteString("\n## Which card made which record\n\nFiles of [bench/results/h200](../bench/results/h200), by the date of each card's first record:\n\n| card | first record | files |\n|---|---|---|\n")
+	b.WriteString("\n## Which card made which record\n\nThe table lists the files of [bench/results/h200](../bench/results/h200), by the date of each card's first record:\n\n| card | first record | files |\n|---|---|---|\n")
 	for _, c := range cards {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.id, strings.Replace(strings.TrimSuffix(c.first, "Z"), "T", " ", 1), strings.Join(c.files, ", "))
 	}
-	fmt.Fprintf(&b, "\nThese files do not record their card: %s. The text files do not record their card either.\n", strings.Join(unknown, ", "))
+	fmt.Fprintf(&b, "\nThese JSON files do not record their card: %s. No text file records its card.\n", strings.Join(unknown, ", "))
 	return b.Bytes()
 }
 

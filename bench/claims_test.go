@@ -39,7 +39,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/scaling.md":          scalingClaims,
 	"docs/recipes.md":          recipesClaims,
 	"docs/results.md":          resultsClaims,
-	"docs/architecture.md":     architectureClaims,
+	"docs/packages.md":         packagesClaims,
 	"docs/scale.md":            scaleClaims,
 	"docs/stores.md":           storesClaims,
 	"docs/limits.md":           limitsClaims,

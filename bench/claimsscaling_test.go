@@ -19,7 +19,7 @@ func scalingClaims(e *evidence) []claim {
 	}
 	near, balanced := []string{"--passes", "grid,round", "--min-snr", fmt.Sprint(*e.recipe("near-lossless").MinSNR)}, []string{"--passes", "grid,round", "--min-snr", fmt.Sprint(*e.recipe("balanced").MinSNR)}
 	list := []claim{
-		says("In decode, yes: it adds {} to {} points to", e.scaleAdds("grid4"), e.scaleAdds("grid2")),
+		says("In decode, yes: a common power of two adds {} to {} points to", e.scaleAdds("grid4"), e.scaleAdds("grid2")),
 		says("| nothing lossy | {} (a copy) | {} | {} |", decoded("copy"), decoded("scale"), decoded("exact")),
 		says("| `grid=2` | {} | **{}** | **{}** |", decoded("grid2"), decoded("grid2-scale"), decoded("grid2-all")),
 		says("| `grid=4` | {} | **{}** | – |", decoded("grid4"), decoded("grid4-scale")),
@@ -31,7 +31,7 @@ func scalingClaims(e *evidence) []claim {
 		says("| `sparsify=0.5,round=5` | {} | {} |\n\nRandom inputs", prefill("sparse"), prefill("sparse-scale")),
 		says("in decode {} for `scale` alone, {} for `grid=2`, and {} for both", inDecode(model, "--passes", "scale"), inDecode(model, "--passes", "grid=2"),
 			inDecode(model, "--passes", "scale,grid=2")),
-		says("`grid=4` reads {} of energy per token and `scale=uncached,grid=4` {}. The recipes", e.whole("decode", "grid=4"), e.whole("decode", "scale=uncached,grid=4")),
+		says("changes by {} with `grid=4` and by {} with `scale=uncached,grid=4`.", e.whole("decode", "grid=4"), e.whole("decode", "scale=uncached,grid=4")),
 		says("(nearly all `round=4`) | {} | {} |", inDecode(model, near...), inDecode(model)),
 		says("(`grid=4` in all layers) | {} | {}; with `scale` on all indices {}, too |", inDecode(model, balanced...), inDecode(model, "--recipe", "balanced"),
 			inDecode(model, "--passes", "scale,grid,round", "--min-snr", balanced[3])),
@@ -72,7 +72,7 @@ func scalingClaims(e *evidence) []claim {
 	if err := json.Unmarshal([]byte(out), &predicted); err != nil || len(predicted.Predictions) != 2 {
 		e.Fatal(out, err)
 	}
-	return append(list, says("At σ = 0.64, {} is saved in decode and {} in prefill. The model predicts\n{} in decode.", most("decode"), most("prefill"),
+	return append(list, says("At σ = 0.64, {} of energy is saved in decode and {} in prefill. The cost model predicts {} in decode.", most("decode"), most("prefill"),
 		printed(1, -change(*predicted.Predictions[1].Joules / *predicted.Predictions[0].Joules))+" %"))
 }
 

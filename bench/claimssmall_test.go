@@ -28,16 +28,16 @@ func (e *evidence) shifted(file, name string) float64 {
 	return e.number(m[0]) * math.Exp2(e.number(m[1]))
 }
 
-func architectureClaims(e *evidence) []claim {
+func packagesClaims(e *evidence) []claim {
 	return []claim{says("take at most {} MiB, or one block", printed(0, e.shifted("transform/apply/shard.go", "const inFlight")/(1<<20)))}
 }
 
 func storesClaims(e *evidence) []claim {
 	return []claim{
-		says("models, or {} MiB of smaller ones", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
+		says("models, or {} MiB of smaller tensors", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
 		says("hold {} MiB of the source", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("four parts, {} MiB.", printed(0, 4*e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
-		says("With the {} MiB reduced", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
+		says("A test reduces the {} MiB to", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("hold less than {} MiB of a model", e.source("weights/planmemory_test.go", `const mostHeld = (\d+) << 20`)[0]),
 		says("in parts of {} MiB or more", printed(0, e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
 	}

@@ -296,13 +296,13 @@ func (c *components) advice() string {
 			_, err = c.model.Advise(phase.name, []component.Kernel{k})
 		}
 		if err == nil {
-			text = append(text, fmt.Sprintf("advise on %s in BF16", phase.name))
+			text = append(text, fmt.Sprintf("The built-in components advise on %s in BF16.", phase.name))
 		} else {
 			_, why, _ := strings.Cut(err.Error(), "on these kernels: ")
-			text = append(text, fmt.Sprintf("not on %s: %s", phase.name, why))
+			text = append(text, fmt.Sprintf("The built-in components give no advice on %s: %s.", phase.name, why))
 		}
 	}
-	return term.Wrap("The built-in components "+strings.Join(text, ", ")+".", "- ", "  ", 120)
+	return term.Wrap(strings.Join(text, " "), "- ", "  ", 120)
 }
 
 func inPercent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

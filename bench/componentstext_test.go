@@ -6,18 +6,20 @@ const componentsIntroduction = `# Which component of the card draws the power?
 
 Generated from the built-in components and [bench/results](../bench/results/h200) by ` + "`go test ./bench -run Page -update`" + `.
 
-` + "`lowtoggle calibrate --components`" + ` finds how much power each part of a card draws. It follows Aga and Ibrahim,
+` + "`lowtoggle calibrate --components`" + ` finds how much power each component of a card draws. The method follows Aga and Ibrahim,
 "CompPow: A Case for Component-level GPU Power Management". No NVIDIA card reports the power of its tensor cores. An
-H200 reports the power of its memory, as a mean over a second. So the split is a model:
+H200 reports the power of its memory, as a mean over a second. Therefore a model splits the power by component:
 
     watts = static + leakage·(°C − 50) + awake·busy·(clock/clock₀)² +
             (clock/clock₀)·(operations + bytes on the chip) + bytes of memory
 
-Each operation and byte has an energy. A part of this energy depends on the operands' bits, through the features of the
+Each operation and each byte has an energy. A part of this energy depends on the operands' bits, through the features of the
 [cost model](cost.md). *Awake* is proportional to the share of the multiprocessors that have work. *Busy* is the share of
-an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, the model derives it from the
-predicted power. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
-components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h200.json`" + `).
+an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, the model derives the temperature
+from the predicted power.
+
+The coefficients are non-negative. They are fitted to kernels that stress one component each. The built-in components
+(` + "`cost/component/calibrations/h200.json`" + `) are fitted to %d kernels, read on %s on %s.
 
 ![Components of an H200](power-components.svg)
 
@@ -96,22 +98,29 @@ differences and %.2f of the sensor's, so it underestimates the effect of bits in
 `
 
 const componentsUse = `
-## What uses it
+## What uses the split by component?
 
-` + "`verify --gpu`" + ` and ` + "`profile`" + ` split their measurement by component. They read the file that ` + "`--components`" + ` names, else
-` + "`calibration-components.json`" + ` in the working folder, else the built-in one, and name the file above the table. They also
-compute, before and after a conversion, the clock of least energy within 1 and 5 %% of time, and the clock of least
-energy-delay product.
+` + "`verify --gpu`" + ` and ` + "`profile`" + ` split their measurement by component. They read the first of these files that exists, and name the
+file above the table:
 
-- A clock is advised only if the model's error on unseen kernels below the cap is at most half of the best naive
-  model's, and if unseen kernels of the same kind are off by at most 5 %% on average. A kind is a dtype and a
-  bottleneck, arithmetic or memory. At least two such kernels must lie below the cap. Otherwise the report says why there
-  is no advice.
+- the file that ` + "`--components`" + ` names,
+- ` + "`calibration-components.json`" + ` in the working folder,
+- the built-in file.
+
+Both commands also compute clocks before and after a conversion: the clock of least energy within 1 and 5 %% of time, and the clock of
+least energy-delay product. A clock is advised only under two conditions:
+
+- The model's error on unseen kernels below the cap is at most half of the best naive model's.
+- Unseen kernels of the same kind are off by at most 5 %% on average. A kind is a dtype and a bottleneck, arithmetic or memory. At least
+  two of these kernels are below the cap.
+
+If a condition fails, the report says why there is no advice. Further limits:
+
 %s- No split is shown if the mean error is above 15 %%.
-- No clock below the card's own choice has been measured. The advice says where it extrapolates, by at
+- No clock below the card's own choice has been measured. The advice says where the model extrapolates, by at
   most 20 %%.
 
-A second ` + "`calibrate`" + ` continues with its file; ` + "`--anew`" + ` measures all kernels again.
+A second ` + "`calibrate --components`" + ` continues with the same file. With ` + "`--anew`" + ` the command measures all kernels again.
 `
 
 const componentsCard = `
@@ -161,22 +170,23 @@ product ran at the power cap, at a lower clock than the one before it.
 `
 
 const componentsScopes = `
-## Which power an H200 reports
+## Which power does an H200 report?
 
-NVML names three scopes of power: the card, the module and the memory. An H200 has the mean power of the card and of the memory, and
-the present power of the card. It has no power of the module
+NVML names three scopes of power: the card, the module and the memory. An H200 reports the mean power of the card and of the memory, and
+the present power of the card. An H200 does not report the power of the module
 ([components/H200-214c-scopes.csv](../bench/results/h200/components/H200-214c-scopes.csv)). The last column is the time
 until a reading shows a step of power. The averages, including the memory's, are running means over about a second. A kernel must run
-that long before the memory's reading is free of the previous kernel.
+for about a second before the memory's reading is free of the previous kernel.
 
 | scope | reading | range while the kernels ran | a change takes |
 |---|---|---|---|
 `
 
 const componentsRemains = `
-## What remains to be measured
+## Which kernels remain to be measured?
 
-The program measures %d kernels for the fit and holds out %d, in about two minutes; %d of them are not in the
-record of %s. The built-in components are older and have fewer kernels. A file of ` + "`lowtoggle calibrate h200 --components`" + ` from a
-further card can replace them; the cards of this page would then still test it. After an interruption the same command continues, on the same card.
+` + "`lowtoggle calibrate h200 --components`" + ` measures %d kernels for the fit and holds out %d, in about two minutes. The record of %[4]s
+lacks %[3]d of these kernels. The built-in components are older and have fewer kernels. A file from a further card can replace the
+built-in components. The cards of this page would then still test the new fit. After an interruption the same command continues, on
+the same card.
 `

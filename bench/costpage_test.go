@@ -332,7 +332,7 @@ func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 			fmt.Fprintf(b, "| `%s`%s |%s\n", name, doc, row)
 		}
 	}
-	b.WriteString("\nMeasurements of equal rows show that, in these dtypes, cuBLASLt streams the operand that the call makes stationary:")
+	b.WriteString("\nIn some dtypes cuBLASLt streams the operand that the call makes stationary. Measurements of equal rows show these dtypes:")
 	var swapped []arith.Type
 	for _, m := range c.Models {
 		if m.Swapped && !slices.Contains(swapped, m.Type) {
@@ -346,20 +346,20 @@ const costIntroduction = `# How does the cost model work?
 
 Generated from the built-in calibration and [bench/results](../bench/results) by ` + "`go test ./bench -run Page -update`" + `.
 
-The model predicts the power of a GEMM from samples of its operands' bits. It has three steps:
+The model predicts the power of a GEMM from samples of its operands' bits. A prediction has three steps:
 
-1. *Features* count toggling bits, in the order in which the multipliers get the operands. They are counted in a sample of 160
-   tiles of both operands (24 tiles for each layer when a model is planned). They cover sums of 16 products, the aligned
+1. *Features* count toggling bits, in the order in which the multipliers get the operands. The counts come from a sample of 160
+   tiles of both operands (24 tiles for each layer when a model is planned). The features cover sums of 16 products, the aligned
    terms of these sums, the streaming operand, and memory. Further features count groups and bytes that are zero.
 2. *Activity* is a constant plus a non-negative combination of the features. Each feature is relative to random operands
-   of the same scale, which have an activity of 1.
-3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a part proportional to activity, clock
-   and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less
-   activity first raises the clock. Below the cap, it lowers the power.
+   of the same scale. Random operands have an activity of 1.
+3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a dynamic part. The dynamic part is proportional to
+   activity, clock and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less
+   activity first raises the clock. Below the cap, less activity lowers the power.
 
-The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards (%s). They were measured by
-` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` and fitted by ` + "`lowtoggle calibrate OUT --from A --from B`" + `. [cost-accuracy.md](cost-accuracy.md) compares the
-predictions with measurements that the fit has not seen.
+The fit uses %d points in %d series on %s (driver %s, cap %.0f W). They come from %d cards (%s).
+` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` measured the points, and ` + "`lowtoggle calibrate OUT --from A --from B`" + ` fitted the
+model. [cost-accuracy.md](cost-accuracy.md) compares the predictions with measurements that the fit has not seen.
 `
 
 const costJudged = `# How accurate is the cost model?

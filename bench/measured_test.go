@@ -166,14 +166,14 @@ func measuredPage(t *testing.T) []byte {
 	null20, null60 := recordedRun(t, "null-20s"), recordedRun(t, "null-60s")
 	print(`# What was measured on an H200?
 
-Generated from [bench/results/h200](../bench/results/h200) by %s. Each file
-is the %s output of a command: card, driver, CUDA, date, command, every reading, and the null
-comparison (a copy of the weights, measured like a change). Energy is that of the GEMMs after the change relative to the
-untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default cap of %.0f W; cuBLASLt %s.
+Generated from [bench/results/h200](../bench/results/h200) by %s. Each file is the %s output of a command. A file has the card, the
+driver, CUDA's version, the date, the command, every reading, and the null comparison (a copy of the weights, measured like a change).
+Energy is the energy of the GEMMs after the change relative to the untouched weights, with a 95 %% interval. The card is an %s (driver %s,
+CUDA %s, default cap of %.0f W, cuBLASLt %s).
 
 `, "`go test ./bench -run Page -update`", "`--json`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
 
-	print("## Precision\n\n| target | measured | file |\n|---|---|---|\n")
+	print("## How precise is the meter?\n\n| target | measured | file |\n|---|---|---|\n")
 	nullRow := func(r *measure.Result, name, asked string) {
 		n := reading{r.Null.RelativeEnergy, r.Null.Interval}
 		print("| a copy of the weights, 8192³ BF16, %s | %.4f, between %.4f and %.4f (%d blocks in %.0f s) | %s |\n",
@@ -203,12 +203,11 @@ untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default
 	}
 
 	print(`
-## Operands have roles
+## What does each operand's role change?
 
-Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. *Stationary* and *streaming* are the two operand slots of the
-GEMM. The streaming operand passes through the multipliers row by row. The weights were
-made by an older program. Column w gives the equivalent [pattern](patterns.md), whose random numbers differ.
-*E* is relative energy.
+The weights are 8192×8192 in BF16, x is normal(0,1), and M = 8192. *Stationary* and *streaming* are the two operand slots of the
+GEMM. The streaming operand passes through the multipliers row by row. An older program made the weights. Column w gives the
+equivalent [pattern](patterns.md), with other random numbers. *E* is the energy relative to the untouched weights.
 
 | weights | w | E stationary | E streaming |
 |---|---|---|---|
@@ -230,11 +229,11 @@ made by an older program. Column w gives the equivalent [pattern](patterns.md), 
 	print("%s", measuredNotes(t, patternNotes))
 
 	print(`
-## A trained model's own layers
+## What do the layers of a trained model save?
 
 All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
-([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16;
-weights are stationary and read from memory. To read them from memory, copies of each layer are stacked.
+([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16,
+and the weights are stationary. Copies of each layer are stacked, so that weights in decode come from memory.
 
 | weights | E stationary | E streaming | E decode |
 |---|---|---|---|
@@ -252,9 +251,9 @@ weights are stationary and read from memory. To read them from memory, copies of
 	print("%s", measuredNotes(t, layerNotes))
 
 	print(`
-## The default recipe
+## What does the default recipe save?
 
-` + "`lowtoggle convert llama-17m near-lossless`" + `, all linear layers together, each with its own inputs. Energy and
+` + "`lowtoggle convert llama-17m near-lossless`" + ` made the weights. All linear layers ran together, each with its own inputs. Energy and
 time are relative to the untouched weights.
 
 | phase | role | energy | time | power before, after | file |
@@ -272,7 +271,7 @@ time are relative to the untouched weights.
 		}
 	}
 	print(`
-The next table is by kind of layer, in prefill, with stationary weights and x normal(0,1). It is the output of
+The next table has a row for each kind of layer, in prefill, with stationary weights and x normal(0,1). The figures come from
 ` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + ` (file verify). Each row has one block, so the intervals are wide.
 
 | layers | n | energy | time | power before, after | null |

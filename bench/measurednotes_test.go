@@ -13,36 +13,39 @@ import (
 const (
 	patternNotes = `
 - {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} in the streaming role, draw {cap} W, the cap.
-  At the cap, energy and time fall together, and the clock rises. The other rows draw less, but the driver still
-  limits their clock because of power: zeros in the stationary role run at {zeros clock} GHz and draw {zeros power} W. Reports call
-  both cases capped.
+  At the cap, energy and time fall together, and the clock rises.
+- The other rows draw less, but the driver still limits their clock because of power. Zeros in the stationary role run at
+  {zeros clock} GHz and draw {zeros power} W. Reports call rows of both groups capped.
 - With stationary weights, rows in runs of four use as much energy as random rows ({runs stationary}). With streaming
-  weights they use {runs streaming} less. Equal neighbouring rows save energy in the streaming slot only.
-- The saving of multiples of a power of two depends on the step.
+  weights, rows in runs of four use {runs streaming} less energy. Equal neighbouring rows save energy in the streaming slot only.
+- The saving of multiples of a power of two depends on that power.
 - Absolute values save {absolute} of energy in the streaming slot.
 `
 	layerNotes = `
-- Prefill: the card drew {cap} W in every row but zeros, so energy falls only by as much as time. With the default recipe, kinds of
-  layers below the cap save {below} of energy, and those at the cap {at cap} (see *The default recipe*). At the cap, energy × time
-  shows more of the saving: {both} for ` + "`round=4`" + ` in the stationary role.
-- Decode: ` + "`round=4`" + ` saves {decode} of energy. Here the card draws {decode power} W at {decode clock} GHz and reads {rate} TB/s of weights.
-- Reordering alone saves {reorder} of energy, which is within the error ([ordering.md](ordering.md)).
-- Trellis rounding is measured in [frontier.md](frontier.md).
+- In prefill the card drew {cap} W in every row but zeros, so energy falls only by as much as time. With the default recipe, kinds of
+  layers below the cap save {below} of energy. Kinds of layers at the cap save {at cap} (next section).
+- At the cap, energy × time shows more of the saving: {both} for ` + "`round=4`" + ` in the stationary role.
+- In decode ` + "`round=4`" + ` saves {decode} of energy. The card then draws {decode power} W at {decode clock} GHz and reads {rate} TB/s of weights.
+- Reordering alone saves {reorder} of energy. This saving is within the error ([ordering.md](ordering.md)).
+- [frontier.md](frontier.md) has the measurements of ` + "`trellis`" + `.
 `
 	recipeNotes = `
-- These models were converted by an earlier version of the recipe, which chose ` + "`round=4`" + ` nearly everywhere. Today's
-  recipe chooses ` + "`grid=16`" + ` nearly everywhere ([results.md](results.md)).
+- An earlier version of the recipe converted these models. It chose ` + "`round=4`" + ` in nearly all layers. Today's
+  recipe chooses ` + "`grid=16`" + ` in nearly all layers ([results.md](results.md)).
 - [cost-accuracy.md](cost-accuracy.md) compares the built-in cost model with these totals.
-- Decode in the streaming role (one block) and the rows by kind are less precise than the others.
+- Decode in the streaming role (one block) and the rows by kind of layer are less precise than the other rows.
 
-## How it was recorded
+## How were these measurements recorded?
 
 `
-	recordedNotes = `The runs on this page took place on 2026-11-21. %s measured null-60s, pair-1,
-pytorch-1 and pytorch-2 (before and after other runs there). %s measured null-20s and the patterns, and %s all
-other files. [cards.md](cards.md) has the card of every record. Earlier builds of the same day ran on the first and the second card. They
-wrote the half width of the null comparison as smallest_effect. The build on the first card could also end a window on a counter
-step that it saw late. The windows' lengths show that none ended this way.
+	recordedNotes = `The runs on this page took place on 2026-11-21. [cards.md](cards.md) has the card of every record:
+
+- %s measured null-60s and pair-1, and pytorch-1 and pytorch-2 before and after other runs.
+- %s measured null-20s and the patterns.
+- %s measured all other files.
+
+Earlier builds of the same day ran on the first and the second card. These builds wrote the half width of the null comparison as smallest_effect. The
+build on the first card could also end a window late, on a delayed counter step. The windows' lengths show that no window ended late.
 
 ` + "```" + `
 go build .
@@ -53,8 +56,8 @@ done
 ./lowtoggle convert llama-17m near-lossless
 ` + "```" + `
 
-Then run the command in each file. Replace the tensors of patterns.safetensors by the patterns
-in the table under *Operands have roles*, and its tensor random by normal(0,0.02).
+Each recorded file has its command. Run these commands after the conversions. Replace the tensors of patterns.safetensors by the patterns
+in the table of operand roles, and the tensor random by normal(0,0.02).
 `
 )
 

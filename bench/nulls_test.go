@@ -211,13 +211,14 @@ func nullsSection(t *testing.T, all []*measure.Result) string {
 	}
 	row("both", "the source's", "energy", pool(exchanged))
 	b.WriteString(`
-- Below the cap, the times of copies in their own memory differ between runs by more than their passes. Addresses can cause such
-  differences; places in the order cannot.
-- At the cap, copies in their own memory read less than 1 on average. The runs' times differ by more than their
-  passes, and energy follows time.
-- At the source's addresses, no difference between runs was found beyond that of their passes.
+- Below the cap, the times of copies in their own memory differ between runs by more than the passes of a run. Addresses can cause such
+  differences. Places in the order cannot.
+- At the cap, copies in their own memory use less energy and time than the source on average. The times differ between runs by more than
+  the passes of a run, and energy follows time.
+- At the source's addresses, runs were not found to differ by more than their passes.
 
-Readings by their place in the block, relative to other readings of the same weights in the same run:
+The next table shows whether a reading's place in the block matters. Each reading is relative to other readings of the same weights in
+the same run:
 
 | power | reading | time | energy |
 |---|---|---|---|

@@ -111,7 +111,7 @@ func kernelTables(r *profile.Result) string {
 		b.WriteString("|---|" + strings.Repeat("---|", len(r.Profiles)) + "\n")
 	}
 
-	fmt.Fprintf(&b, "Card %s (%.0f W, driver %s, CUDA %s), %s, by this command:\n\n```\n%s\n```\n\n", r.Card.ID(), *r.Card.PowerLimit, r.Card.Driver,
+	fmt.Fprintf(&b, "Card %s (%.0f W, driver %s, CUDA %s) was measured on %s by this command:\n\n```\n%s\n```\n\n", r.Card.ID(), *r.Card.PowerLimit, r.Card.Driver,
 		r.Card.CUDA, r.Date[:len("2006-01-02")], r.Command)
 	head("steady power")
 	row("an execution", func(_ int, p *profile.Profile) string {

@@ -165,40 +165,40 @@ func runsOfRows(probes []*experiment.Series) (list []map[cost.Role]ofRuns) {
 
 const takeawaysIntro = `# Do the findings of "Input-Dependent Power Usage in GPUs" hold on H200s?
 
-Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of GEMMs depends on
-their values, and stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. These are
+Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of GEMMs depends on the operands'
+values. They stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. This page has
 the results on H200s, in up to %d series of one dtype, size and role. [reproduce.md](reproduce.md) has
-every point, rule and figure, and what remains to be measured.
+every point, rule and figure, and lists the missing measurements.
 
-The rules were corrected. Some of the first rules tested the largest of several changes as if it were the only one. Others
-compared means or clocks that are not comparable. The first rules were applied to the series of 2026-11-21.
+A rule decides whether a takeaway holds in a series. The rules were corrected. Some of the first rules tested the largest of several
+changes as if it were the only change. Other rules compared means or clocks that are not comparable. The first rules were applied to the
+series of 2026-11-21.
 
 `
 
 const takeawaysNotes = `
-T7, mean power in Figure 4 at one clock: %s.
+T7 compares mean power in Figure 4 at one clock: %s.
 
 The rules compare energy, because a card at its power cap shows a saving as time and not as
-power. The role of an operand matters as much as its pattern: one value for all elements saves %s %% of energy in
-FP16 where both operands have it, %s %% where streaming weights have it, and %s %% where stationary weights
-have it.
+power. The role of an operand matters as much as its pattern. In FP16 one value for all elements of both operands saves %s %% of
+energy. One value for all streaming weights saves %s %%, and one value for all stationary weights %s %%.
 
-Three reservations:
+The results have three limits:
 
-- Rows here are the rows of the paper's text. Its published program stores matrices by columns, so its
-  sorted operands differ from the text. This affects T8 to T11 and T13.
+- Rows on this page are the rows of the paper's text. The paper's program stores matrices by columns, so the program's
+  sorted operands differ from the text. This difference affects T8 to T11 and T13.
 - Some series lack points from one seed: %s.
-- The main points, which decide the rules, are drawn from %s; the paper used ten. Intervals of one or two seeds cover the drawn
+- The main points decide the rules. They are drawn from %s; the paper used ten. Intervals of one or two seeds cover the drawn
   operands alone. No interval includes the spread between cards.
 
-## Which operand streams
+## Which operand streams?
 
 cuBLASLt decides which operand streams through the multipliers, and the choice depends on the dtype.
-This table has the energy of weights whose rows come in runs of four equal ones, relative to random weights,
-with random x (` + "`bench/results/h200/probes`" + `). Equal neighbours save energy only in the operand that streams:
+The table has the energy of weights whose rows come in runs of four equal rows, relative to random weights.
+x is random (` + "`bench/results/h200/probes`" + `). Equal neighbours save energy only in the operand that streams:
 
 `
 const takeawaysEnd = `
 In BF16 and FP16 the operand called *streaming* streams. In FP8, INT8 and FP32 the operand called *stationary*
-streams; it holds a linear layer's weights.
+streams. The *stationary* operand holds a linear layer's weights.
 `
