@@ -91,10 +91,10 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	case own && s.target == nil:
 		s.layout = t.scorer.Layout
 	case s.target != nil:
-		s.layout, s.unresolved = arch.Resolve(s.target.Model, family)
+		s.layout, s.unresolved = arch.ResolveDescribed(s.target.Model, family, s.quantised)
 	default:
 		count.resolved++
-		s.layout, s.unresolved = arch.Resolve(m, family)
+		s.layout, s.unresolved = arch.ResolveDescribed(m, family, q)
 	}
 	if err := reading.Wait(); err != nil {
 		return nil, err

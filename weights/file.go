@@ -66,11 +66,7 @@ func (f *File) readHeader() error {
 	if err != nil {
 		return err
 	}
-	f.Tensors, f.Metadata = h.tensors, h.metadata
-	f.byName = make(map[string]int, len(f.Tensors))
-	for i, t := range f.Tensors {
-		f.byName[t.Name] = i
-	}
+	f.Tensors, f.Metadata, f.byName = h.tensors, h.metadata, h.byName
 	return nil
 }
 

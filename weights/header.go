@@ -2,11 +2,12 @@ package weights
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 )
 
 // MaxHeader is the largest JSON header the format allows, in bytes.
@@ -14,9 +15,13 @@ const MaxHeader = 100_000_000
 
 // header is a parsed safetensors header.
 type header struct {
-	tensors  []Info // in the order of their data
+	tensors  []Info         // in the order of their data
+	byName   map[string]int // place of each tensor in tensors
 	metadata map[string]string
 }
+
+// metadataKey is the key of the header's member that is no tensor.
+const metadataKey = "__metadata__"
 
 // notSafetensors ends the messages about files that are of another format or damaged.
 const notSafetensors = "is this a safetensors file? If it is, it is damaged: download or copy it again"
@@ -27,13 +32,26 @@ func parseHeader(js []byte, dataLen int64) (*header, error) {
 	if len(js) == 0 || js[0] != '{' {
 		return nil, &FormatError{Offset: 8, Msg: "the header does not start with '{': " + notSafetensors}
 	}
+	h, plain := plainHeader(js)
+	if !plain || !h.order() {
+		var err error
+		if h, err = walkHeader(js); err != nil {
+			return nil, err
+		}
+		h.order()
+	}
+	return h, h.checkLayout(int64(len(js))+8, dataLen)
+}
+
+// walkHeader reads the JSON of a header in any form.
+func walkHeader(js []byte) (*header, error) {
 	p, err := newWalker(js, 8)
 	if err != nil {
 		return nil, err
 	}
 	h := &header{}
 	err = p.object("the header", func(key string) (err error) {
-		if key == "__metadata__" {
+		if key == metadataKey {
 			h.metadata, err = p.stringMap(key)
 			return err
 		}
@@ -44,14 +62,17 @@ func parseHeader(js []byte, dataLen int64) (*header, error) {
 	if err == nil {
 		err = p.end()
 	}
-	if err != nil {
-		return nil, err
+	return h, err
+}
+
+// order sorts the tensors by their data. It returns false if two have the same name.
+func (h *header) order() bool {
+	slices.SortStableFunc(h.tensors, func(a, b Info) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End)) })
+	h.byName = make(map[string]int, len(h.tensors))
+	for i, t := range h.tensors {
+		h.byName[t.Name] = i
 	}
-	sort.SliceStable(h.tensors, func(i, j int) bool {
-		a, b := h.tensors[i], h.tensors[j]
-		return a.Begin < b.Begin || a.Begin == b.Begin && a.End < b.End
-	})
-	return h, h.checkLayout(int64(len(js))+8, dataLen)
+	return len(h.byName) == len(h.tensors)
 }
 
 // checkLayout checks every tensor's offsets against the neighbouring tensors, the shape and the file's length. dataStart is the

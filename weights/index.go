@@ -29,8 +29,30 @@ func (m *Model) readIndex() (map[string]string, error) {
 	return weightMap, err
 }
 
-// parseIndex parses an index file. It uses the header's walker, which finds duplicate keys.
+// parseIndex parses an index file.
 func parseIndex(js []byte) (weightMap map[string]string, err error) {
+	weightMap, plain := plainIndex(js)
+	if !plain {
+		if weightMap, err = walkIndex(js); err != nil {
+			return nil, err
+		}
+	}
+	if len(weightMap) == 0 {
+		return nil, &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
+	}
+	if !slices.ContainsFunc(shardsIn(weightMap), func(shard string) bool { return !isFileName(shard) }) {
+		return weightMap, nil
+	}
+	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
+		if shard := weightMap[tensor]; !isFileName(shard) {
+			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is not a file in this folder", shard)}
+		}
+	}
+	return weightMap, nil
+}
+
+// walkIndex reads the JSON of an index in any form. It uses the header's walker, which finds duplicate keys.
+func walkIndex(js []byte) (weightMap map[string]string, err error) {
 	p, err := newWalker(js, 0)
 	if err != nil {
 		return nil, err
@@ -45,23 +67,16 @@ func parseIndex(js []byte) (weightMap map[string]string, err error) {
 	if err == nil {
 		err = p.end()
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(weightMap) == 0 {
-		return nil, &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
-	}
-	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
-		if shard := weightMap[tensor]; !isFileName(shard) {
-			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is not a file in this folder", shard)}
-		}
-	}
-	return weightMap, nil
+	return weightMap, err
 }
 
 // shardsIn lists the shards that an index names, sorted.
 func shardsIn(weightMap map[string]string) []string {
-	return slices.Compact(slices.Sorted(maps.Values(weightMap)))
+	shards := map[string]bool{}
+	for _, shard := range weightMap {
+		shards[shard] = true
+	}
+	return slices.Sorted(maps.Keys(shards))
 }
 
 // isFileName reports whether s is a plain file name on every system, not a path to another folder.
@@ -89,6 +104,13 @@ func checkIndex(path string, weightMap map[string]string, shards []*File) error 
 				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index puts it into " + owner}
 			}
 		}
+	}
+	var listed int
+	for _, s := range shards {
+		listed += len(s.Tensors)
+	}
+	if listed == len(weightMap) { // as every tensor is in the index, and in one shard
+		return nil
 	}
 	held := map[string]*File{}
 	for _, s := range shards {

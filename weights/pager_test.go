@@ -124,6 +124,72 @@ func TestSamplesReadLittle(t *testing.T) {
 	}
 }
 
+// TestSampledRequests: the parts of a sample are asked for at once, and nothing is read ahead of them, however long they are. After
+// the end of the sampling, reading in order reads ahead again.
+func TestSampledRequests(t *testing.T) {
+	q := &requests{}
+	r := remoteOf(t, q, 400*blockBytes)
+	at := func(first, n int) []byte { return r.memory[first*blockBytes:][:n*blockBytes] }
+	end := Sampled(at(100, 200), at(100, 6), at(150, 2), at(156, 40))
+	if got, want := q.since(r), "100+6 150+2 156+16 172+16 188+8"; got != want {
+		t.Errorf("the sample read %s, want %s", got, want)
+	}
+	for n := 100; n < 110; n++ {
+		Need(at(n, 1))
+	}
+	if got, want := q.since(r), "106+1 107+1 108+1 109+1"; got != want {
+		t.Errorf("a reader in order in sampled data read %s, want %s", got, want)
+	}
+	Need(at(150, 10))
+	if got, want := q.since(r), "152+4"; got != want {
+		t.Errorf("between parts of the sample, %s was read, want %s", got, want)
+	}
+	end()
+	end()
+	Need(at(200, 10))
+	if got, want := q.since(r), "200+10"; got != want {
+		t.Errorf("after the sample, %s was read, want %s", got, want)
+	}
+	Need(at(210, 1))
+	if got := q.since(r); !strings.HasPrefix(got, "210+16 226+16") {
+		t.Errorf("a reader in order after the sample read %s", got)
+	}
+}
+
+// TestPrefetchTakesLittle: data that was prefetched and is not needed takes at most half of the spare bytes. Needing it makes room.
+func TestPrefetchTakesLittle(t *testing.T) {
+	spare := spareBytes
+	spareBytes = 10 * blockBytes
+	defer func() { spareBytes = spare }()
+	q := &requests{}
+	r := remoteOf(t, q, 100*blockBytes)
+	block := func(n int) []byte { return r.memory[n*blockBytes:][:blockBytes] }
+	Prefetch(r.memory[:20*blockBytes])
+	if got, want := q.since(r), "0+5"; got != want {
+		t.Errorf("prefetched %s, want %s", got, want)
+	}
+	Prefetch(block(50))
+	Need(block(0))
+	Need(block(0))
+	Prefetch(r.memory[60*blockBytes : 70*blockBytes])
+	if got, want := q.since(r), "60+1"; got != want {
+		t.Errorf("after one block was needed, prefetched %s, want %s", got, want)
+	}
+	q.fail = errors.New("no route")
+	Need(block(60))
+	Prefetch(block(80))
+	q.since(r)
+	q.fail = nil
+	Prefetch(block(90))
+	if got, want := q.since(r), "90+1"; got != want {
+		t.Errorf("after a failure, prefetched %s, want %s", got, want)
+	}
+	r.close()
+	if pages.early != 0 {
+		t.Errorf("after closing, %d bytes count as prefetched", pages.early)
+	}
+}
+
 // TestFailedRequests: a request that fails is the error of Guard, and is repeated by the next Need. Each of several files has its
 // own error.
 func TestFailedRequests(t *testing.T) {

@@ -38,6 +38,7 @@ type remote struct {
 	read   func(ctx context.Context, p []byte, at int64) error
 	blocks map[int]*block // blocks that have memory or are being read
 	big    int64          // bytes of the largest tensor
+	little []span         // memory of which only samples are read; nothing is read ahead there
 	next   int            // the block after the last one that was needed
 	run    int            // blocks needed in order until next
 	busy   sync.WaitGroup
@@ -48,6 +49,7 @@ type block struct {
 	of     *remote
 	number int
 	stamp  uint64        // the pager's clock at the last Need
+	early  bool          // read in advance, and not needed yet
 	ready  chan struct{} // closed once reading has succeeded or failed
 	err    error
 	place  *list.Element // place in the pager's list; nil until the block is read
@@ -61,6 +63,7 @@ type pager struct {
 	guards map[*guard]struct{}
 	read   list.List     // blocks in memory; the most recently needed one is last
 	held   int64         // bytes of all blocks
+	early  int64         // bytes of the blocks that were read in advance and are not needed yet
 	room   chan struct{} // limits concurrent requests
 }
 
@@ -124,6 +127,7 @@ func (r *remote) close() error {
 	defer pages.mu.Unlock()
 	for _, b := range r.blocks {
 		pages.held -= int64(len(b.memory()))
+		pages.due(b)
 		pages.read.Remove(b.place)
 	}
 	r.blocks = nil
@@ -162,23 +166,17 @@ type needFailed struct{ err error }
 func (p *pager) request(address uintptr, n int) (wait []*block) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, exact := p.find(address)
-	if !exact {
-		at--
+	r, first, last := p.blocksOf(address, n)
+	if r == nil {
+		return nil
 	}
-	if at < 0 || address-p.files[at].from() >= uintptr(len(p.files[at].memory)) {
-		return nil // not a file in a store
-	}
-	r := p.files[at]
-	start := int(address - r.from())
-	first, last := start/blockBytes, (start+n-1)/blockBytes
 	p.clock++
 	end := last
 	switch inOrder := first <= r.next && r.next <= last+1; {
 	case !inOrder:
 		r.run = last + 1 - first
 	default:
-		if r.run += last + 1 - r.next; r.run >= leastRun {
+		if r.run += last + 1 - r.next; r.run >= leastRun && !slices.ContainsFunc(r.little, func(s span) bool { return s.first <= address && address < s.end }) {
 			end = r.ahead(last)
 		}
 	}
@@ -187,11 +185,13 @@ func (p *pager) request(address uintptr, n int) (wait []*block) {
 	for n := first; n <= end; n++ {
 		b := r.blocks[n]
 		if b == nil {
-			b = &block{of: r, number: n, ready: make(chan struct{})}
-			r.blocks[n] = b
+			b = r.add(n)
 			missing = append(missing, b)
 		}
 		b.stamp = p.clock
+		if n <= last {
+			p.due(b)
+		}
 		if b.place != nil {
 			p.read.MoveToBack(b.place)
 		} else if n <= last {
@@ -203,6 +203,86 @@ func (p *pager) request(address uintptr, n int) (wait []*block) {
 		}
 	}
 	return wait
+}
+
+// blocksOf returns the file of n bytes of memory, and its first and last block there; nil for memory of no file in a store.
+func (p *pager) blocksOf(address uintptr, n int) (r *remote, first, last int) {
+	at, exact := p.find(address)
+	if !exact {
+		at--
+	}
+	if at < 0 || address-p.files[at].from() >= uintptr(len(p.files[at].memory)) {
+		return nil, 0, 0
+	}
+	r = p.files[at]
+	start := int(address - r.from())
+	return r, start / blockBytes, (start + n - 1) / blockBytes
+}
+
+// add adds a block that is going to be read.
+func (r *remote) add(number int) *block {
+	b := &block{of: r, number: number, ready: make(chan struct{})}
+	r.blocks[number] = b
+	return b
+}
+
+// due records that a block is needed, or gone.
+func (p *pager) due(b *block) {
+	if b.early {
+		b.early = false
+		p.early -= int64(len(b.memory()))
+	}
+}
+
+// sampled is [Sampled] for files in stores. ok is false for other memory.
+func (p *pager) sampled(data []byte) (end func(), ok bool) {
+	if remotes.Load() == 0 || len(data) == 0 {
+		return nil, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	address := addressOf(data)
+	r, _, _ := p.blocksOf(address, len(data))
+	if r == nil {
+		return nil, false
+	}
+	s := span{address, address + uintptr(len(data))}
+	r.little = append(r.little, s)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(r.little, s); i >= 0 {
+			r.little = slices.Delete(r.little, i, i+1)
+		}
+	}, true
+}
+
+// prefetch begins to read data that will be needed soon, as far as memory allows: it takes at most half of the spare bytes.
+func (p *pager) prefetch(data []byte) {
+	if remotes.Load() == 0 || len(data) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, first, last := p.blocksOf(addressOf(data), len(data))
+	if r == nil {
+		return
+	}
+	p.clock++
+	var missing []*block
+	for n := first; n <= last; n++ {
+		size := int64(len(r.span(n, n+1)))
+		if r.blocks[n] == nil && p.early+size <= spareBytes/2 {
+			b := r.add(n)
+			b.stamp, b.early = p.clock, true
+			p.early += size
+			missing = append(missing, b)
+		}
+		if len(missing) > 0 && (n == last || len(missing) == requestBytes/blockBytes || r.blocks[n+1] != nil || missing[len(missing)-1].number < n) {
+			p.start(r, missing)
+			missing = nil
+		}
+	}
 }
 
 // ahead returns the last block to read for a caller that needs block last. It returns last while enough of the following blocks
@@ -231,6 +311,7 @@ func (p *pager) start(r *remote, blocks []*block) {
 		for _, b := range blocks {
 			if b.err = err; err != nil {
 				delete(r.blocks, b.number)
+				p.due(b)
 			} else {
 				b.place = p.read.PushBack(b)
 			}
@@ -275,6 +356,7 @@ func (p *pager) shrink() {
 			continue
 		}
 		p.read.Remove(b.place)
+		p.due(b)
 		delete(b.of.blocks, b.number)
 		p.held -= int64(len(b.memory()))
 	}

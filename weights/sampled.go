@@ -12,11 +12,15 @@ import (
 //
 // Concurrent calls for overlapping data weaken each other's advice, and are otherwise harmless.
 func Sampled(data []byte, parts ...[]byte) (end func()) {
-	if !adviseMapped(data, readsLittle) {
+	end, stored := pages.sampled(data)
+	if !stored && !adviseMapped(data, readsLittle) {
 		return func() {}
 	}
 	for _, p := range parts {
 		Prefetch(p)
+	}
+	if stored {
+		return end
 	}
 	return func() {
 		Forget(data)
@@ -24,8 +28,11 @@ func Sampled(data []byte, parts ...[]byte) (end func()) {
 	}
 }
 
-// Prefetch advises the system that data, a piece of a mapped file, is needed soon.
-func Prefetch(data []byte) { adviseMapped(data, readsSoon) }
+// Prefetch advises the system that data, a piece of a mapped file or of a file in an object store, is needed soon.
+func Prefetch(data []byte) {
+	adviseMapped(data, readsSoon)
+	pages.prefetch(data)
+}
 
 // Forget removes data, a piece of a mapped file, from the process's memory. The system reads the data again when needed.
 func Forget(data []byte) { adviseMapped(data, readNoMore) }

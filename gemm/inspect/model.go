@@ -38,7 +38,7 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout, err := arch.Resolve(m, o.Family)
+	layout, err := arch.ResolveDescribed(m, o.Family, q)
 	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package apply
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -51,7 +50,6 @@ type shardWriter struct {
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
-	pace     *pace
 	small    map[quant.Place][]byte       // tensors that follow their codes
 	rows     map[*quant.Weight]*codedRows // one tensor is sent, the other one follows
 	kept     int                          // approximate bytes of small and rows
@@ -102,7 +100,7 @@ type output struct {
 }
 
 // write writes the shard into a file that create opens. Workers compute rows, one goroutine writes them in order, and
-// two others hash source and result. The caller closes the file.
+// another one hashes source and result. The caller closes the file.
 func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context, src *weights.File, head []byte, dataLen int64) (weights.Output, error)) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
@@ -117,15 +115,11 @@ func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context
 			f.Abort()
 		}
 	}()
-	source, result := sha256.New(), sha256.New()
-	result.Write(head)
-
-	w.pace = newPace(w.src, w.result.DataSize()) // extras are written after the source's digest is done
+	digests := newDigests(w.src, head, w.result.DataSize())
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
 	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
 	buffers := newBuffers()
-	g.Go(func() error { return w.hashSource(ctx, source) })
 	g.Go(func() error {
 		defer close(work)
 		defer close(ordered)
@@ -154,22 +148,24 @@ func (w *shardWriter) write(ctx context.Context, create func(ctx context.Context
 	})
 	g.Go(func() error {
 		for c := range toHash {
-			result.Write(c.out)
+			if err := digests.add(c.out); err != nil {
+				return err
+			}
 			c.release(buffers)
 		}
-		return nil
+		return digests.end(ctx)
 	})
 	if err := errors.Join(g.Wait(), w.src.Unchanged()); err != nil {
 		return out, err
 	}
 	for _, e := range w.extras {
-		result.Write(e.data)
+		digests.result.Write(e.data)
 		if _, err := f.Write(e.data); err != nil {
 			return out, err
 		}
 	}
 	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-	return output{f, plan.Shard{File: filepath.Base(w.src.Path), Source: sum(source), Output: sum(result)}, hex.EncodeToString(digestOf(head))}, nil
+	return output{f, plan.Shard{File: filepath.Base(w.src.Path), Source: sum(digests.source), Output: sum(digests.result)}, hex.EncodeToString(digestOf(head))}, nil
 }
 
 // release returns the buffer after its last reader is done.
@@ -450,35 +446,16 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 			return c.err
 		}
 		c.readers.Store(2)
-		toHash <- c // the receiver ends after this goroutine
+		select {
+		case toHash <- c:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		if _, err := f.Write(c.out); err != nil {
 			return err
 		}
 		w.done(int64(len(c.out)))
-		w.pace.wrote(int64(len(c.out)))
 		c.release(buffers)
 	}
 	return ctx.Err()
-}
-
-func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
-	if err := w.pace.wait(ctx, -1); err != nil {
-		return err
-	}
-	data := w.src.Data()
-	err := weights.Guard(w.src.Path, func() error {
-		sum.Write(w.src.Head())
-		return nil
-	})
-	for at := 0; err == nil && at < len(data); at += chunkBytes { // each piece has its own guard, so that memory of a store's file is released soon
-		if err := w.pace.wait(ctx, int64(at)); err != nil {
-			return err
-		}
-		piece := data[at:min(at+chunkBytes, len(data))]
-		err = weights.GuardOf(w.src.Path, [][]byte{piece}, func() error {
-			sum.Write(weights.Need(piece))
-			return nil
-		})
-	}
-	return err
 }

@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -12,8 +14,8 @@ import (
 // SampleBytes is the number of bytes at every tensor's start, and also at its end, that a model's fingerprint covers.
 const SampleBytes = 4096
 
-// sampledAhead is the number of tensors whose samples are read at the same time.
-const sampledAhead = 1024
+// sampledAhead is the number of tensors whose samples are read in advance together.
+const sampledAhead = 128
 
 func firstOf(data []byte) []byte { return data[:min(len(data), SampleBytes)] }
 func lastOf(data []byte) []byte  { return data[max(0, len(data)-SampleBytes):] }
@@ -24,39 +26,91 @@ func Fingerprint(m *weights.Model) (fp Model, err error) {
 		return fp, err
 	}
 	h := sha256.New()
-	infos := m.Infos()
-	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
-	tensors := make([]weights.Tensor, len(infos))
-	for i, info := range infos {
-		tensors[i], _ = m.Tensor(info.Name)
-	}
+	tensors := byName(m)
 	for _, s := range m.Shards {
 		defer weights.Sampled(s.Data())()
 	}
-	for i, t := range tensors {
-		if i%sampledAhead == 0 {
-			for _, s := range m.Shards {
-				weights.Forget(s.Data())
+	prefetch(m, tensors[:min(sampledAhead, len(tensors))])
+	for first := 0; first < len(tensors); first += sampledAhead {
+		batch := tensors[first:min(first+sampledAhead, len(tensors))]
+		prefetch(m, tensors[first+len(batch):min(first+2*sampledAhead, len(tensors))])
+		for _, t := range batch {
+			err = weights.Guard(t.File, func() error {
+				fmt.Fprintf(h, "%q %s %v\n", t.Name, t.DType, t.Shape)
+				h.Write(weights.Need(firstOf(t.Data)))
+				h.Write(weights.Need(lastOf(t.Data)))
+				return nil
+			})
+			if err != nil {
+				return fp, err
 			}
-			for _, next := range tensors[i:min(i+sampledAhead, len(tensors))] {
-				weights.Prefetch(firstOf(next.Data))
-				weights.Prefetch(lastOf(next.Data))
-			}
+			fp.Bytes += t.Size()
 		}
-		err = weights.Guard(t.File, func() error {
-			fmt.Fprintf(h, "%q %s %v\n", t.Name, t.DType, t.Shape)
-			h.Write(weights.Need(firstOf(t.Data)))
-			h.Write(weights.Need(lastOf(t.Data)))
-			return nil
-		})
-		if err != nil {
-			return fp, err
-		}
-		fp.Bytes += t.Size()
+		forget(m, batch)
 	}
-	fp.Tensors = len(infos)
+	fp.Tensors = len(tensors)
 	fp.SHA256 = hex.EncodeToString(h.Sum(nil))
 	return fp, nil
+}
+
+// sampled is a tensor, with its shard's place in the model.
+type sampled struct {
+	weights.Tensor
+	shard int
+}
+
+// byName returns the model's tensors, sorted by name. A name that two shards have stands for the first one's tensor.
+func byName(m *weights.Model) (list []sampled) {
+	for shard, f := range m.Shards {
+		for _, info := range f.Tensors {
+			t, _ := f.Tensor(info.Name)
+			list = append(list, sampled{t, shard})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b sampled) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(list); i++ {
+		if list[i].Name == list[i-1].Name {
+			list[i] = list[i-1]
+		}
+	}
+	return list
+}
+
+// near is the largest gap, in bytes, between samples that are read together.
+const near = 16 << 10
+
+// prefetch reads samples of tensors in advance. Neighbours in a file are read together.
+func prefetch(m *weights.Model, tensors []sampled) {
+	type span struct {
+		shard      int
+		first, end int64
+	}
+	var spans []span
+	for _, t := range tensors {
+		n := min(t.Size(), SampleBytes)
+		spans = append(spans, span{t.shard, t.Begin, t.Begin + n}, span{t.shard, t.End - n, t.End})
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.shard, b.shard), cmp.Compare(a.first, b.first)) })
+	for i := 0; i < len(spans); {
+		s := spans[i]
+		for i++; i < len(spans) && spans[i].shard == s.shard && spans[i].first <= s.end+near; i++ {
+			s.end = max(s.end, spans[i].end)
+		}
+		if data := m.Shards[s.shard].Data(); s.end <= int64(len(data)) { // headers alone have no data
+			weights.Prefetch(data[s.first:s.end])
+		}
+	}
+}
+
+// forget removes the shards of tensors from the process's memory.
+func forget(m *weights.Model, tensors []sampled) {
+	seen := map[int]bool{}
+	for _, t := range tensors {
+		if !seen[t.shard] {
+			seen[t.shard] = true
+			weights.Forget(m.Shards[t.shard].Data())
+		}
+	}
 }
 
 // CheckModel returns an error if the plan was made for another model.

@@ -27,10 +27,20 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ResolveDescribed(m, family, q)
+}
+
+// ResolveDescribed is [Resolve] for a model that is described already: q is the result of [quant.Describe], or nil for a
+// model without quantised weights.
+func ResolveDescribed(m *weights.Model, family *Family, q *quant.Description) (*Layout, error) {
+	if m == nil {
+		return nil, weights.ErrNoModel
+	}
 	if family == nil {
 		if m.Config == nil {
 			return nil, marked{fmt.Errorf("%s has no config.json", m.Dir), ErrUnknownFamily}
 		}
+		var err error
 		family, err = Detect(m.Config)
 		if errors.Is(err, ErrUnknownFamily) {
 			return nil, fmt.Errorf("%w; --arch FILE describes another", err)

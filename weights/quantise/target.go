@@ -45,7 +45,7 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name 
 			return nil, weights.FileErrorf(m.Dir, "which layers to quantise is not known: %w", err)
 		}
 	}
-	layout, err := arch.Resolve(m, family)
+	layout, err := arch.ResolveDescribed(m, family, d)
 	if err != nil {
 		return nil, err
 	}
