@@ -42,10 +42,13 @@ func column(index string) int {
 func TestFamilyReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# What may be done to which architecture?\n\nGenerated from `weights/arch/families` by `go test . -update`.\n\n" +
-		"What may be done to an architecture's weights without changing its function? An *index* is a dimension that several\n" +
-		"tensors share, such as the neurons of an FFN; its *labels* are the positions along it. The labels of an index may\n" +
-		"take another **order** (o), other **signs** (s), or **powers of two** (2). In brackets: in some models only.\n" +
-		"A dash: none of these. An empty cell: the architecture has no such index.\n\n" +
+		"This page lists, for each architecture, the changes of the weights that keep the function of the model. An *index* is a\n" +
+		"dimension that several tensors share, such as the neurons of an FFN. Three changes are possible along an index: another\n" +
+		"**order** (o), other **signs** (s), and factors that are **powers of two** (2). Brackets mean that only some models of the\n" +
+		"architecture allow the change. A dash means that no change is possible. An empty cell means that the architecture has no\n" +
+		"such index.\n\n" +
+		"A function *commutes* with a change if the changed inputs give the outputs with the same change. For example, ReLU commutes with\n" +
+		"positive factors, and GELU does not.\n\n" +
 		"[own-family.md](own-family.md) says how the catalogue is tested and how to add an architecture of your own.\n\n")
 	overview(&b)
 	for _, f := range arch.Families() {
@@ -126,7 +129,7 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 		b.WriteString("\nNot possible:\n\n")
 	}
 	for _, a := range f.Absent {
-		fmt.Fprintf(b, "- %s: %s\n", a.What, a.Why)
+		fmt.Fprintf(b, "- **%s.** %s\n", strings.ToUpper(a.What[:1])+a.What[1:], a.Why)
 	}
 }
 
@@ -134,7 +137,7 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 func conditions(b *bytes.Buffer, f *arch.Family) {
 	title := "\nConditions:\n\n"
 	for _, flag := range f.Flags() {
-		fmt.Fprintf(b, "%s- *%s*: by %s of config.json.", title, flag.Name, code(flag.Fields))
+		fmt.Fprintf(b, "%s- *%s* is read from %s of config.json.", title, flag.Name, code(flag.Fields))
 		title = ""
 		if flag.Doc != "" {
 			b.WriteString(" " + flag.Doc)

@@ -120,11 +120,11 @@ const costBelowCapText = `
 ## Below the power cap
 
 In short bursts with gaps, as on a lightly loaded server, mean power is below the cap. The card then limits power within the
-burst, at a clock that is %.2f times that at the cap (%.2f to %.2f). This ratio comes from the times of random weights. With the
-response to activity, which is measured at the cap, it predicts the saving of other weights. The interval includes the errors of
-the activity, the difference between cards, and the ranges of the ratio, of the static power and of the clock's exponent. No fit
-used a saving in bursts. The intervals, with the error of the reading, hold %d of %d recorded savings. The record of
-six plans is a single block; its readings share the error of the source's readings.
+burst. The clock in bursts is %.2f times the clock at the cap (%.2f to %.2f). This ratio comes from the times of random weights.
+The model predicts the saving of other weights from this ratio and from the response to activity, which was measured at the cap.
+The interval of a prediction covers five errors: those of the activity, of the ratio, of the static power, of the clock's
+exponent, and the differences between cards. No fit used a saving in bursts. The intervals, with the error of the reading, hold %d
+of %d recorded savings. The record of six plans is a single block; its readings share the error of the source's readings.
 
 | card and record | weights | energy | predicted (95 %% interval) | time | predicted |
 |---|---|---|---|---|---|

@@ -13,13 +13,14 @@ func (p wholePages) batchesExplained(b *bytes.Buffer) {
 	at := slices.IndexFunc(rows, func(r wholeRow) bool { return r.step.Batch == 64 })
 	r := rows[at]
 	fmt.Fprintf(b, `
-Batch 64 saves only %.1f %%. The first reason is measured, the second is inferred:
+Decode with batch 64 saves only %.1f %% of energy per token. There are two reasons:
 
-- **Measured.** Attention reads the KV cache of every sequence. The linear layers' share of the energy falls to %.0f %%.
-- **Inferred.** The measured facts: with the source the card is at its power limit and runs at %.0f MHz. With the converted model it runs
-  at %.0f MHz, and the time per token falls by only %.1f %%. Our explanation: fewer bits toggle, so the limit allows a higher clock. Each
-  operation takes more energy at a higher clock, and the step waits for memory, so it is hardly faster. The higher clock then spends
-  much of the saving. No measurement separates this from other reasons. Both models at one fixed clock would.
+- **Attention** takes a larger share, because it reads the KV cache of every sequence. The linear layers' measured share of the
+  energy falls to %.0f %%.
+- **The clock** rises. With the source, the card is at its power limit and runs at %.0f MHz. With the converted model the card
+  runs at %.0f MHz. Fewer bits toggle, so the limit allows this higher clock. Each operation then takes more energy. The time per
+  token falls by only %.1f %%, because the step waits for memory. So the higher clock probably spends much of the saving. No
+  measurement has confirmed this reason yet. Measuring both models at one fixed clock would.
 `, -change(r.Relative), 100*r.step.LinearEnergy, *r.step.Before.SMClock, *r.After.SMClock, -change(r.RelativeTime))
 }
 
@@ -28,8 +29,9 @@ func (p wholePages) billSection(b *bytes.Buffer, t *testing.T) {
 	fmt.Fprintf(b, `
 ## Your bill
 
-Find your use and recipe. The recipes were measured on the model above on %s, on %s (decode with batches 16 and 64) and
-%s (the rest). A copy of the source differed by %s of energy. Every saving is a change of energy per token.
+Find your use and your recipe in the table. The recipes were measured on the model above on %s. The cards were %s (decode with
+batches 16 and 64) and %s (all other rows). Copies of the source differed from the source by %s of energy. Every saving is a
+change of energy per token.
 
 | use | options of `+"`convert`"+` | linear layers' share of energy | card, measured (95 %% interval) | time per token | card's power before | full server, computed |
 |---|---|---|---|---|---|---|
@@ -49,28 +51,31 @@ Find your use and recipe. The recipes were measured on the model above on %s, on
 			signed(change(r.Relative), 1), spanOf(r.Interval), signed(change(r.RelativeTime), 1), r.step.Before.Watts, signed(serverChange(&r), 1))
 	}
 	share := p.recipePrefill.Energy.Steps[0].LinearEnergy
-	b.WriteString("\nA prefill of a whole model below the cap was not measured. One layer was ([cards](cards.md)):\n\n")
+	b.WriteString("\nPrefill below the cap was measured for a single layer, not for a whole model ([cards.md](cards.md)):\n\n")
 	for _, c := range cardTable(t, recorded+"cards") {
 		if recipe := map[string]string{"round=4": "the default", "grid=4": "balanced"}[c.plan]; recipe != "" && c.phase == "prefill below the cap" {
 			e, _ := c.effects()
-			fmt.Fprintf(b, "- `%s`, about as coarse as %s, saves %s %% of the layer's energy. By the layers' share this is %s %% of the card's.\n", c.plan, recipe, printed(1, -e.Mean), printed(1, -share*e.Mean))
+			fmt.Fprintf(b, "- `%s`, about as coarse as %s, saves %s %% of the layer's energy. With the layers' share of the table, this is %s %% of the\n  card's energy.\n", c.plan, recipe, printed(1, -e.Mean), printed(1, -share*e.Mean))
 		}
 	}
 	before, after := p.recipePrefill.Energy.Steps[0], p.recipeDecode.Energy.Steps[0]
 	prompt, output := 10*before.Before.Joules*before.LinearEnergy, after.Before.Joules*after.LinearEnergy
 	fmt.Fprintf(b, `
-For a model of your own, `+"`verify MODEL OUT --gpu --whole`"+` measures both figures of the card: energy and time. Without a GPU, estimate them:
+For a model of your own, `+"`verify MODEL OUT --gpu --whole`"+` measures the card's energy and the time per token. Without a GPU,
+estimate the saving in these steps:
 
-1. Take the change of energy of your linear layers from `+"`lowtoggle predict --w MODEL: --against OUT:`"+`, with `+"`--workload decode`"+` for decode.
-2. Multiply by the linear layers' share of energy in the table. Predictions for decode are for weights that are read for each step, below the cap:
-   in the table up to batch 32. A batch of 64 is at the cap and saves less.
-3. For the server below the cap, multiply by the cards' share of the server's power: 8 × W / (8 × W + %.1f kW) if a card draws W.
-4. For the server in prefill at the cap, take the card's saving as it is: energy and time fall by about the same part.
-5. If prefill and decode share your cards, weight both savings by their parts of the energy.
+1. Take the change of energy of your linear layers from `+"`lowtoggle predict --w MODEL: --against OUT:`"+`, with
+   `+"`--workload decode`"+` for decode.
+2. Multiply this change by the linear layers' share of energy in the table. The result is the change of the card's energy.
+   Predictions for decode hold below the power cap, in the table up to batch 32. A batch of 64 is at the cap and saves less.
+3. For a server below the cap, multiply by the cards' share of the server's power: 8 × W / (8 × W + %.1f kW), if each card
+   draws W.
+4. For a server in prefill at the cap, use the change of the card's energy: energy and time fall by about the same share.
+5. If prefill and decode share your cards, weight both changes by their shares of the energy.
 
-The shares in `+"`--workload prefill=A,decode=B`"+` are such parts: of the energy of the original model's linear layers, not of time or tokens. With the
-energies of these runs and 10 prompt tokens for each generated token, prefill takes 10 × %s mJ × %.0f %% and decode %s mJ × %.0f %%:
-`+"`--workload prefill=%.2f,decode=%.2f`"+`.
+`+"`--workload prefill=A,decode=B`"+` takes shares of the energy of the original model's linear layers, not of time or tokens. As
+an example, take the energies of these runs, and 10 prompt tokens for each generated token. Per generated token, prefill then
+takes 10 × %s mJ × %.0f %%, and decode takes %s mJ × %.0f %%. The option is `+"`--workload prefill=%.2f,decode=%.2f`"+`.
 `, serverRest/1e3, millijoules(before.Before.Joules), 100*before.LinearEnergy, millijoules(after.Before.Joules), 100*after.LinearEnergy,
 		prompt/(prompt+output), output/(prompt+output))
 }

@@ -32,8 +32,8 @@ func accuracyClaims(e *evidence) []claim {
 	list := []claim{
 		shows("$ lowtoggle eval d/model out | head -4\n", eval),
 		shows("$ lowtoggle convert d/model half --tokens d/model/tokens.safetensors --max-loss 0.5%\n", search),
-		says("one H200 differs by {} nats, and takes {} s instead of {} s on 16 cores", gpu[0]+"e-"+gpu[1], printed(1, e.number(gpu[2])/1e3), printed(0, e.number(gpu[3]))),
-		says("takes {} s, loading included", printed(0, e.number(loaded[0]))),
+		says("on one H200 differs by {} nats from the loss on the CPU. The H200 takes {} s, 16 CPU cores take {} s (", gpu[0]+"e-"+gpu[1], printed(1, e.number(gpu[2])/1e3), printed(0, e.number(gpu[3]))),
+		says("takes {} s on an H200, loading included", printed(0, e.number(loaded[0]))),
 		says("may rise: {} by default, {} with `--recipe balanced`", percents(e.recipe("near-lossless").MaxLoss), percents(e.recipe("balanced").MaxLoss)),
 	}
 	for _, row := range []struct{ text, begin, decimals string }{{"16 cores", "cpu", "0"}, {"one H200 (`--device 0`)", "0", "1"}} {

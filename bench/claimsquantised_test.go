@@ -151,7 +151,7 @@ func codesClaims(e *evidence) []claim {
 		says("reads {} GB of a format", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0]),
 		says("With {} GB it takes {} times\nas long for INT4 and MXFP4, {} times for block FP8, {} times for AWQ and GPTQ, and {} times for NVFP4",
 			e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0], ratio("short int4"), ratio("short fp8-block"), ratio("short awq"), ratio("short nvfp4")),
-		says("takes {} times as long as `cp -r` and `sync` for INT4 and MXFP4, {} times for NVFP4, {} times for GPTQ, {} times for\nblock FP8 and {} times for AWQ",
+		says("took {} times as long as `cp -r` and `sync` for INT4 and MXFP4, {} times for NVFP4, {} times for GPTQ, {} times for\nblock FP8 and {} times for AWQ",
 			ratio("int4"), ratio("nvfp4"), ratio("gptq-order"), ratio("fp8-block"), ratio("awq")),
 	}
 	falls := func(name string) string { return printed(2, -change(e.evaluation(name).Against.Ratio)) + " %" }

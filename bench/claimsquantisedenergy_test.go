@@ -46,7 +46,7 @@ func quantisedEnergyClaims(e *evidence) []claim {
 		says("95 % intervals of up to ±{} %.", printed(0, 100*widest)),
 		says("scales of two mantissa bits save {} of energy (95 %: {}), and powers of\ntwo {} ({}).", saved(mantissa, 1), span(mantissa), saved(powers, 1), span(powers)),
 		says("also take {} and {} less time. With all\ncodes zero the card draws {},", faster(mantissa), faster(powers), watts(zeros.Watts)),
-		says("power than the card of the other table: {} with the FP8 blocks of the source and with `scales=3`, where the other card drew {} and\n{}.",
+		says("This card draws {} with the codes of the source and with `scales=3`; the other card drew {} and\n{}.",
 			watts(recordedRun(e.T, "quantised/"+capped).Baseline.Watts), watts(recordedRun(e.T, "quantised/"+uncapped).Baseline.Watts), watts(e.quantisedOf(uncapped, "scales=3").Watts)),
 		says("`scales=3` saves {} of energy and {} of time, `scales=2` {} and\n{}. The predictions", saved(three, 1), faster(three), saved(coarse, 1), faster(coarse)),
 	}
@@ -100,7 +100,7 @@ func rateClaims(e *evidence) []claim {
 	}
 	_, present, _ := strings.Cut(e.text(few), "The present kernel")
 	timed := regexp.MustCompile(`(?m)^W 8,  B 2, S 7 +\S+ +(\S+) +\S+ +(\S+) `).FindStringSubmatch(present)
-	list = append(list, says("INT4 of 28672×8192 at {} TB/s, timed by a", timed[2]))
+	list = append(list, says("INT4 of 28672×8192 at {} TB/s (`bench", timed[2]))
 	earlier := recordedRun(e.T, "quantised/int4-decode")
 	weights := float64(earlier.Products[0].Problem.N * earlier.Products[0].Problem.K)
 	list = append(list, says("an earlier kernel that read\n{} TB/s", two(weights*(4+16.0/128)/8/earlier.Baseline.Seconds/1e12)))

@@ -86,15 +86,15 @@ func clockPart(t *testing.T) string {
 			grid = append(grid, fmt.Sprintf("%s %% at duty %.2g", signed(change(run.Variants[at].RelativeEnergy), 1), run.Pacing.Duty))
 		}
 		tables = append(tables, "\nIn decode, weights come from memory and the card is below its cap. A conversion changes the energy of a product by the same share\n"+
-			"in bursts as back to back, within the intervals, and does not change its time. `grid(4)`: "+strings.Join(grid, ", ")+".\n"+dutyTable(dutyDecode, &r))
+			"in bursts as back to back, within the intervals. The time of a product does not change. `grid(4)` changes the energy by "+strings.Join(grid, ",\n")+".\n"+dutyTable(dutyDecode, &r))
 	}
 	needed := stat.Mean(cycles, nil)
-	fmt.Fprintf(&b, "Products of 8192³ on one H200, in bursts of one product and back to back. A product took %.3f million effective\n"+
-		"cycles in every load, within %.1f %%.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
+	fmt.Fprintf(&b, "The first two tables compare products of 8192³ on one H200, in bursts of one product and back to back. A product took\n"+
+		"%.3f million effective cycles with all weights and duties, within %.1f %%.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
 	for _, table := range tables {
 		b.WriteString(table)
 	}
-	b.WriteString("\nOther records have no effective clock, but it follows from the cycles and the time:\n\n")
+	b.WriteString("\nOther records have no effective clock. In this table the effective clock is computed from the cycles and the time of products\nof 8192³:\n\n")
 	b.WriteString("| products | time | clock, NVML | effective clock | power |\n|---|---|---|---|---|\n")
 	line := func(r clockRow) {
 		fmt.Fprintf(&b, "| %s | %s | %.0f MHz | %.0f MHz | %s |\n", r.what, shortTime(r.seconds), r.reported, needed/r.seconds, r.watts)

@@ -33,41 +33,41 @@ Generated from the built-in components and [bench/results](../bench/results/h200
 
 ## Kernels of one card
 
-Every kernel below is unseen: it is held out, or left out of the fit in turn and predicted from the others. Between %.0f and
-%.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
-the best naive model %s. The naive models are a constant, and a constant plus a part in proportion to the share of time in
-which a kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive. Its inputs
-are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has no bits,
-caches, clocks or temperature: the difference to its column shows their contribution.
+Every kernel below is unseen. Some kernels are held out of all fits. Each other kernel is predicted by a fit without this kernel.
+Between %.0f and %.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error of power is
+**%s**, that of the best naive model %s.
+
+The table compares the model with three simpler models, which are fitted to the same kernels:
+
+- *Constant*, a naive model, is one power for all kernels.
+- *Duty*, a naive model, is a constant plus a part in proportion to the share of time in which a kernel runs.
+- *Utilisation* knows the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory.
+  Utilisation does not know bits, caches, clocks or temperature.
 `
 
-const componentsCap = `
-At the power cap every kernel draws the same power, so a constant power is right by definition. The clocks differ
-instead. The model chooses the highest clock within the cap. For %d held-out kernels its mean error is %s, that of a
-constant clock %s.
+const componentsCap = ` At the power cap every kernel draws the same power, so a constant power is right by definition. The clocks
+differ instead. The model chooses the highest clock within the cap. For %d held-out kernels the mean error of the model's clock is
+%s, that of a constant clock %s.
 `
 
 const componentsElsewhere = `
 ## Other cards
 
-The built-in components belong to one card. The recorded GEMMs of other cards
-([bench/results/h200](../bench/results/h200)) test these components there, with operands from zeros to random ones.
-Nothing is fitted to these readings. Below the cap there are %d readings on %d cards, from %.0f to %.0f W. The model's
-mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which only the readings
-themselves give, is off by %s.
+The built-in components were fitted on one card. Recorded GEMMs of other cards ([bench/results/h200](../bench/results/h200)) test
+these components, with operands from zeros to random values. Nothing is fitted to these readings. Below the cap there are %d
+readings on %d cards, from %.0f to %.0f W. The model's mean error of power is **%s**, that of the best naive model %s. The best
+constant for these readings, which is known only after the measurement, has a mean error of %s.
 
 ![Predicted over measured power](components-unseen.svg)
 `
 
-const componentsElsewhereCap = `
-At the cap, %d readings on %d cards are predicted at their measured clocks, with a mean error of %s. This tests how
-energy follows the clock. The exponent of the clock for energies is %g. With other exponents, fitted to the
-same kernels, the model predicts the other cards with these mean errors:
+const componentsElsewhereCap = ` At the cap, %d readings on %d cards are predicted at their measured clocks, with a mean error of
+%s. This comparison tests how energy depends on the clock. In the model, energy is proportional to the clock to the power of %g.
+The table gives the mean error on the other cards for other exponents, with the model fitted to the same kernels each time:
 `
 
-const componentsLayers = `
-The linear layers of ` + "`llama-17m`" + `, a model of small layers, run as one sequence. In decode they take some
-microseconds each, and the predicted power is too high:
+const componentsLayers = ` The last test has the linear layers of ` + "`llama-17m`" + `, a model of small layers, run one after
+the other. In decode each layer takes some microseconds, and the predicted power is too high:
 
 | layers | card | measured | predicted |
 |---|---|---|---|
@@ -76,25 +76,24 @@ microseconds each, and the predicted power is too high:
 const componentsSensor = `
 ## Checked against the memory's sensor
 
-On the other cards the reading of the memory's sensor is independent of the fit. The sensor's reading minus its offset should
-equal the HBM part of the split.
+The fit has not seen the other cards' readings of memory power. The sensor's reading minus the sensor's offset should equal the
+HBM part of the split.
 `
 
 const componentsPairs = `
 - Where the weights come from memory, the split agrees with the sensor.
-- For FP8 8192³ the predicted memory power and the predicted total are too high. For INT8 8192³ the predicted memory
-  power is too low. The library's kernels differ in the share of repeated reads that miss the cache, but the model has
-  one share for all.
-- Where the operands stay in the cache, the reading falls below its offset as the chip draws more. The chip's power
-  affects the sensor, so differences of some ten watts are not significant there.
+- For FP8 8192³ the predicted memory power and the predicted total are too high. For INT8 8192³ the predicted memory power is too
+  low. The kernels of cuBLASLt differ in the share of repeated reads that miss the cache. The model has one share for all kernels.
+- If the operands stay in the cache, the sensor's reading falls below the sensor's offset when the chip draws more power. The
+  chip's power affects the sensor, so differences of some ten watts are not significant for these products.
 
 ### Pairs that differ in the weights' bits alone
 
-With weights from memory, the recorded kernels of a run have the same shape, clock and time. Only the bits of the weights
-differ. Each of %d kernels is compared with the run's random weights. The card draws up to %.0f W less, %.1f W on
-average, and the split predicts the difference with a mean error of %.1f W. The sensor reads up to %.0f W less, %.1f W
-on average, and the predicted HBM part has a mean error of %.1f W. In total the split predicts %.2f of the card's
-differences and %.2f of the sensor's, so it underestimates the effect of bits in decode.
+With weights from memory, the recorded kernels of a run have the same shape, clock and time. Only the bits of the weights differ.
+Each of %d kernels is compared with the run's random weights. The card draws up to %.0f W less, %.1f W less on average. The split
+predicts this difference with a mean error of %.1f W. The sensor reads up to %.0f W less, %.1f W less on average. The predicted
+difference of the HBM part has a mean error of %.1f W. In total the split predicts a share of %.2f of the card's differences and
+of %.2f of the sensor's differences. So the split underestimates the effect of bits in decode.
 `
 
 const componentsUse = `
@@ -127,43 +126,45 @@ const componentsCard = `
 ## A card that no fit has seen
 
 On %s, on %s, ` + "`calibrate --components`" + ` measured all its %d kernels
-([components/H200-9ea1.json](../bench/results/h200/components/H200-9ea1.json)). Many of these kernels are of kinds that the built-in
-components have not seen: rests, reads, spinning, and products on few multiprocessors. Power is predicted at the measured time, clock
-and temperature. No fit used this record. The card of the built-in components is not known, so it may be the same one; the other
-card's fit is of another card.
+([components/H200-9ea1.json](../bench/results/h200/components/H200-9ea1.json)). The built-in components have not seen many of
+these kinds of kernels: rests, reads, spinning (loops that move no data), and products on few multiprocessors. Power is predicted at
+the measured time, clock and temperature. Three models predict the kernels below the cap:
 
-- **The built-in components** predict the %d kernels below the cap, of %.0f to %.0f W, with a mean error of **%s**. The best naive
-  model has %s, utilisation %s, and the constant that fits these kernels best, which is not known in advance, %s.
-- **A fit to another card's kernels** predicts %d of them: the kernels of the same kinds on %s
-  ([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). Its mean error is **%s**, its worst %s. That run was
-  interrupted, and its only kernel of TF32 for the fit does not determine the cost of bits, so TF32 is excluded.
-- **A fit to this card's own kernels** predicts %d unseen kernels with a mean error of **%s**; the best naive model has %s, utilisation
-  %s. A kernel that alone determines a coefficient cannot test this fit.
+- **The built-in components** predict %d kernels of %.0f to %.0f W. Their mean error of power is **%s**. The best naive model has
+  an error of %s, utilisation %s. The best constant for these kernels, which is known only after the measurement, has %s.
+  No fit used this record. The card of the built-in components was not recorded, so it may be the same card.
+- **A fit to another card's kernels** predicts %d kernels. The fit has the kernels of the same kinds on %s
+  ([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). The mean error is **%s**, the worst error %s.
+  TF32 is excluded: the run was interrupted, and a single TF32 kernel does not determine the cost of bits.
+- **A fit to this card's own kernels** predicts %d unseen kernels. The mean error is **%s**; the best naive model has %s,
+  utilisation %s. A kernel that alone determines a coefficient cannot test this fit.
 
-In each, the mean error is at most half of the best naive model's. The built-in components are worst where multiprocessors are awake
-and do little: they are off by %s on *spin* and by %s on *spin on 66*. In the middle
-of this range of power, a constant predicts nearly as well.
+For each of the three, the mean error is at most half of the best naive model's. The built-in components are worst for kernels
+that keep multiprocessors awake without much work: the errors are %s on *spin* and %s on *spin on 66*. In the middle of the range of
+power, where a constant is a good guess, the mean error is slightly more than half of the best naive model's.
 
-The parts are less certain than their sum. *Awake* is %s in the built-in components, whose kernels do not spin,
-%s in the other card's fit and %s here. *Static* is %s, %s and %s: the leakage, which rises
-with temperature, compensates for the difference. A term for at least one awake multiprocessor, independent of their number, is
-%s here. The memory sensor's offset is %s, %s and %s. Real differences between the cards may contribute.
+The parts are less certain than their sum. The three models give different coefficients, in the order of the list above. *Awake*
+is %s, %s and %s; the built-in components have no kernels that spin. *Static* is %s, %s and %s: leakage, which rises with
+temperature, compensates for the difference. The memory sensor's offset is %[28]s, %[29]s and %[30]s. The fit to this card also
+has a term for one or more awake multiprocessors, independent of their number: %[27]s. Real differences between the cards may
+contribute.
 
 | kernels | number | watts | built-in | worst | constant | duty | utilisation | other card's fit | own fit, unseen |
 |---|---|---|---|---|---|---|---|---|---|
 `
 
 const componentsWorst = `
-The largest errors of the built-in components:
+This table has the largest errors of the built-in components:
 
 | kernel | measured | built-in | fit of %s | own fit, unseen |
 |---|---|---|---|---|
 `
 
 const componentsCardPairs = `
-These pairs of held-out kernels differ in one component alone. The table has the second kernel minus the first: measured,
-predicted by the built-in components, and predicted by the card's own fit. The last
-product ran at the power cap, at a lower clock than the one before it.
+The two held-out kernels of each pair differ in one component alone. The table gives the power of
+the second kernel minus that of the first: measured, predicted by the built-in components, and predicted by the card's own fit.
+The last three columns give the same for the memory's sensor. In the last pair, the second product ran at the power cap, at a
+lower clock than the first.
 
 | kernel | and | differ in | measured | built-in | own fit | sensor | built-in | own fit |
 |---|---|---|---|---|---|---|---|---|

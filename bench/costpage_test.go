@@ -369,74 +369,87 @@ Generated from the built-in calibration and [bench/results](../bench/results) by
 
 ## Patterns of classes that the fit has not seen
 
-The patterns are divided into classes: sorted values; random zeros, single or in blocks, with any other change of the values;
-rounding, grids and zeroed bits; random bits; constants and few values; shifts; repeated rows; repeated columns;
-signs; spread. Each point is predicted by a model and a response that were fitted without its whole class, and compared
-with the measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such
-weights, and they count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's
-correlation. The last two columns are simpler models, tested in the same way. They are linear in fewer features and use the
-same response. Their cells give mean error, worst error and rank.
+The patterns are divided into these classes:
 
-Three choices were made on all the data, including the classes left out: the list of features, the weights of steps within a run
-of rows, and the two constants of the response.
+- sorted values;
+- random zeros, single or in blocks, with any other change of the values;
+- rounding, grids and zeroed bits;
+- random bits;
+- constants and few values;
+- shifts;
+- repeated rows;
+- repeated columns;
+- signs;
+- spread.
+
+To predict a point, the model and the response are fitted without the point's class. The prediction is then compared with the
+measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such weights, and they
+count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's correlation. The last
+two columns are simpler models, tested in the same way. The simpler models are linear in fewer features and use the same response.
+Their cells give mean error, worst error and rank.
+
+Three choices used all data, including the classes left out. They are the list of features, the weights of steps within a run of
+rows, and the two constants of the response.
 `
 
 const costMisses = `
-The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95.
-The rank misses its target in: %s.
-The target for the mean error was 1.5 points in decode, and 2 points for the other dtypes. FP32 misses its target.
-The FP32 kernel on CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
-points. A fit that has seen no all-zero weights predicts too small a saving for them: groups of operands that are all zero
-save more energy than their bits explain. With zeros in large blocks, sums stay constant for longer than in any other class. The
-fits for predictions use all classes.
+The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95. The rank
+misses its target for %s. The target for the mean error was 1.5 points in decode, and 2 points for the other dtypes. FP32 misses
+its target. The FP32 kernel on CUDA cores takes rows in another order. Few measured patterns cover this order.
+
+The points below exceed the limit of 4 points. For all-zero weights, a fit without such weights predicts too small a saving:
+groups of operands that are all zero save more energy than their bits explain. With zeros in large blocks, sums stay constant for
+longer than in any other class. The fits for real predictions use all classes.
 `
 
 const costFeaturesText = `
 ## The effect of each feature on the error
 
-Each cell is the change of the mean error of the first table, in points, over all points of a type, if a feature is removed from the model, or if
-an unused one is added. A change below zero means better predictions. A feature that hardly varies among the points of a fit gets no
-coefficient, because it cannot be distinguished from the constant. Groups that are all zero, for example, occur in few classes.
+The table shows how the mean error of the first table changes if a feature is removed from the model, or if an unused feature is
+added. The changes are in percentage points, over all points of a type. A negative change means better predictions. Some features
+hardly vary among the points of a fit. They get no coefficient, because the fit cannot distinguish them from the constant. Groups
+that are all zero, for example, occur in few classes.
 `
 
 const costSharedText = `
 ## Coefficients of each type
 
-BF16 and FP16 pass through the same multipliers of tensor cores, and so may FP8 and INT8. In decode, all types come through the
-same memory. The table compares mean errors, in points, of models with their own coefficients and of models that share all
-coefficients. Features are relative to random operands of each type, so coefficients are shares of the power. Shared coefficients
-predict worse for at least one of the types: a mantissa of 7 bits is a smaller share of a multiplier's power than one of 10. Each
-type therefore has its own coefficients.
+BF16 and FP16 use the same multipliers of the tensor cores. FP8 and INT8 may share multipliers, too. In decode, the weights of all
+types pass through the same memory. The table compares the mean errors, in points, of models with own and with shared
+coefficients. Features are relative to random operands of each type, so coefficients are shares of the power. With shared
+coefficients, the predictions for at least one type are worse: a mantissa of 7 bits has a smaller share of a multiplier's power
+than a mantissa of 10 bits. Each type therefore has its own coefficients.
 `
 
 const costCardsText = `
 ## Cards that no fit has seen
 
-Predictions state intervals for one reading of about a second on another card of the kind. Their width is proportional to
-√(floor² + (growth · saving)²). The floor comes from errors at small predicted savings, the growth from errors at larger ones. Each
-is chosen so that the 95 %% intervals contain the stated share of the points of the test above. If all points of a type come from
-one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
+The interval of a prediction is for one reading of about a second on another card of the same kind. The interval's width is
+proportional to √(floor² + (growth · saving)²). The floor comes from errors at small predicted savings, the growth from errors at
+larger savings. Both are chosen so that the 95 %% intervals contain the stated share of the points of the first test. If all
+points of a type come from one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
 
-The first rows leave out each of the calibration's %d cards in turn. The model, the response and the intervals come from the
-other cards. They predict the readings of the left-out card, for shapes that the other cards have measured. The other rows are
-readings of cards that are in no fit, in BF16 with 8192 outputs and inputs, relative to the baseline in the same block.
+The first rows leave out each of the calibration's %d cards in turn. The model, the response and the intervals come from the other
+cards, and predict the readings of the left-out card. Only shapes that the other cards have measured are predicted. The other rows
+are readings of cards that no fit has seen, in BF16 with 8192 outputs and inputs. Their energy is relative to the baseline in the
+same block.
 `
 
 const costLayers = `
 ## A trained model's layers
 
 The table shows all linear layers of ` + "`llama-17m`" + ` together, converted by several passes. No fit has seen these
-conversions. Energy is relative to the energy before the conversion. It was measured with the model's own activations and
-predicted with random ones (bench/results/predicted has the commands). In decode, predictions of rounding and grids are
-within %.2f points here, and within %.2f points for the searched models of [frontier.md](frontier.md). Savings of the same plan
-differ about as much between cards ([cards.md](cards.md)).
+conversions. Energy is relative to the energy before the conversion. Energy was measured with the model's own activations and
+predicted with random activations (bench/results/predicted has the commands). In decode, predictions for rounding and grids are
+within %.2f points of the measurement here. For the searched models of [frontier.md](frontier.md) they are within %.2f points. The
+saving of one plan differs about as much between cards ([cards.md](cards.md)).
 
-Predictions for pruned weights are off by more than a point. The model's activations decide which weights are pruned,
-and the prediction uses random ones. Weights that are all zero are outside the range of the fit in these small layers.
+Predictions for pruned weights are off by more than a point: the model's own activations decide which weights are pruned, but the
+prediction uses random activations. All-zero weights are outside the range of the fit in these small layers.
 
-Two constants were fitted to these layers' absolute energy and roles, not to their conversions. First, each
-element of the result costs as much as %.0f multiplications. So a multiplication costs %.1f times as much in a GEMM with
-K = 512 as in one with K = 2048. Second, with far more tokens than outputs both roles cost the same.
+Two constants were fitted to these layers' absolute energy and roles, not to their conversions. First, each element of the result
+costs as much as %.0f multiplications. So a multiplication costs %.1f times as much in a GEMM with K = 512 as in a GEMM with K =
+2048. Second, both roles cost the same if there are far more tokens than outputs.
 `
 
 const costCoefficientsText = `

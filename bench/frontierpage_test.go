@@ -15,31 +15,32 @@ import (
 
 // frontierNotes explain the figures of docs/frontier.md. {perplexity NAME} and {energy NAME} stand for a point's figures.
 const frontierNotes = `
-- *Prefill* saves little, and changing values cannot save much more on these cards. If all weights keep their signs and share one
-  magnitude, no accuracy is left, and the layers save {structure onemag} of energy. With weights rounded to powers of two they save
-  {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another card of the kind). Only many zero
-  rows or columns save more: a quarter of all inputs saves {structure colend25}, a quarter of all outputs {structure rows25}. This
-  model cannot spare so many rows or columns.
-- In prefill, all points but zeros draw the power of the cap. So energy falls as much as time does, and energy × time falls about
-  twice as much.
-- In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}, and by {energy decode-round-0.1} with round alone. The
-  cap does not limit decode.
-- *Pruning* inputs overfits the calibration tokens. With {allowed full-0.1} allowed in prefill it raised perplexity
-  by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. So no recipe prunes.
-  In decode, the points of the same passes stayed within their budgets.
-- The trellis without compensation raised perplexity by {perplexity trellis-0.1} with {allowed trellis-0.1} allowed. In this case
-  convert, which measures perplexity on the evaluation tokens, exits with status 3.
-- In decode the predicted savings are {decode too high} points too high ([cost-accuracy.md](cost-accuracy.md)).
-- Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 followed on
-  the card of the run of decode. Run 1 may read lower because of its card or because of the error that its copy shows. These files
-  cannot distinguish the two.
+- *Prefill* saves little energy, and changed values cannot save much more on these cards. Weights of one magnitude, with only
+  their signs left, save {structure onemag} of energy, and such a model is useless. Weights rounded to powers of two save
+  {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another H200). Zero rows or columns can
+  save more, but only if there are many: zeros in a quarter of all inputs save {structure colend25}, in a quarter of all outputs
+  {structure rows25}. This model needs more of its rows and columns.
+- In prefill, all points but zeros draw the power of the cap. So energy falls as much as time, and energy × time falls about twice
+  as much.
+- In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}. With round alone,
+  energy changes by {energy decode-round-0.1}. The power cap does not limit decode.
+- *Pruning* inputs overfits the calibration tokens. With a budget of {allowed full-0.1} in prefill, pruning raised perplexity by
+  {perplexity full-0.1}; the compensated trellis alone raised perplexity by {perplexity trellis-c-0.1}. So no recipe prunes. In
+  decode, the points with pruning stayed within their budgets.
+- With a budget of {allowed trellis-0.1}, the trellis without compensation raised perplexity by {perplexity trellis-0.1}. In such
+  a case convert exits with status 3, because it measures perplexity on the evaluation tokens.
+- In decode the predicted savings of energy are {decode too high} percentage points too high
+  ([cost-accuracy.md](cost-accuracy.md)).
+- Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 of prefill followed
+  on the card of the run of decode. The energies of run 1 may be lower because of the card, or because of the error that the copy
+  of run 1 shows. These files do not show which.
 
 ## How to repeat it
 
-Each point's command is in frontier-plans.json. The times in *planned in* are for 4 of 32 cores, while seven other
-searches ran. Three of the plans were also applied on another machine with two cores, and gave the same bytes.
-Perplexities are from bench/loss.py, and activations from
-[bench/activations.py](../bench/activations.py). Each file of results holds its measure command.
+Each point's command is in frontier-plans.json. The times in *planned in* are for 4 of 32 cores, while seven other searches ran.
+Three of the plans were also applied on another machine with two cores, and gave the same bytes. [bench/loss.py](../bench/loss.py)
+measures perplexity, and [bench/activations.py](../bench/activations.py) writes the activations. Each file of results holds the
+command of its measurement.
 `
 
 var workloadText = map[string]string{stationary: "prefill, stationary", streaming: "prefill, streaming", decode: "decode"}
@@ -79,19 +80,21 @@ func (f *frontier) page() []byte {
 	print(`# What can be saved for a given rise of perplexity?
 
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
-How much energy does a given rise of perplexity save? All linear layers of %s were converted with --max-loss. Each
-point has a strategy (the passes that the search could use) and a budget (the rise of perplexity that it was allowed). The
-search used calibration tokens only. Perplexity is measured on %d evaluation tokens (%.4f before), by
-[bench/loss.py](../bench/loss.py). Energy is measured for the GEMMs of all linear layers, relative to the untouched
-weights. Both have 95 %% intervals.
+
+All linear layers of %s were converted with `+"`--max-loss`"+`, once for each point of this page. A point has a strategy and a
+budget. The strategy is the set of passes that the search may use. The budget is the largest allowed rise of perplexity. The
+search used calibration tokens only. Perplexity is measured on %d evaluation tokens by
+[bench/loss.py](../bench/loss.py); it is %.4f before conversion. Energy is measured for the GEMMs of all linear layers,
+relative to the original weights. Both have 95 %% intervals.
 
 `, "`go test ./bench -run FrontierPage -update`", "`"+f.Model+"`", f.Tokens, math.Exp(f.Loss))
 	f.caption(print)
 	f.strategies(print)
 	f.bought(print)
 	f.factors(print)
-	print("\n## Every point\n\nChanges of energy, of time, and of energy × time, relative to the untouched weights. If a point has\n" +
-		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold.\nThe interval of a copy of the untouched weights should contain 1.\n")
+	print("\n## Every point\n\nThe tables give the changes of energy, of time, and of energy × time, relative to the original weights. If a point has\n" +
+		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. The head of a column gives the\n" +
+		"energy of a copy of the original weights, relative to these weights: its interval should contain 1.\n")
 	f.table(print, "Prefill", f.planned("prefill"), append(f.of(stationary), f.of(streaming)...))
 	f.table(print, "Decode", f.planned(decode), f.of(decode))
 	f.listRuns(print)
@@ -102,10 +105,10 @@ weights. Both have 95 %% intervals.
 // caption explains the plot.
 func (f *frontier) caption(print printer) {
 	print("![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)\n\n"+
-		"Prefill with stationary weights. Points at the left edge raise perplexity by %v %% or less.", leastRise)
+		"The plot shows prefill with stationary weights. Points at the left edge raise perplexity by %v %% or less.", leastRise)
 	if runs := f.of(stationary); len(runs) > 1 {
 		drawn := f.drawn()
-		print("\nLines and filled markers belong to %s, which has most points; hollow markers belong to other runs.", drawn)
+		print("\nLines and filled markers belong to %s, which has most points. Hollow markers belong to other runs.", drawn)
 		if !drawn.Valid {
 			print("\nRun %d is marked invalid (see *Runs*).", drawn.number)
 		}
@@ -128,10 +131,10 @@ func (f *frontier) bought(print printer) {
 	print(`
 ## What a rise of perplexity saves
 
-Each row shows the point of least energy among those whose measured perplexity rose by no more than stated, whatever
-their budget was.`)
+Each row shows the point of least energy among the points whose measured perplexity rose by at most the stated share. The
+budgets of these points may differ.`)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
-		print(" Readings of valid runs come first; † marks an\ninvalid run. To rank points, compare them *within each run*.")
+		print(" A reading of a valid run is preferred; † marks a\nreading of an invalid run. To rank points, use the next table, which compares points of one run.")
 	}
 	print(`
 
@@ -153,10 +156,10 @@ their budget was.`)
 // factors compares the best point of each run with the best of round and grid of the same run.
 func (f *frontier) factors(print printer) {
 	print(`
-### Within each run
+### Savings within each run
 
-This table compares points of one run. The factor is the saving of the best point divided by that of the best of round
-and grid. Its ± treats the two intervals as independent.
+This table compares points of one run. The factor is the saving of the best point divided by the saving of the best point of
+round and grid. The factor's ± treats the two intervals as independent.
 
 | run | perplexity rises by at most | best of round and grid | best of all | factor |
 |---|---|---|---|---|
@@ -234,7 +237,7 @@ func ratio(r *frontierRun) string {
 
 // listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
-	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is the reading of weights that are all\nzero, the least possible energy. Times are UTC.\n\n" +
+	print("\n## Runs\n\n*Copy* is the energy with a copy of the original weights. *Zeros* is the energy with all-zero weights, the least\npossible energy. Times are UTC.\n\n" +
 		"| run | file | card | driver, begun | copy | zeros | power before | power of the points | validity |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
@@ -264,8 +267,8 @@ func (f *frontier) listRuns(print printer) {
 			n := r.Null.Interval
 			print("\n† Run %d of %s is invalid.", r.number, workloadText[r.workload])
 			if miss := 100 * max(n[0]-1, 1-n[1]); miss > 0 {
-				print(" The interval of its copy is %.2f %% of energy away from 1. %s\n"+
-					"This copy read %s, and all points of the run may be off by as much.", miss, f.misses, percent(change(r.Null.RelativeEnergy), 2))
+				print(" The interval of the copy's energy ends %.2f %% away from the energy of the\noriginal weights. %s\n"+
+					"The copy of run 1 measured %s of energy. All points of the run may be off by as much.", miss, f.misses, percent(change(r.Null.RelativeEnergy), 2))
 			}
 			print("\n")
 		}
@@ -302,12 +305,12 @@ func (f *frontier) agreement(print printer, a, b *frontierRun) {
 	switch order := "their order is the same"; len(both) {
 	case 0:
 	case 1:
-		print("\nThe one model that is in both %s and %s differs by %.2f points, %s.\n", a, b, high, cards)
+		print("\nOne model was measured in both %s and %s. Its energies differ by %.2f percentage points, %s.\n", a, b, high, cards)
 	default:
 		if !slices.Equal(by(a), by(b)) {
 			order = "their order is not the same"
 		}
-		print("\nThe %d models that are in both %s and %s, %s, differ by %.2f to %.2f points; %s.\n", len(both), a, b, cards, low, high, order)
+		print("\n%d models were measured in both %s and %s, %s. Their energies differ by %.2f to %.2f percentage points;\n%s.\n", len(both), a, b, cards, low, high, order)
 	}
 }
 
@@ -353,6 +356,6 @@ func nullMisses(t *testing.T) string {
 			all++
 		}
 	}
-	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. By chance alone,\none interval in twenty misses 1, on either side.",
+	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. By chance alone,\none interval in twenty does not contain 1.",
 		all, nullBlocks, below, above)
 }

@@ -158,11 +158,11 @@ func quantisedTable(t *testing.T) string {
 	var b strings.Builder
 	for _, r := range quantisedRecords {
 		all := readQuantised(t, r)
-		base, of := all[r.baseline], "readings"
+		base, of := all[r.baseline], "Its readings are"
 		if base.means {
-			of = "a copy,"
+			of = "A copy has"
 		}
-		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, %s %s), on %s.\n\n", r.title, r.baseline, base.snr, of, base.spread(), strings.Join(r.cards(t), " and "))
+		fmt.Fprintf(&b, "\n**%s**, on %s. Energy is relative to the weights “%s” with SNR %s. %s %s.\n\n", r.title, strings.Join(r.cards(t), " and "), r.baseline, base.snr, of, base.spread())
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
 		seen := map[string]bool{}
 		off, count, apart := 0.0, 0.0, ""
@@ -186,7 +186,7 @@ func quantisedTable(t *testing.T) string {
 			}
 			fmt.Fprintf(&b, "| %s | %s | %.3f | %d, %s | %.3f%s |\n", name, snr, got.energy, len(got.values), got.spread(), r.predicted[name], mark)
 		}
-		fmt.Fprintf(&b, "\nMean error of the predictions: %.1f points%s.\n", 100*off/count, apart)
+		fmt.Fprintf(&b, "\nThe mean error of these predictions is %.1f percentage points%s.\n", 100*off/count, apart)
 	}
 	return b.String()
 }

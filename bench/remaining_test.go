@@ -52,16 +52,17 @@ func remainingPage(list []remainder) string {
 }
 
 const remainingIntroduction = "# What has not been measured yet?\n\nGenerated from [bench/results/h200](../bench/results/h200) by `go test ./bench -run RemainingPage -update`. " +
-	`The pages state what
-their records hold. This page lists the measurements that were planned beyond these records, with their estimated
-time on a card. The time of ` + "`points` and `seeds`" + ` follows from the pace of the recorded series; the others are the times that the script's settings take.
+	`
+This page lists measurements that were planned and not yet made, with their estimated time on a card. The time of
+` + "`points` and `seeds`" + ` comes from the pace of the recorded series. All other times come from the settings of the script.
 
 `
 
 const remainingCommands = `
-## How to measure it
+## How to make these measurements
 
-` + "`bench/remaining.sh`" + ` measures one part after the other. It needs the program, the tests' program beside it, and a card:
+` + "`bench/remaining.sh`" + ` measures one part of the table after the other. The script needs the program, the compiled tests of
+` + "`bench`" + ` in the same folder, and a card:
 
 ` + "```" + `
 go build -o bin/ . && go test -c -o bin/bench.test ./bench
@@ -69,10 +70,10 @@ mkdir records && cp -r bench/results/h200/null-pooled.json bench/results/h200/re
 bench/remaining.sh bin/lowtoggle records cards null
 ` + "```" + `
 
-A record takes at most nine minutes; ` + "`collectives` and `overtime`" + ` make four each, and need a second card. A part prints a short
-table and writes JSON records to the folder. The same command continues ` + "`points` and `seeds`" + `, adds records of
-` + "`cards` and `null`" + `, and skips other records that the folder has. ` + "`DEVICE=1`" + ` chooses another card.
-` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish, copy the folder to bench/results/h200 and run
+A record takes at most nine minutes. ` + "`collectives` and `overtime`" + ` make four records each, and need a second card. Each part prints a
+short table and writes JSON records to the folder. If you run the command again, the script continues ` + "`points` and `seeds`" + `, and adds
+records of ` + "`cards` and `null`" + `. Other records in the folder are not measured again. ` + "`DEVICE=1`" + ` chooses another card.
+` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish the records, copy the folder to bench/results/h200 and run
 ` + "`go test ./bench -run Page -update`" + `.
 `
 

@@ -38,10 +38,10 @@ func TestServingPage(t *testing.T) {
 func (r servedRecord) section() string {
 	run, w := r.Run, r.Run.Workload
 	var b strings.Builder
-	fmt.Fprintf(&b, `Three servers of [bench/serve](../bench/serve) ran on one %s (%s) at the same time: the original model, a copy of it, and
-the model converted by `+"`%s`"+`. The model of bench/serve/config.json has four layers of the shapes of a 70 B Llama:
-3.95 B random weights in BF16. %d requests were in flight, with prompts of %d and answers of %d tokens. The run of %s
-took %.0f s. Each server had %d windows of at least %.0f s ([serve.json](../bench/results/h200/serve.json);
+	fmt.Fprintf(&b, `Three servers of [bench/serve](../bench/serve) ran on one %s (%s) at the same time. They had the original model, a copy of
+this model, and the model converted by `+"`%s`"+`. The model (bench/serve/config.json) has four layers with the shapes of a
+70 B Llama, or 3.95 B random weights in BF16. %d requests were in flight, with prompts of %d and answers of %d tokens. The
+run of %s took %.0f s. Each server had %d windows of at least %.0f s ([serve.json](../bench/results/h200/serve.json);
 transformers %s, PyTorch %s).
 
 | server | energy per output token (95 %% interval) | energy per total token (95 %% interval) | time per token | J per output token | mJ per total token |
@@ -68,9 +68,10 @@ transformers %s, PyTorch %s).
 			milliseconds(c.FirstToken.P50), milliseconds(c.FirstToken.P99), milliseconds(c.InterToken.P50), milliseconds(c.InterToken.P99))
 	}
 	fmt.Fprintf(&b, `
-Intervals are wide, because there were two blocks, and windows are only some dozens of steps of the energy counter long. The null's
-intervals contain zero. With idle servers the card draws %.0f W. This server computes the prompts of a batch together, at the
-power cap. Python then limits its decode speed, and the card stays below the cap. A server with CUDA graphs keeps the card busier.
+The intervals are wide, because there were only two blocks, and a window has only some dozens of steps of the energy counter.
+The copy's intervals contain zero. With idle servers the card draws %.0f W. The servers compute the prompts of a batch together,
+at the power cap. In decode, Python limits the speed of these servers, and the card stays below the cap. A server with CUDA
+graphs keeps the card busier.
 `, run.IdleWatts)
 	return b.String()
 }

@@ -25,18 +25,21 @@ func serverShare(watts float64) float64 {
 func (p wholePages) serverSection(b *bytes.Buffer) {
 	decode, prefill := p.recipeDecode.row(balancedDecode), p.recipePrefill.row("--recipe balanced")
 	fmt.Fprintf(b, `
-## How much of a server's energy is that?
+## How much of a server's energy is saved?
 
-Every figure on this page is the card's energy. A full server of eight H200s (NVIDIA DGX H200) takes at most %.1f kW from the mains, and its
-cards at most %d × %d W: %.0f %% of that. The figures are those of NVIDIA's DGX H100/H200 User Guide (power specifications). The
-rest, %.1f kW, is taken to draw the same power at any load of the cards, before and after.
+All energies above are those of the card alone. A full server of eight H200s (NVIDIA DGX H200) takes at most %.1f kW from
+the mains. The eight cards take at most %d × %d W, or %.0f %% of this power (NVIDIA DGX H100/H200 User Guide, power
+specifications). All other parts of the server take the remaining %.1f kW. We assume that these parts draw the same power at
+any load of the cards.
 
-- Below the cap, requests set the tokens per second, so the rest of the server saves nothing. In decode with batch 16 a card draws %.0f W, so the cards draw %.0f %% of the server's power.
-  %s %% of the cards' energy is %s %% of the server's.
-- At the cap, the time per token falls, and with it the rest's energy per token. In prefill, %s %% of the cards' energy and %s %% of the
-  time are %s %% of the server's energy. The meter reads the same, for more tokens.
+- Below the power cap, requests set the tokens per second, so the other parts save no energy. In decode with batch 16, each
+  card draws %.0f W. The cards then draw %.0f %% of the server's power. A change of the cards' energy by %s %% is a change of
+  the server's energy by %s %%.
+- At the power cap, the time per token falls. So the other parts take less energy per token, too. In prefill, the cards'
+  energy per token changes by %s %% and the time per token by %s %%. The server's energy per token then changes by %s %%. The
+  server's power stays the same, for more tokens per second.
 
-A server with idle cards, or with a higher share of CPU work, saves less. Measure your own at its power supplies.
+A server with idle cards, or with more work on CPUs, saves a smaller share. Measure your own server at its power supplies.
 `, serverWatts/1e3, serverCards, cardWatts, 100*serverShare(cardWatts), serverRest/1e3, decode.step.Before.Watts, 100*serverShare(decode.step.Before.Watts),
 		signed(change(decode.Relative), 1), signed(serverChange(decode), 1),
 		signed(change(prefill.Relative), 1), signed(change(prefill.RelativeTime), 1), signed(serverChange(prefill), 1))

@@ -66,9 +66,9 @@ func sweepTable(points []sweepPoint) string {
 	for _, r := range slices.SortedFunc(maps.Values(rows), func(a, b *sweepRow) int { return cmp.Compare(a.name, b.name) }) {
 		b.WriteString(r.line())
 	}
-	fmt.Fprintf(&b, "\nErrors above %v %% and their likely reasons:\n\n", 100*simulatedWithin)
+	fmt.Fprintf(&b, "\nThis table lists the errors above %v %% with their likely reasons:\n\n| record | figure | likely reason |\n|---|---|---|\n", 100*simulatedWithin)
 	for _, o := range simulatedOff {
-		fmt.Fprintf(&b, "- %s, %s: %s.\n", strings.Join(o.files, " and "), strings.NewReplacer(" J", " (energy)", " s", " (time)", " W", " (power)", " MHz", " (clock)").Replace(strings.Join(o.what, ", ")), o.why)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(o.files, ", "), strings.NewReplacer(" J", " energy", " s", " time", " W", " power", " MHz", " clock").Replace(strings.Join(o.what, ", ")), o.why)
 	}
 	return b.String()
 }

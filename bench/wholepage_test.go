@@ -160,11 +160,11 @@ func (p wholePages) page(t *testing.T) []byte {
 
 <!-- written by go test -run WholePage -update ./bench -->
 
-This page gives the energy of a whole model per token, before and after a conversion. Every operation of the model runs
-on the GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layers of an 8 B Llama in
-16 blocks instead of 32: hidden size 4096, FFN size 14336, 32 query heads, 8 KV heads. Its 3.75 B weights are random, in
-BF16, and come from `+"`lowtoggle synth`"+`. The card is one %s (%s), measured on %s.
-The records are in [bench/results/h200](../bench/results/h200) (whole-*.json).
+This page gives the energy of a whole model per token, before and after a conversion. Every operation of the model runs on the
+GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layers of an 8 B Llama: hidden size 4096,
+FFN size 14336, 32 query heads, 8 KV heads. The model has 16 blocks instead of 32. The 3.75 B weights are random, in BF16, and
+come from `+"`lowtoggle synth`"+`. One %s (%s) was measured on %s. The records are in [bench/results/h200](../bench/results/h200)
+(whole-*.json).
 
 `+wholeTable, p.decode.Energy.GPU, p.decode.card(), day(p.decode.Energy))
 	for _, r := range []wholeRecord{p.decode, p.prefill} {
@@ -177,24 +177,26 @@ The records are in [bench/results/h200](../bench/results/h200) (whole-*.json).
 	}
 	uncached, grid := p.decode.row("scale=uncached,grid=4"), p.decode.row("grid=4")
 	fmt.Fprintf(&b, `
-*Before* is the source model, *after* is the converted one. The linear layers' share is measured on the source, by running
-its linear layers alone. *Capped* means that the card was at its power limit with the source. Plans for decode were made with
-`+"`--workload decode`"+`, all others for prefill.
+*Before* is the source model, *after* is the converted model. To measure the linear layers' share, the source's linear layers ran
+alone. *Capped* means that the card was at its power limit with the source. Plans for decode were made with `+"`--workload decode`"+`,
+all others for prefill.
 
-- **The error.** The copy should show no difference. All models and the copy were measured in the same blocks, and
-  exchanged their memory between blocks, so that each had the addresses of every other. The addresses alone change the
-  copy's time per token in decode by up to %.1f %%.
-- **Scaling in decode.** `+"`grid=4`"+` saves %.1f %% without `+"`scale=uncached`"+` and %.1f %% with it: powers of two add %.1f points.
-- **Random weights and inputs** say nothing of accuracy. The lowest output SNR of a layer is predicted, for inputs of equal
-  power in every channel.
+- **The error.** A copy of the source should show no difference. All models and the copy were measured in the same blocks. The
+  models exchanged their memory between blocks, so that each model was measured at the addresses of every other model. The
+  addresses alone change the copy's time per token in decode by up to %.1f %%.
+- **Scaling in decode.** `+"`grid=4`"+` saves %.1f %% of energy per token without `+"`scale=uncached`"+` and %.1f %% with
+  `+"`scale=uncached`"+`. So powers of two add %.1f percentage points.
+- **Accuracy** cannot be measured with random weights and inputs. The lowest output SNR of a layer is predicted, for inputs of
+  equal power in every channel.
 
-At the card's power limit (prefill, and here decode from 64 sequences on) a conversion raises speed: the card computes
-more tokens per second at the same power. Below the limit it lowers power at the same speed.
+At the card's power limit a conversion raises speed: the card computes more tokens per second at the same power. In these
+measurements, prefill and decode with 64 or more sequences are at the limit. Below the limit a conversion lowers power at the same
+speed.
 
 ## Other batch sizes
 
-The plan is that of batch 16 above. Batches 1 and 64 were measured on %s. An earlier run measured a similar plan, `+"`%s`"+`, at batch 256
-for 18 s, at fixed addresses; there copies differed from the source by %s of energy.
+The plan for batch 16 is used here, too. Batches 1 and 64 were measured on %s. An earlier run measured a similar plan, `+"`%s`"+`,
+with batch 256 for 18 s, at fixed addresses. In the earlier run, copies differed from the source by %s of energy.
 
 `+wholeTable, p.addressEffect(), -change(grid.Relative), -change(uncached.Relative), change(grid.Relative)-change(uncached.Relative),
 		day(p.batches.Energy), p.coarse.Passes, nulls(p.coarse))
@@ -207,7 +209,7 @@ for 18 s, at fixed addresses; there copies differed from the source by %s of ene
 `)
 	p.compare(&b)
 	fmt.Fprintf(&b, `
-In the earlier run, PyTorch %s ran these steps as eager operations in a CUDA graph:
+In the earlier run, PyTorch %s ran the same steps as eager operations in a CUDA graph. The table compares the times:
 
 | step | lowtoggle, time per step | PyTorch, time per step | lowtoggle's speed relative to PyTorch |
 |---|---|---|---|
@@ -228,9 +230,10 @@ In the earlier run, PyTorch %s ran these steps as eager operations in a CUDA gra
 
     bench/whole.sh LOWTOGGLE FOLDER
 
-The script makes the model and converts it. It measures source, outputs and a copy of the source in random order
-([measuring.md](measuring.md)), and then the same folders with PyTorch. TURNS=2 measures twice as long. For a model of your own, use
-` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `; ` + "`--also OUT2`" + ` measures another output in the same blocks.
+The script makes and converts the model. The script then measures the source, the outputs and a copy of the source in random order
+([measuring.md](measuring.md)), and afterwards the same folders with PyTorch. TURNS=2 measures twice as long. For a model of your
+own, use ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `. The option ` + "`--also OUT2`" + ` measures another output in the
+same blocks.
 `)
 	return b.Bytes()
 }
@@ -240,8 +243,8 @@ func (p wholePages) compare(b *bytes.Buffer) {
 	fmt.Fprintf(b, `
 ## Compared with PyTorch
 
-On %s lowtoggle and then PyTorch %s ([bench/whole.py](../bench/whole.py)) measured the same folders on %s,
-not the card of the first table.
+On %s lowtoggle measured these conversions on another card, %[3]s. PyTorch %[2]s then measured the same folders on the same card
+([bench/whole.py](../bench/whole.py)).
 
 | step | passes | energy by lowtoggle (95 %% interval) | energy by PyTorch ± standard error | J per step of the source, lowtoggle and PyTorch | J saved per step, lowtoggle and PyTorch |
 |---|---|---|---|---|---|
@@ -264,8 +267,8 @@ not the card of the first table.
 		fmt.Fprintf(b, "| %s | *a copy of the source* | %s %% (%s) | – | | |\n", s.Name(), signed(change(s.Run.Null.RelativeEnergy), 2), span(s.Run.Null.Interval, 2))
 	}
 	fmt.Fprintf(b, `
-The two agree within %.1f points. PyTorch's separate operations use more energy for the same step, so the linear layers' saving is a
-smaller share of it.
+The savings measured by lowtoggle and by PyTorch differ by at most %.1f percentage points. PyTorch's separate operations use more
+energy for the same step. So the linear layers' saving is a smaller share of PyTorch's energy.
 `, largest)
 }
 
@@ -276,8 +279,8 @@ func (p wholePages) limit(b *bytes.Buffer) {
 ## How much can prefill save?
 
 Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers use %.0f %% of the energy of a
-prefill of 4096 tokens. Their predicted saving, multiplied by this share, is close to the saving measured in that run. Two other
-cards saved a quarter to a third more. The reason is not known.
+prefill of 4096 tokens. The predicted saving of the linear layers, multiplied by this share, is close to the saving measured in
+that run. On two other cards the saving was a quarter to a third larger. The reason is not known.
 
 | passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | on %s | on %s |
 |---|---|---|---|---|---|---|
@@ -287,8 +290,8 @@ cards saved a quarter to a third more. The reason is not known.
 			signed(prefill.LinearEnergy*change(q.Relative), 1), p.prefill.prefillOf(q.Passes), p.earlier.prefillOf(q.Passes), p.both.prefillOf(q.Passes))
 	}
 	fmt.Fprintf(b, `
-No pass in the table is predicted to save more than a grid of the same SNR. By these predictions the whole model saves 4 %% of
-its energy with grids of about %.0f dB, and 6 %% with grids of about %.0f dB.
+At the same SNR, no pass in the table has a larger predicted saving than a grid. According to these predictions the whole model
+saves 4 %% of its energy with grids of about %.0f dB, and 6 %% with grids of about %.0f dB.
 `, p.gridSNR(0.04/prefill.LinearEnergy), p.gridSNR(0.06/prefill.LinearEnergy))
 }
 

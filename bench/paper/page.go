@@ -39,23 +39,23 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 	return append([]File{{"report.md", p.Bytes()}}, figures...), nil
 }
 
-const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of matrix products (GEMMs)
-depends on the values in them, and stated the takeaways T1 to T15. This page repeats their experiments. It gives the
-energy of a GEMM relative to one of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. At its power cap, a
-card shows a saving as time and not as power. So energy decides whether a takeaway holds; the page gives power, too.
+const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured how the power of matrix products (GEMMs) on an A100 depends on the
+values of the matrices. They stated the takeaways T1 to T15. This page repeats their experiments. Energy is relative to a
+GEMM of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. At the power cap, a saving shortens the time and
+does not change the power. So energy decides whether a takeaway holds. The page gives power, too.
 
-GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. The rows of both run along K. Where only the
-weights change, w has the pattern of A and x is normal. Experiment 5b would then equal 5a and is left out. Operands whose
-GEMM could overflow were divided by a power of two. This changes only exponents, except for elements that
-become subnormal or zero. Patterns are drawn from one seed unless a number of seeds is given; the paper used ten. Intervals of
-one or two seeds cover the readings of the drawn operands. From three seeds on, intervals also cover the choice of the seed.
+GEMMs are x·wᵀ: x is the paper's A, and w is the paper's B transposed. The rows of x and w run along K. In series that change
+only the weights, w has the pattern of A and x is normal. Experiment 5b then equals 5a and is left out. Operands whose
+GEMM could overflow were divided by a power of two. This division changes only exponents, except for elements that
+become subnormal or zero. Patterns are drawn from one seed if no number of seeds is given; the paper used ten seeds. Intervals
+of one or two seeds cover the readings of the drawn operands. From three seeds on, intervals also cover the choice of the seed.
 
 *Rows* are the rows in the paper's text. The paper's published program stores matrices by columns, so a row of
-its patterns is one position along K. In 5b and 6b the program sorts both operands along M and N first, and in 5d along M
-and N only. Its 5a is 5c on this page, and its 5c is 5b.`
+the program's patterns is one position along K. In 5b and 6b the program sorts both operands along M and N first, and in 5d
+along M and N only. The program's 5a is 5c on this page, and the program's 5c is 5b.`
 
-const figureNotes = `Colours show dtypes. Markers and dashes show shape, role and which operands change. Figure 8 draws new operands for each point
-at 128×128, so its points scatter, as the paper's do.
+const figureNotes = `Colours show dtypes. Markers and dashes show the shape, the role and the changed operands. In figure 8, each point at 128×128
+has new operands, so the points scatter, as in the paper.
 `
 
 // page is the report under construction.
@@ -90,17 +90,17 @@ func (p *page) takeaways() {
 const rules = `
 A takeaway holds or fails in a series if the 95 %% interval decides it. Otherwise it is undecided.
 
-- A takeaway that holds in some series fails in another only if an interval that is corrected for the number of series (Bonferroni)
-  shows it.
-- T1 and T13 pick the largest of several changes. Their intervals, in brackets, allow for this: the low end is corrected for the
+- If a takeaway holds in some series, a failure in another series needs an interval corrected for the number of series (Bonferroni).
+- T1 and T13 use the largest of several changes. Their intervals are in brackets. The low end is corrected for the
   number of changes (Bonferroni). The high end needs no correction.
-- T2 uses the largest mean at which the spacing of the type is at most half of σ = 1. An element then has about three random bits:
-  %s.
-  At larger means most elements become equal, and one value for all elements is T3.
-- T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below its power cap, as
-  H200s do in FP16 on tensor cores. A higher clock multiplies the power above idle by the clocks' ratio if the voltage stays, and by
-  its third power if the voltage rises in proportion. The page gives the range between these two cases. T7 holds only if the low
-  end is above the other types' high ends. T7 fails only in intervals that are corrected for the three comparisons.
+- T2 uses the largest mean at which the spacing of the type is at most half of σ = 1. An element then has about three random bits.
+  These means are %s.
+  At larger means most elements become equal. T3 is about equal elements.
+- T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below the power cap.
+  H200s do so in FP16 on tensor cores. So the power above idle is converted to the highest clock. This power is multiplied by the
+  ratio of the clocks if the voltage stays constant, and by the ratio's third power if the voltage rises in proportion. The page
+  gives the range between these two cases. T7 holds only if the low end is above the high ends of the other types. T7 fails only
+  in intervals that are corrected for the three comparisons.
 `
 
 // randomMeans lists the means of T2.
@@ -123,8 +123,8 @@ func (p *page) effects() {
 	p.print(`
 ## Effects
 
-Each cell is the change of energy in per cent with its 95 %% interval, and the change of power in parentheses. A cell is
-bold where the takeaway does not hold. T1 is the largest difference between two energies, T13 the largest rise.
+Each cell is the change of energy in per cent with its 95 %% interval, and the change of power in parentheses. A bold cell
+means that the takeaway does not hold. T1 is the largest difference between two energies, T13 the largest rise of energy.
 `)
 	setups := setupsOf(p.all)
 	for _, w := range allConditions(setups) {
@@ -150,7 +150,7 @@ bold where the takeaway does not hold. T1 is the largest difference between two 
 
 // points prints every measured point, a table for every setup.
 func (p *page) points() {
-	p.print("\n## Points\n\nEach entry gives the place of a point on the axis, and its relative energy.\n")
+	p.print("\n## Points\n\nEach entry gives the place of a point on the axis of its experiment, and the relative energy of the point.\n")
 	for _, s := range p.all {
 		p.print("\n### %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")
@@ -168,7 +168,7 @@ func (p *page) points() {
 			}
 		}
 		if lost.Flushed > 0 {
-			p.print("\nDividing by a power of two set at most %.2g %% of a point's elements to zero (experiment %s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
+			p.print("\nThe division by a power of two set at most %.2g %% of a point's elements to zero (experiment %s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (p *page) measured() {
 		p.print("\n**Not valid:** %v.\n", err)
 	}
 	if commands != nil {
-		p.print("\nThis command made the records, and repeats the measurements:\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
+		p.print("\nThese commands made the records, and repeat the measurements:\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
 	}
 }
 

@@ -56,8 +56,8 @@ func (p *page) remaining() {
 	}
 }
 
-const remains = `The main points are the points that decide whether a takeaway holds. The first command completes the points from
-one seed. The second draws the main points from ten seeds. Both continue the series in FOLDER. Options such as ` + "`--time`" + `,
+const remains = `The *main points* decide whether a takeaway holds. The first command completes the points from one seed. The second command
+draws the main points from ten seeds. Both commands continue the series in FOLDER. Options such as ` + "`--time`" + `,
 ` + "`--type`" + ` and ` + "`--only`" + ` split the work over several runs and cards.
 
 ` + "```" + `

@@ -24,8 +24,8 @@ var operations = []*Operation{
 	{
 		Name: "normal", Source: true,
 		Parameters: []Parameter{
-			number("mean", -anyNumber, anyNumber, "of the distribution"),
-			number("sigma", 0, anyNumber, "its standard deviation"),
+			number("mean", -anyNumber, anyNumber, "the mean of the distribution"),
+			number("sigma", 0, anyNumber, "the standard deviation of the distribution"),
 		},
 		Doc:     "Draws every element from a normal distribution.",
 		Example: "normal(0,0.02)",
@@ -35,7 +35,7 @@ var operations = []*Operation{
 		Name: "uniform", Source: true,
 		Parameters: []Parameter{
 			number("low", -anyNumber, anyNumber, "the lower end"),
-			number("high", -anyNumber, anyNumber, "the upper end, not below the lower"),
+			number("high", -anyNumber, anyNumber, "the upper end, at least the lower end"),
 		},
 		Doc:     "Draws every element from a uniform distribution.",
 		Example: "uniform(-1,1)",
@@ -49,7 +49,7 @@ var operations = []*Operation{
 	},
 	{
 		Name: "const", Source: true,
-		Parameters: []Parameter{number("value", -anyNumber, anyNumber, "of every element")},
+		Parameters: []Parameter{number("value", -anyNumber, anyNumber, "the value of every element")},
 		Doc:        "Gives every element the same value.",
 		Example:    "const(0.02)",
 		draw:       drawConst,
@@ -63,31 +63,31 @@ var operations = []*Operation{
 	{
 		Name: "set", Source: true,
 		Parameters: []Parameter{
-			{Name: "size", Kind: Integer, Min: 1, Max: 1 << 20, Doc: "how many values are drawn"},
-			{Name: "source", Kind: Nested, Doc: "what they are drawn from"},
+			{Name: "size", Kind: Integer, Min: 1, Max: 1 << 20, Doc: "the number of values"},
+			{Name: "source", Kind: Nested, Doc: "the source of the values"},
 		},
-		Doc:     "Draws a set of values. Every element is one of them, with equal probability. set(1,normal(0,1)) gives every element the same random value.",
+		Doc:     "Draws a set of values. Every element takes one of these values, with equal probability. set(1,normal(0,1)) gives every element the same random value.",
 		Example: "set(16,normal(0,2^10))",
 		make:    makeSet,
 	},
 	{
 		Name: "tensor", Source: true,
-		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and a tensor in it. Put both in double quotes if their parentheses are not balanced"}},
-		Doc:        "Reads a tensor as it is stored. The last dimension is columns, all others together are rows; a vector is one column. The shape must be that of the pattern's matrix. Values of another dtype are rounded.",
+		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and the name of a tensor. Put both in double quotes if their parentheses are not balanced"}},
+		Doc:        "Reads a tensor as it is stored. The last dimension becomes the columns, all other dimensions together the rows. A vector becomes one column. The shape must equal that of the pattern's matrix. Values of another dtype are rounded.",
 		Example:    "tensor(model/model.safetensors:lm_head.weight)",
 		make:       makeTensor,
 	},
 
 	{
 		Name:       "shift",
-		Parameters: []Parameter{number("value", -anyNumber, anyNumber, "what is added")},
+		Parameters: []Parameter{number("value", -anyNumber, anyNumber, "the number that is added")},
 		Doc:        "Adds a number.",
 		Example:    "normal(0,0.02) | shift(0.16)",
 		make:       arithmetic(shiftValue),
 	},
 	{
 		Name:       "scale",
-		Parameters: []Parameter{number("factor", -anyNumber, anyNumber, "what is multiplied by")},
+		Parameters: []Parameter{number("factor", -anyNumber, anyNumber, "the factor")},
 		Doc:        "Multiplies by a number.",
 		Example:    "normal(0,1) | scale(2^-6)",
 		make:       arithmetic(scaleValue),
@@ -115,17 +115,17 @@ var operations = []*Operation{
 	{
 		Name: "round",
 		Parameters: []Parameter{
-			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "how many low mantissa bits become zero; at most as many as the dtype has (I8: 6)"},
+			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "the number of low mantissa bits that become zero; at most the number of mantissa bits of the dtype (I8: 6)"},
 			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "nearest rounds to nearest, ties to even; truncate rounds towards zero"},
 		},
-		Doc:     "Zeroes the low mantissa bits, with rounding, as the pass round does.",
+		Doc:     "Rounds to values whose low mantissa bits are zero, like the pass round.",
 		Example: "normal(0,0.02) | round(4)",
 		make:    makeRound,
 	},
 	{
 		Name:       "grid",
 		Parameters: []Parameter{number("s", 0.25, 1<<20, "the step is the power of two nearest to a row's root mean square over s")},
-		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, as the pass grid does. Zeros become positive.",
+		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, like the pass grid. Zeros become positive.",
 		Example:    "normal(0,0.02) | grid(16)",
 		wide:       always,
 		make:       makeGrid,
@@ -139,21 +139,21 @@ var operations = []*Operation{
 	},
 	{
 		Name: "random", Parameters: []Parameter{lowK, highK}, anyOf: true,
-		Doc:     "Replaces the least or most significant bits by random ones.",
+		Doc:     "Replaces the least or most significant bits by random bits.",
 		Example: "const(1) | random(low=4)",
 		make:    makeRandom,
 	},
 	{
 		Name: "zero", Parameters: []Parameter{lowK, highK}, anyOf: true,
-		Doc:     "Zeroes the least or most significant bits of the stored element: two's complement in I8; sign, exponent and mantissa in floats.",
+		Doc:     "Zeroes the least or most significant bits of the stored element. I8 is stored in two's complement, a float as sign, exponent and mantissa.",
 		Example: "normal(0,1) | zero(low=7)",
 		make:    makeZero,
 	},
 	{
 		Name: "signs",
 		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"random", "rows", "columns"},
-			Doc: "random changes every element with probability 1/2; rows and columns change those with more negative elements than positive ones"}},
-		Doc:     "Changes the sign of elements, or of whole rows or columns. A zero changes its sign too. In I8, −128 becomes 127.",
+			Doc: "random changes every element with probability 1/2; rows or columns changes each row or column that has more negative than positive elements"}},
+		Doc:     "Changes the sign of elements, or of whole rows or columns. The sign of a zero changes, too. In I8, −128 becomes 127.",
 		Example: "normal(0,0.02) | signs(rows)",
 		wide:    func(args []any) bool { return args[0] != "random" },
 		make:    makeSigns,
@@ -165,15 +165,15 @@ var operations = []*Operation{
 			{Name: "by", Kind: Word, Default: "rows", Words: []string{"rows", "columns", "within"}, Named: true,
 				Doc: "rows fills the first places in row-major order, columns in column-major order; within sorts every row by itself"},
 		},
-		Doc: "Puts the lowest share of the elements into the first places, in ascending order. The others follow in their original order. " +
-			"−0 comes before 0 and NaN beyond the infinity of its sign; of equal elements the first in that order are the lowest.",
+		Doc: "Puts the lowest share of the elements into the first places, in ascending order. The other elements follow in their original order. " +
+			"−0 comes before 0. A positive NaN comes after infinity, a negative NaN before negative infinity. Equal elements keep their order.",
 		Example: "normal(0,1) | sort(50%,by=columns)",
 		wide:    always,
 		make:    makeSort,
 	},
 	{
 		Name:    "transpose",
-		Doc:     "Transposes. The pattern before it has as many rows as the result has columns.",
+		Doc:     "Transposes the matrix. The pattern before this step has as many rows as the result has columns.",
 		Example: "normal(0,1) | sort | transpose",
 		turns:   true,
 		make:    makeTranspose,
@@ -181,7 +181,7 @@ var operations = []*Operation{
 	{
 		Name: "sparse",
 		Parameters: []Parameter{
-			number("share", 0, 1, "the chance of each block"),
+			number("share", 0, 1, "the probability that a block becomes zero"),
 			{Name: "block", Kind: Shape, Default: "1x1", Named: true, Doc: "rows and columns of a block"},
 		},
 		Doc:     "Zeroes blocks at random.",
@@ -190,25 +190,25 @@ var operations = []*Operation{
 	},
 	{
 		Name:       "reorder",
-		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "what is permuted"}},
-		Doc: "Puts similar rows or columns next to each other: the first stays, and each is followed by the remaining one that differs from it in the fewest bits of a sample of 1024. " +
-			"Time grows with the square of their number: 8192 take about a second.",
+		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "the dimension that is permuted"}},
+		Doc: "Puts similar rows or columns next to each other. The first row or column stays. The next one is always the remaining one that differs from the previous one in the fewest bits, in a sample of 1024 elements. " +
+			"Time grows with the square of the number of rows or columns: 8192 take about a second.",
 		Example: "normal(0,0.02) | round(6) | reorder(rows)",
 		wide:    always,
 		make:    makeReorder,
 	},
 	{
 		Name: "repeat", Parameters: []Parameter{byRows, byCols}, anyOf: true,
-		Doc:     "Makes runs of identical rows or columns: row i becomes row ⌊i/rows⌋·rows.",
+		Doc:     "Makes runs of identical rows or columns. Row i becomes row ⌊i/rows⌋·rows.",
 		Example: "normal(0,0.02) | repeat(rows=4)",
 		make:    makeRepeat,
 	},
 	{
 		Name: "cycle", Parameters: []Parameter{
-			{Name: "rows", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "period in rows; 0: none"},
-			{Name: "columns", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "period in columns; 0: none"},
+			{Name: "rows", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "the number of repeated rows; 0 repeats nothing"},
+			{Name: "columns", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "the number of repeated columns; 0 repeats nothing"},
 		}, anyOf: true,
-		Doc:     "Repeats the first rows or columns: row i becomes row i mod rows.",
+		Doc:     "Repeats the first rows or columns. Row i becomes row i mod rows.",
 		Example: "normal(0,0.02) | cycle(rows=2)",
 		make:    makeCycle,
 	},
