@@ -9,14 +9,14 @@ NVIDIA H200s with the same driver and power limit. A card's id, such as H200-04d
 the card's UUID (` + "`power.Info.ID`" + `). Reports and JSON documents contain the id.
 
 The same weights save different shares of energy on different cards of one kind. The interval of a single run does
-not contain this difference. In the older records, the standard deviation between cards is
+not contain this difference. The older records show these standard deviations between cards:
 
-- %.0f %% of a plan's saving in prefill (%d cards),
-- %.0f %% of a plan's saving in decode (%d cards),
-- %.0f %% of the saving of all-zero weights (%d cards).
+- Prefill: %.0f %% of a plan's saving (%d cards).
+- Decode: %.0f %% of a plan's saving (%d cards).
+- All-zero weights: %.0f %% of the saving (%d cards).
 
-The saving on another card may therefore differ from a page's figure by ± %.0f %% of that figure in prefill and by
-± %.0f %% in decode (two standard deviations of a difference). Pages compare plans within one run, on one card.
+A saving on another card may therefore differ from a page's figure by ± %.0f %% of the figure in prefill and by ± %.0f %% in decode. These
+are two standard deviations of a difference. Pages compare plans within one run, on one card.
 
 Decode runs below the power cap. The joules that a plan saves in decode differ by only %.0f %% between cards. The total energy differs
 more between cards, so the saved share differs more, too. Prefill runs at the power cap. The joules that a plan saves in prefill differ
@@ -31,13 +31,13 @@ The tables have these columns:
 - **A new card** is the prediction interval for one more card.
 - **Between cards** is the standard deviation between cards in percentage points, without the error of the runs.
 
-Both intervals come from a random-effects model (` + "`stats.Combine`" + `). It uses Paule and Mandel's variance between cards, Hartung and
+Both intervals come from a random-effects model (` + "`stats.Combine`" + `). The model uses Paule and Mandel's variance between cards, Hartung and
 Knapp's interval, and Student's prediction interval. Rows of only two cards have no intervals, because two values give a poor estimate of
 a spread.
 `
-	cardsMeasured = `The layer has 8192×8192 normal weights in BF16, in the stationary role. Its inputs are normal(0,1). *Prefill* has 8192
+	cardsMeasured = `The layer has 8192×8192 normal weights in BF16, in the stationary role. The layer's inputs are normal(0,1). *Prefill* has 8192
 tokens, back to back (at the power cap) or in bursts with gaps (*below the cap*). *Decode* has 16 tokens and reads the weights from
-memory. In decode the card draws less than the cap. All plans have the same address in memory. The records are of %d cards, on these
+memory. In decode the card draws less than the cap. All plans have the same address in memory. The records come from %d cards, on these
 days: %s.
 `
 	cardsRecorded = `
@@ -48,7 +48,7 @@ varies much by chance. The standard error in the table is therefore pooled over 
 the copy from zero. In %d of the %d runs the card did not reach a steady state before the first block. The table has these columns:
 
 - *Copy* is the reading of the same weights in the same place. It should be zero.
-- *Expected between cards* is the standard deviation of ` + "`grid=4`" + ` between cards in percentage points. It assumes that cards differ by
+- *Expected between cards* is the standard deviation of ` + "`grid=4`" + ` between cards in percentage points. This value assumes that cards differ by
   the same share of the saving as in the older records. The value for bursts uses the share of prefill.
 - *Blocks needed* is the number of blocks after which the standard error is half of *expected between cards*.
 
@@ -61,7 +61,7 @@ card cannot show how much cards differ.
 |---|---|---|---|---|---|---|
 %s
 `
-	cardsCommand = `The following command adds a record of one more card. The next ` + "`-update`" + ` includes the record. ` + "`-cards-time`" + ` is the time
+	cardsCommand = `The following command adds a record of one more card. The next run with ` + "`-update`" + ` includes the record. ` + "`-cards-time`" + ` is the time
 for the blocks at the cap. The blocks below the cap get three times as much time, the blocks of decode half:
 
 ` + "```" + `
@@ -69,7 +69,7 @@ go test ./bench -run GPUCards -cards $PWD/bench/results/h200/cards -cards-time 7
 ` + "```" + `
 `
 	cardsOlder = `
-These runs were made for other pages. Runs of one plan differ in the card, the day and the memory addresses. Some also differ in the
+These runs were made for other pages. Runs of one plan differ in the card, the day and the memory addresses. Some runs also differ in the
 build of lowtoggle. The difference between cards includes all these differences. Each run's error is pooled over its comparisons and its
 copy, as in the previous section.
 `
@@ -80,7 +80,7 @@ copy, as in the previous section.
 - Three runs are marked invalid, because their copies read %s to %s: frontier-stationary-1, order-stationary-1 and order-stationary-2.
   The table includes these runs, because excluding runs by their copies would bias the result. The copies' errors are also smaller than
   the differences between cards.
-- Whole models exchange memory between blocks, so addresses do not contribute to their differences. Cards in decode with
-  ` + "`grid=4`" + `: %s.
+- Whole models exchange memory between blocks, so addresses do not contribute to their differences. In decode with
+  ` + "`grid=4`" + `, %s.
 `
 )

@@ -47,7 +47,7 @@ func powerClaims(e *evidence) []claim {
 		says("draws some {} (8192³) or {} (2048³)", start(large[:]), start(small[:])),
 		says("with τ = {} ms on one card and {} and {} ms on the other", span(large[:], 1, lag), fmt.Sprintf("%.1f", lag(small[0])), fmt.Sprintf("%.1f", lag(small[1]))),
 		says("its window is {} ms.", span(all, 0, func(r *profile.Profile) float64 { return 1e3 * sensor(r).Window.Seconds() })),
-		says("Its noise was {} W for 2048³, and {} W for 8192³", span(small[:], 0, noise), span(large[:], 0, noise)),
+		says("The noise was {} W for 2048³, and {} W for 8192³", span(small[:], 0, noise), span(large[:], 0, noise)),
 		says("differ by {} % in scale", span(all, 2, func(r *profile.Profile) float64 { return 100 * (sensor(r).Gain - 1) })),
 		says("the exponent is {} (8192³) or {} (2048³)", span(large[:], 1, order), span(small[:], 1, order)),
 		says("between some {} and {} MHz", fmt.Sprintf("%.0f", 100*math.Round(slowest(all)/100)), fmt.Sprintf("%.0f", e.calibration().Facts.Settings.HighestClock)),

@@ -23,8 +23,8 @@ func readmeClaims(e *evidence) []claim {
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
 		says("draw about {} of its power.", printed(0, 100*serverShare(cardWatts))+" %"),
-		says("saves nothing: {} of the cards is {} of the server. At the", percent(e.wholeChange("recipes-decode", balancedDecode), 1), percent(e.serverChange("recipes-decode", balancedDecode), 1)),
-		says("time: {} of the cards is {} of the server (", percent(e.wholeChange("recipes-prefill", "--recipe balanced"), 1), percent(e.serverChange("recipes-prefill", "--recipe balanced"), 1)),
+		says("saves nothing: {} of the cards' energy is {} of the server's. At the", percent(e.wholeChange("recipes-decode", balancedDecode), 1), percent(e.serverChange("recipes-decode", balancedDecode), 1)),
+		says("time: {} of the cards' energy is {} of the server's (", percent(e.wholeChange("recipes-prefill", "--recipe balanced"), 1), percent(e.serverChange("recipes-prefill", "--recipe balanced"), 1)),
 		says("differ by ± {} of itself in prefill, by ± {} in decode", e.cardsDiffer("prefill"), e.cardsDiffer("decode")),
 		says("in prefill, and about {} of energy in decode", saved(e.of("level-decode", "exact"), 1)),
 		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
@@ -38,7 +38,7 @@ func readmeClaims(e *evidence) []claim {
 			e.measured("layers-decode-stationary", "grid-4", 1)),
 		says("--max-loss 0.1%` | {} | {} | – |", e.rise(prefillSearch, 2), e.spent(prefillSearch)),
 		says("compensate` | {} | – | {} |", e.rise(decodeSearch, 2), e.spent(decodeSearch)),
-		says("energy is predicted: {} by default, {} with `balanced`.", e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
+		says("Predicted energy: {} by default, {} with `balanced`.", e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
 		says("- **{} architectures**", fmt.Sprint(len(arch.Families()))),
 	}
 }

@@ -263,7 +263,7 @@ func (c *components) page(t *testing.T, card *recordedCard) []byte {
 			unread++
 		}
 	}
-	fmt.Fprintf(&b, componentsRemains, len(list)-held, held, unread, card.own.CardID)
+	fmt.Fprintf(&b, componentsRemains, len(list)-held, held, card.own.CardID, len(list)-unread, len(list))
 	return b.Bytes()
 }
 

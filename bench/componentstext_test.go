@@ -13,17 +13,17 @@ H200 reports the power of its memory, as a mean over a second. Therefore a model
     watts = static + leakage·(°C − 50) + awake·busy·(clock/clock₀)² +
             (clock/clock₀)·(operations + bytes on the chip) + bytes of memory
 
-Each operation and each byte has an energy. A part of this energy depends on the operands' bits, through the features of the
+Each operation and each byte costs energy. A part of this energy depends on the operands' bits, through the features of the
 [cost model](cost.md). *Awake* is proportional to the share of the multiprocessors that have work. *Busy* is the share of
 an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, the model derives the temperature
 from the predicted power.
 
-The coefficients are non-negative. They are fitted to kernels that stress one component each. The built-in components
-(` + "`cost/component/calibrations/h200.json`" + `) are fitted to %d kernels, read on %s on %s.
+The coefficients are non-negative. The fit uses kernels that stress one component each. The built-in components
+(` + "`cost/component/calibrations/h200.json`" + `) are fitted to %d kernels. These kernels were measured on %[4]s, on %[3]s.
 
 ![Components of an H200](power-components.svg)
 
-[components-accuracy.md](components-accuracy.md) compares the model with kernels that it has not seen.
+[components-accuracy.md](components-accuracy.md) compares the model with kernels outside the fit.
 `
 
 const componentsAccuracy = `# How accurate is the split by component?
@@ -102,9 +102,9 @@ const componentsUse = `
 ` + "`verify --gpu`" + ` and ` + "`profile`" + ` split their measurement by component. They read the first of these files that exists, and name the
 file above the table:
 
-- the file that ` + "`--components`" + ` names,
-- ` + "`calibration-components.json`" + ` in the working folder,
-- the built-in file.
+- The file that ` + "`--components`" + ` names.
+- ` + "`calibration-components.json`" + ` in the working folder.
+- The built-in file.
 
 Both commands also compute clocks before and after a conversion: the clock of least energy within 1 and 5 %% of time, and the clock of
 least energy-delay product. A clock is advised only under two conditions:
@@ -186,8 +186,8 @@ for about a second before the memory's reading is free of the previous kernel.
 const componentsRemains = `
 ## Which kernels remain to be measured?
 
-` + "`lowtoggle calibrate h200 --components`" + ` measures %d kernels for the fit and holds out %d, in about two minutes. The record of %[4]s
-lacks %[3]d of these kernels. The built-in components are older and have fewer kernels. A file from a further card can replace the
+` + "`lowtoggle calibrate h200 --components`" + ` measures %d kernels for the fit and holds out %d, in about two minutes. The record of %s
+has %d of these %d kernels. The built-in components are older and have fewer kernels. A file from a further card can replace the
 built-in components. The cards of this page would then still test the new fit. After an interruption the same command continues, on
 the same card.
 `

@@ -354,10 +354,10 @@ The model predicts the power of a GEMM from samples of its operands' bits. A pre
 2. *Activity* is a constant plus a non-negative combination of the features. Each feature is relative to random operands
    of the same scale. Random operands have an activity of 1.
 3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a dynamic part. The dynamic part is proportional to
-   activity, clock and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less
+   activity, clock and voltage squared (activity · clock^%g in all). The clock comes from measurements of the GEMM's shape. At the power cap, less
    activity first raises the clock. Below the cap, less activity lowers the power.
 
-The fit uses %d points in %d series on %s (driver %s, cap %.0f W). They come from %d cards (%s).
+The fit uses %d points in %d series on %s (driver %s, cap %.0f W). The points come from %d cards (%s).
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` measured the points, and ` + "`lowtoggle calibrate OUT --from A --from B`" + ` fitted the
 model. [cost-accuracy.md](cost-accuracy.md) compares the predictions with measurements that the fit has not seen.
 `

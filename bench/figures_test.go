@@ -85,7 +85,7 @@ var given = []struct {
 	{"settings of the method, which are constants of the code, and those of its paper", map[string][]string{
 		"docs/power.md": {"every 20 or 100 ms", "a ramp of 10 ms", "takes 25 µs to 2 ms", "up to 0.1 s (the", "cells of 2.5 ms", "coarser than 50 ms", "changes by less than 1 %",
 			"at most 3 %.", "drift by 1 % per second", "each 5 or 10 µs", "reads every 20 ms", "short runs of 10, 20, 30 and 50 ms", "at least 92 % of the cells of a ramp to 920 W"},
-		"docs/power-h200.md":           {"one reading every 20 ms", "a time stamp of 1 ms", "(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The \"25 ms\" of the documentation is the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
+		"docs/power-h200.md":           {"one reading every 20 ms", "a time stamp of 1 ms", "(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The documented 25 ms are the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
 		"docs/recipes.md":              {"at most 1 MiB"},
 		"docs/reliability.md":          {"2, 5 and 10 s", "more than 35 %", "less than 1000 times"},
 		"bench/componentstext_test.go": {"leakage·(°C − 50)", "within 1 and 5 %% of time", "off by at most 5 %% on average", "mean error is above 15 %%", "by at\n  most 20 %%"},

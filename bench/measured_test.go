@@ -168,7 +168,7 @@ func measuredPage(t *testing.T) []byte {
 
 Generated from [bench/results/h200](../bench/results/h200) by %s. Each file is the %s output of a command. A file has the card, the
 driver, CUDA's version, the date, the command, every reading, and the null comparison (a copy of the weights, measured like a change).
-Energy is the energy of the GEMMs after the change relative to the untouched weights, with a 95 %% interval. The card is an %s (driver %s,
+Energy is that of the GEMMs after the change, relative to the untouched weights, with a 95 %% interval. The card is an %s (driver %s,
 CUDA %s, default cap of %.0f W, cuBLASLt %s).
 
 `, "`go test ./bench -run Page -update`", "`--json`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
@@ -223,7 +223,7 @@ equivalent [pattern](patterns.md), with other random numbers. *E* is the energy 
 			n := recordedRun(t, f).Null
 			parts = append(parts, fmt.Sprintf("%v (%s)", reading{n.RelativeEnergy, n.Interval}, f))
 		}
-		print("\nNull comparisons: %s.\n", strings.Join(parts, ", "))
+		print("\nThe null comparisons gave a relative energy of %s.\n", strings.Join(parts, ", "))
 	}
 	nulls("patterns-stationary", "patterns-streaming")
 	print("%s", measuredNotes(t, patternNotes))

@@ -12,10 +12,10 @@ import (
 // These notes explain the tables of docs/measured.md. Words in braces stand for figures.
 const (
 	patternNotes = `
-- {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} in the streaming role, draw {cap} W, the cap.
+- {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} of {patterns} in the streaming role, draw {cap} W, the cap.
   At the cap, energy and time fall together, and the clock rises.
-- The other rows draw less, but the driver still limits their clock because of power. Zeros in the stationary role run at
-  {zeros clock} GHz and draw {zeros power} W. Reports call rows of both groups capped.
+- The other rows draw less, but the driver still limits their clock because of power. With all-zero stationary weights the card
+  runs at {zeros clock} GHz and draws {zeros power} W. Reports call rows of both groups capped.
 - With stationary weights, rows in runs of four use as much energy as random rows ({runs stationary}). With streaming
   weights, rows in runs of four use {runs streaming} less energy. Equal neighbouring rows save energy in the streaming slot only.
 - The saving of multiples of a power of two depends on that power.

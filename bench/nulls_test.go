@@ -185,7 +185,8 @@ func nullsSection(t *testing.T, all []*measure.Result) string {
 		split[capped] = append(split[capped], r)
 	}
 	var b strings.Builder
-	b.WriteString(`| power | addresses | of the copy | runs | mean | between runs | between passes | by chance |
+	b.WriteString(`
+| power | addresses | of the copy | runs | mean | between runs | between passes | by chance |
 |---|---|---|---|---|---|---|---|
 `)
 	row := func(power, addresses, of string, p pooled) {
@@ -212,7 +213,7 @@ func nullsSection(t *testing.T, all []*measure.Result) string {
 	row("both", "the source's", "energy", pool(exchanged))
 	b.WriteString(`
 - Below the cap, the times of copies in their own memory differ between runs by more than the passes of a run. Addresses can cause such
-  differences. Places in the order cannot.
+  differences. The order of the candidates cannot.
 - At the cap, copies in their own memory use less energy and time than the source on average. The times differ between runs by more than
   the passes of a run, and energy follows time.
 - At the source's addresses, runs were not found to differ by more than their passes.

@@ -134,6 +134,7 @@ func profileTables(products []profiled) string {
 		return func(p profiled) string { return of(p.runs[0]) + ", " + of(p.runs[1]) }
 	}
 
+	b.WriteByte('\n')
 	head("mean power")
 	row("card", func(p profiled) string { return p.results[0].Card.ID() })
 	row("idle, before the work", each(func(r *profile.Profile) string {

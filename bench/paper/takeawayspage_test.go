@@ -188,7 +188,7 @@ The results have three limits:
 - Rows on this page are the rows of the paper's text. The paper's program stores matrices by columns, so the program's
   sorted operands differ from the text. This difference affects T8 to T11 and T13.
 - Some series lack points from one seed: %s.
-- The main points decide the rules. They are drawn from %s; the paper used ten. Intervals of one or two seeds cover the drawn
+- The main points decide the rules. Each main point is drawn from %s; the paper used ten seeds. Intervals of one or two seeds cover the drawn
   operands alone. No interval includes the spread between cards.
 
 ## Which operand streams?
