@@ -35,7 +35,7 @@ func roundingClaims(e *evidence) []claim {
 	return append(list,
 		says("| grid σ/4, grid σ/2 | {}, {} |", energy("rtn4"), energy("rtn2")),
 		says("Changing values alone saves at most {} of energy:", saved(e.of(file, "onemag"), 1)),
-		says("divergences: {} to {} times the sum in", low, high),
+		says("the divergence was {} to {} times the sum (", low, high),
 	)
 }
 

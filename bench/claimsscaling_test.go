@@ -40,7 +40,7 @@ func scalingClaims(e *evidence) []claim {
 		says("relative to σ = 0.02, where {} bits toggle", fmt.Sprintf("%.2f", exponentToggles(0.02))),
 	}
 	grid, scaled := e.converted(model, append(balanced, "--workload", "decode")...), e.converted(model, "--passes", "scale,grid,round", "--min-snr", balanced[3], "--workload", "decode")
-	list = append(list, says("the model predicts {} points more saving, and {} points were measured",
+	list = append(list, says("the cost model predicts {} points more saving, and {} points were measured",
 		points(e.relative(model, grid, "decode")-e.relative(model, scaled, "decode")), e.scaleAdds("grid4")))
 	tiny := filepath.Join(e.temp, "tiny")
 	e.command("synth", "../weights/synth/configs/llama-tiny.json", tiny, "--quiet")

@@ -359,7 +359,7 @@ The model predicts the power of a GEMM from samples of its operands' bits. A pre
 
 The fit uses %d points in %d series on %s (driver %s, cap %.0f W). The points come from %d cards (%s).
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` measured the points, and ` + "`lowtoggle calibrate OUT --from A --from B`" + ` fitted the
-model. [cost-accuracy.md](cost-accuracy.md) compares the predictions with measurements that the fit has not seen.
+model. For a comparison with measurements outside the fit, see [cost-accuracy.md](cost-accuracy.md).
 `
 
 const costJudged = `# How accurate is the cost model?

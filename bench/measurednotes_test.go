@@ -12,7 +12,7 @@ import (
 // These notes explain the tables of docs/measured.md. Words in braces stand for figures.
 const (
 	patternNotes = `
-- {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} of {patterns} in the streaming role, draw {cap} W, the cap.
+- {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} of {patterns} in the streaming role, draw {cap} W and are at the cap.
   At the cap, energy and time fall together, and the clock rises.
 - The other rows draw less, but the driver still limits their clock because of power. With all-zero stationary weights the card
   runs at {zeros clock} GHz and draws {zeros power} W. Reports call rows of both groups capped.
@@ -23,14 +23,15 @@ const (
 `
 	layerNotes = `
 - In prefill the card drew {cap} W in every row but zeros, so energy falls only by as much as time. With the default recipe, kinds of
-  layers below the cap save {below} of energy. Kinds of layers at the cap save {at cap} (next section).
-- At the cap, energy × time shows more of the saving: {both} for ` + "`round=4`" + ` in the stationary role.
+  layers below the cap save {below} of energy. Kinds of layers at the cap save {at cap} of energy (next section).
+- At the cap, energy × time shows more of the saving. With ` + "`round=4`" + ` in the stationary role, energy × time falls to {both} of the
+  untouched weights'.
 - In decode ` + "`round=4`" + ` saves {decode} of energy. The card then draws {decode power} W at {decode clock} GHz and reads {rate} TB/s of weights.
 - Reordering alone saves {reorder} of energy. This saving is within the error ([ordering.md](ordering.md)).
 - [frontier.md](frontier.md) has the measurements of ` + "`trellis`" + `.
 `
 	recipeNotes = `
-- An earlier version of the recipe converted these models. It chose ` + "`round=4`" + ` in nearly all layers. Today's
+- An earlier version of the recipe converted these models. This version chose ` + "`round=4`" + ` in nearly all layers. Today's
   recipe chooses ` + "`grid=16`" + ` in nearly all layers ([results.md](results.md)).
 - [cost-accuracy.md](cost-accuracy.md) compares the built-in cost model with these totals.
 - Decode in the streaming role (one block) and the rows by kind of layer are less precise than the other rows.
@@ -38,7 +39,7 @@ const (
 ## How were these measurements recorded?
 
 `
-	recordedNotes = `The runs on this page took place on 2026-11-21. [cards.md](cards.md) has the card of every record:
+	recordedNotes = `The runs on this page took place on 2026-11-21. The card of every record is in [cards.md](cards.md):
 
 - %s measured null-60s and pair-1, and pytorch-1 and pytorch-2 before and after other runs.
 - %s measured null-20s and the patterns.

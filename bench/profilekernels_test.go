@@ -53,7 +53,7 @@ func readPacked[T any](t *testing.T, path string) *T {
 
 // TestPowerPageKernels checks that the tables of docs/power-h200.md about kernels below the cap agree with their record.
 func TestPowerPageKernels(t *testing.T) {
-	tables := kernelTables(profiledKernels(t))
+	tables := "\n" + kernelTables(profiledKernels(t))
 	for _, file := range append(slices.Clone(tableProfiles), longProfile) {
 		if exists(recorded + file) {
 			tables += "\n" + kernelTables(readProfile(t, recorded+file))

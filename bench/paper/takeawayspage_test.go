@@ -166,9 +166,9 @@ func runsOfRows(probes []*experiment.Series) (list []map[cost.Role]ofRuns) {
 const takeawaysIntro = `# Do the findings of "Input-Dependent Power Usage in GPUs" hold on H200s?
 
 Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of GEMMs depends on the operands'
-values. They stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. This page has
-the results on H200s, in up to %d series of one dtype, size and role. [reproduce.md](reproduce.md) has
-every point, rule and figure, and lists the missing measurements.
+values. Their paper states fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. This page has
+the results on H200s, in up to %d series of one dtype, size and role. For every point, rule and figure,
+and for the missing measurements, see [reproduce.md](reproduce.md).
 
 A rule decides whether a takeaway holds in a series. The rules were corrected. Some of the first rules tested the largest of several
 changes as if it were the only change. Other rules compared means or clocks that are not comparable. The first rules were applied to the
@@ -177,7 +177,7 @@ series of 2026-11-21.
 `
 
 const takeawaysNotes = `
-T7 compares mean power in Figure 4 at one clock: %s.
+The result of T7 is the mean power in Figure 4 at one clock: %s.
 
 The rules compare energy, because a card at its power cap shows a saving as time and not as
 power. The role of an operand matters as much as its pattern. In FP16 one value for all elements of both operands saves %s %% of
@@ -195,7 +195,7 @@ The results have three limits:
 
 cuBLASLt decides which operand streams through the multipliers, and the choice depends on the dtype.
 The table has the energy of weights whose rows come in runs of four equal rows, relative to random weights.
-x is random (` + "`bench/results/h200/probes`" + `). Equal neighbours save energy only in the operand that streams:
+The operand x is random (` + "`bench/results/h200/probes`" + `). Equal neighbours save energy only in the operand that streams:
 
 `
 const takeawaysEnd = `
