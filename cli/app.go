@@ -133,7 +133,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{model.Demo, model.Inspect, model.Plan, model.Convert, model.Verify, model.Eval,
 		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,
-		model.Synth, model.Passes, model.Families, completionCommand, manCommand}
+		card.Pattern, model.Synth, model.Passes, model.Families, completionCommand, manCommand}
 	cli.VersionPrinter = func(c *cli.Context) {
 		fmt.Fprintf(c.App.Writer, "%s version %s\n", c.App.Name, version())
 	}

@@ -41,6 +41,7 @@ var facilities = []facility{
 		"verify":     "findings are text; `--json` has the tables of losses and energy",
 		"calibrate":  "OUT is the table of what was measured; `--from` reads CSV",
 		"reproduce":  "OUT has a file for each series",
+		"pattern":    "writes two tensors; `--json` describes them",
 		"synth":      "reports one model: `--json`",
 		"families":   "text: `--json`",
 		"passes":     "text: `--json`",
@@ -125,7 +126,7 @@ func outputOf(cmd *cli.Command) string {
 		return ""
 	}
 	for _, kind := range []struct{ usage, text string }{
-		{"report (.html) or picture", "report, picture"}, {"a report", "report"}, {"the plan", "the plan"}, {"draw", "picture of components"},
+		{"report (.html) or picture", "report, picture"}, {"a report", "report"}, {"the plan", "the plan"}, {"draw", "picture of components"}, {"the operands", "the operands"},
 	} {
 		if strings.Contains(f.Usage, kind.usage) {
 			return kind.text

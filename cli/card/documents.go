@@ -12,6 +12,7 @@ import (
 var Documents = map[string][]any{
 	"calibrate": {calibrateJSON{}, calibrateShortJSON{}, componentsJSON{}},
 	"measure":   {measuredDocument{}, serve.Result{}, collective.Result{}},
+	"pattern":   {patternJSON{}},
 	"predict":   {predictDocument{}},
 	"profile":   {profileDocument{}, overTimeDocument{}},
 	"reproduce": {paper.Report{}},

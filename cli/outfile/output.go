@@ -22,6 +22,8 @@ const (
 	HTML Kind = ".html"
 	SVG  Kind = ".svg"
 	PNG  Kind = ".png"
+
+	Safetensors Kind = ".safetensors"
 )
 
 // ReportFlag is -o of commands that write a report.

@@ -40,6 +40,16 @@ whole matrix. For all other operations, the time is proportional to the size of 
 ([library.md](library.md)). The function does not get values that are not finite; such values stay unchanged. A result beyond
 the dtype's range becomes the dtype's largest finite magnitude. If the function returns NaN, the matrix is not made: the error names the
 step and the value. Only the program that registers a step knows the step; the lowtoggle command does not.
+
+**To a file.** ` + "`lowtoggle pattern`" + ` writes the operands of y[M,N] = x[M,K]·w[N,K]ᵀ to a safetensors file, as the tensors x and w, for
+kernels of your own:
+
+` + "```" + `
+lowtoggle pattern 'normal(0,0.02) | round(4)' --shape 4096x4096x8192 --dtype bf16 --seed 0 -o rounded.safetensors
+` + "```" + `
+
+` + "`lowtoggle measure --w 'normal(0,0.02) | round(4)'`" + ` with the same shape, type and seed multiplies these bytes. The seed of x is that of
+` + "`--seed`" + `, and the seed of w is one more. The file's metadata has both patterns and the seed.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.
