@@ -21,20 +21,16 @@ type BelowCap struct {
 // atCap reports whether a series' baseline runs at the power limit.
 func (c *Calibration) atCap(s *Series) bool { return !s.Cold && c.slowed(&s.Baseline) }
 
-// burstAt is energyAt while the card's mean power is below its limit. The card then limits the power within a burst,
-// so its clock is higher by the same factor for all work, up to the highest clock. Energy, time and clock are
-// relative to the series' baseline at the power limit.
-func (c *Calibration) burstAt(s *Series, activity float64) (energy, time, clock float64) {
-	return c.burstBy(&c.Facts.Power, s, activity)
-}
-
-// burstBy is burstAt with other power facts.
-func (c *Calibration) burstBy(p *PowerLaw, s *Series, activity float64) (energy, time, clock float64) {
+// burstAt is energyAt while the card's mean power is below its limit, by power facts p. The card then limits the power
+// within a burst, so its clock is higher by the same factor for all work, up to the highest clock. atLimit is the clock,
+// in MHz, at which random operands of the product's own shape reach the power limit. Energy, time and clock are relative
+// to these operands at the power limit.
+func (c *Calibration) burstAt(p *PowerLaw, s *Series, atLimit, activity float64) (energy, time, clock float64) {
 	if !c.atCap(s) {
 		return p.energyAt(s, activity)
 	}
 	w, static, exponent := s.Baseline.Watts, p.Static.Usual, p.ClockExponent.Usual
-	clock = min(c.highestClock()/s.Baseline.Clock, p.Bursts.Usual*elementary.Pow(activity, -1/exponent))
+	clock = min(c.highestClock()/atLimit, p.Bursts.Usual*elementary.Pow(activity, -1/exponent))
 	time = 1 / clock
 	return (float64(activity*(w-static)*elementary.Pow(clock, exponent-1)) + float64(static*time)) / w, time, clock
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -46,6 +47,9 @@ var (
 // come from memory. If a type was calibrated only for weights on chip, and the weights come from memory, BF16's model
 // is used, as in [Calibration.Energy]. The error for a type that is not calibrated lists the calibrated types.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
+	if ctx == nil {
+		return Prediction{}, parallel.ErrNoContext
+	}
 	if c == nil {
 		return Prediction{}, errNoCalibration
 	}
@@ -162,16 +166,24 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	}
 	r.Clock = new(highest(clock))
 	if c.Facts.Power.Bursts != nil && !p.Cold {
+		atLimit := series.Baseline.Clock
+		if c.atCap(series) {
+			atLimit = min(atLimit*c.clockOfShape(p, series), c.highestClock())
+		}
+		by := func(p *PowerLaw) response {
+			return func(s *Series, activity float64) (energy, time, clock float64) {
+				return c.burstAt(p, s, atLimit, activity)
+			}
+		}
 		r.BelowCap = c.Facts.Power.belowCap(func(p *PowerLaw) (float64, float64) {
-			by := func(s *Series, activity float64) (energy, time, clock float64) { return c.burstBy(p, s, activity) }
-			energy, time, _ := answer(by, &features)
-			random, randomTime, _ := answer(by, &reference)
+			energy, time, _ := answer(by(p), &features)
+			random, randomTime, _ := answer(by(p), &reference)
 			return energy / random, time / randomTime
 		}, func(relative float64) float64 {
 			return elementary.Hypot(m.Quality.HalfWidth(relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
 		})
-		_, _, clock = answer(c.burstAt, &features)
-		r.BelowCap.Clock = highest(clock)
+		_, _, clock = answer(by(&c.Facts.Power), &features)
+		r.BelowCap.Clock = min(atLimit*clock, c.Facts.Settings.HighestClock)
 	}
 	return r, nil
 }

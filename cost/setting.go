@@ -84,10 +84,7 @@ func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	series, _ := c.nearest(p)
 	w := Work{Seconds: *r.Seconds, Watts: *r.Watts, Clock: min(*r.Clock, c.highestClock())}
 	if !p.Cold {
-		// With few inputs the multipliers wait for results, so the card reaches the same power at a higher clock:
-		// power grows with use·clock^ClockExponent, and speed with use·clock.
-		share := kernels.shareOfProducts(p) / kernels.shareOfProducts(series.Product)
-		w.Clock = min(w.Clock*elementary.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1)), c.highestClock())
+		w.Clock = min(w.Clock*c.clockOfShape(p, series), c.highestClock())
 		w.compute = w.Seconds
 		return w, nil
 	}
@@ -106,6 +103,15 @@ func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 		w.compute = min(w.Seconds, warm.Baseline.Seconds*ops/warm.work()*warm.Baseline.Clock/w.Clock)
 	}
 	return w, nil
+}
+
+// clockOfShape returns the clock at the power limit of a product with weights on chip, relative to that of the product
+// of a series. With few inputs the multipliers wait for results, so the card reaches the same power at a higher clock:
+// power grows with use·clock^ClockExponent, and speed with use·clock.
+func (c *Calibration) clockOfShape(p Product, s *Series) float64 {
+	kernels := &c.Facts.Kernels
+	share := kernels.shareOfProducts(p) / kernels.shareOfProducts(s.Product)
+	return elementary.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1))
 }
 
 // highestClock is the highest measured clock, in MHz.

@@ -42,7 +42,7 @@ func work(by Predictor, layers []Layer, cold bool) (all []cost.Work, err error) 
 		}
 		if l.BelowCap != nil {
 			below := *l.BelowCap
-			below.Clock = max(w.Clock, min(below.Clock*w.Clock / *l.Clock, highest.Clock))
+			below.Clock = max(w.Clock, min(below.Clock, highest.Clock))
 			l.BelowCap = &below
 		}
 		l.Seconds, l.Watts, l.Clock = &w.Seconds, &w.Watts, &w.Clock

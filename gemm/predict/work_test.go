@@ -66,6 +66,38 @@ func TestOwnShape(t *testing.T) {
 	}
 }
 
+// TestOwnShapeBelowCap: below the power cap, too, the clock is that of the product's own shape. At its highest clock a product
+// cannot save time.
+func TestOwnShapeBelowCap(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	ratio := h200.Facts.Power.Bursts.Usual
+	_, highest := h200.Reach()
+	reached := 0
+	for _, k := range []int{512, 1024, 2048, 4096, 8192} {
+		o := predict.Options{Operands: operand.Options{Tokens: 8192, N: 8192, K: k, Type: arith.BF16}}
+		r, err := predict.Sources(t.Context(), h200, []operand.Source{operand.MustParse("normal(0,0.02)"), operand.MustParse("normal(0,0.02) | grid(4)")}, o)
+		testmodel.OK(t, err)
+		random, grid := r.Predictions[0].Layers[0], r.Predictions[1].Layers[0]
+		if want := min(ratio**random.Clock, highest.Clock); math.Abs(random.BelowCap.Clock/want-1) > 0.01 {
+			t.Errorf("K %d: random weights at %.0f MHz, want %.0f", k, random.BelowCap.Clock, want)
+		}
+		time := grid.BelowCap.RelativeTime
+		if full := random.BelowCap.Clock / grid.BelowCap.Clock; time < full-1e-3 || full == 1 && time != 1 {
+			t.Errorf("K %d: time %.4f below the cap, and clocks give %.4f", k, time, full)
+		}
+		if random.BelowCap.Clock > 0.999*highest.Clock {
+			reached++
+			if grid.BelowCap.Relative > grid.Relative {
+				t.Errorf("K %d: energy %.4f below the cap, and %.4f at it: at a fixed clock less is spent", k, grid.BelowCap.Relative, grid.Relative)
+			}
+		}
+	}
+	if reached == 0 {
+		t.Error("no product reached the highest clock")
+	}
+}
+
 // TestNoWork: a type without figures of its own keeps them unknown, and its work is an error that names the layer.
 func TestNoWork(t *testing.T) {
 	h200, err := cost.FindCalibration("h200")
