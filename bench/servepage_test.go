@@ -69,10 +69,12 @@ transformers %s, PyTorch %s).
 	}
 	fmt.Fprintf(&b, `
 The intervals are wide, because there were only two blocks, and a window has only some dozens of steps of the energy counter.
-The copy's intervals contain zero. With idle servers the card draws %.0f W. The servers compute the prompts of a batch together,
-at the power cap. In decode, Python limits the speed of these servers, and the card stays below the cap. A server with CUDA
-graphs keeps the card busier.
-`, run.IdleWatts)
+The copy's intervals contain zero. With idle servers the card draws %.0f W.
+
+*Capped* means that the power limit lowered the card's clock in at least half of the samples. The mean power is below the limit
+of %.0f W, because the servers alternate. They compute the prompts of a batch together, at the limit. In decode, Python limits
+the speed of these servers, and the card stays below the limit. A server with CUDA graphs keeps the card busier.
+`, run.IdleWatts, *run.Cards[0].PowerLimit)
 	return b.String()
 }
 

@@ -199,15 +199,22 @@ func rowCells(r measure.Row, name string) []string {
 		return append(cells, "–", "–", "–", "–", "–", "")
 	}
 	before, v := r.Run.Baseline, r.Run.Variants[0]
-	note := ""
-	if before.Capped != nil && *before.Capped || v.Capped != nil && *v.Capped {
-		note = "capped"
-	}
-	if !r.Run.Valid {
-		note += "?"
-	}
+	note := noteOf(r.Run.Valid, before.Capped, v.Capped)
 	return append(cells, term.MeasuredChange(v.RelativeEnergy, v.Interval), term.Interval(v.Interval), term.MeasuredChange(v.RelativeTime, v.TimeInterval),
 		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), twoClocks(before.SMClock, v.SMClock), note)
+}
+
+// noteOf returns the note on a row: whether a load ran at the power limit, and whether the run is invalid. A remark below
+// the table has the reason.
+func noteOf(valid bool, capped ...*bool) string {
+	var notes []string
+	if slices.ContainsFunc(capped, func(c *bool) bool { return c != nil && *c }) {
+		notes = append(notes, "capped")
+	}
+	if !valid {
+		notes = append(notes, "invalid")
+	}
+	return strings.Join(notes, ", ")
 }
 
 func twoClocks(before, after *float64) string {

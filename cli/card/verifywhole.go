@@ -131,7 +131,7 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 		}
 	}
 	fmt.Fprintf(w, "\n%s on %s: whole model, all operations\n\n", how(r.Simulated), cardLabel(r.GPU, r.CardID))
-	tab := term.NewTable("step", "energy\nper token", "95 %", "time\nper token", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "")
+	tab := term.NewTable("step", "energy\nper token", "95 %", "time\nper token", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "note")
 	for _, s := range r.Steps {
 		if s.Relative == 0 {
 			tab.Add(shortStep(s), "–", "–", "–", "–", "–", "–", "")
@@ -215,14 +215,7 @@ func shortStep(s measure.WholeStep) string {
 }
 
 func capped(s measure.WholeStep) string {
-	text := ""
-	if s.Before.Capped != nil && *s.Before.Capped || s.After.Capped != nil && *s.After.Capped {
-		text = "capped"
-	}
-	if !s.Run.Valid {
-		text += "?"
-	}
-	return text
+	return noteOf(s.Run.Valid, s.Before.Capped, s.After.Capped)
 }
 
 // millijoules formats an energy, given in joules, as millijoules with three digits.

@@ -140,11 +140,14 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		if r.Loss != nil {
 			loss = newLoss(r.Loss)
 		}
-		hint := unusedCodes(c, m, args[0], o, r.Plan)
+		hint, left := unusedCodes(c, m, args[0], o, r.Plan), leftSearch(args[1])
 		if c.Bool("json") {
 			report := convertReport(m, layoutOf(c, m), r.Manifest, args[1], took)
 			if hint != "" {
 				report.Notes = append(report.Notes, "hint: "+hint)
+			}
+			if left != "" {
+				report.Notes = append(report.Notes, "left over: "+left)
 			}
 			report.Loss, report.Found = loss, r.Plan.Search
 			err = term.JSON(c.App.Writer, report)
@@ -156,6 +159,9 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 			fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck it: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], r.Manifest), took),
 				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
 			printFolder(c.App.Writer, m, folder, r.Manifest.LeftOut)
+			if left != "" {
+				term.Remark(c.App.Writer, "left over", left)
+			}
 			if hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)
 			}

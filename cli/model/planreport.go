@@ -214,21 +214,23 @@ func missedKinds(p *plan.Plan, layout *arch.Layout) []string {
 	return missed.Lines(func(tensor string) string { return layout.Kind(tensor) })
 }
 
-// mostCommon returns the treatment of most layers, with "…" if other layers have another treatment.
+// mostCommon returns the most common change of layers. If other layers have another change, or none, it has the number
+// of layers, as in "round=4 (1 of 6)".
 func mostCommon(what map[string]int) string {
-	best, n := "", -1
+	best, n, layers := "", 0, 0
 	for w, c := range what {
-		if c > n || c == n && w < best {
+		layers += c
+		if w != "" && (c > n || c == n && w < best) {
 			best, n = w, c
 		}
 	}
-	if best == "" {
-		best = "–"
+	switch n {
+	case 0:
+		return "–"
+	case layers:
+		return best
 	}
-	if len(what) > 1 {
-		best += " …"
-	}
-	return best
+	return fmt.Sprintf("%s (%d of %d)", best, n, layers)
 }
 
 // lower returns the lower of two ratios. Either may be nil, which is unknown.

@@ -64,6 +64,17 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	}
 }
 
+// leftSearch describes the results of an interrupted search for an output that was written without them; empty if there
+// are none.
+func leftSearch(out string) string {
+	dir := besideOut(out)
+	if !transform.HasSearch(dir) {
+		return ""
+	}
+	return dir + " holds results of an interrupted search, which this conversion did not use: remove it, or run the interrupted command again with another OUT and --search-dir " +
+		term.Words(dir)
+}
+
 // isDevice reports whether path is neither a file nor a folder.
 func isDevice(path string) bool {
 	st, err := os.Lstat(path)
