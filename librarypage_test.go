@@ -14,7 +14,7 @@ import (
 // goBlock is a block of Go on a page.
 var goBlock = regexp.MustCompile("(?s)\n```go\n(.*?)```\n")
 
-// TestLibraryPage compiles the unchanged program of docs/library.md and runs it on a small model.
+// TestLibraryPage compiles the unchanged program of docs/library.md and runs it on a small model. The program converts and verifies.
 func TestLibraryPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a program")
@@ -41,7 +41,7 @@ func TestLibraryPage(t *testing.T) {
 	cmd := exec.Command(filepath.Join(dir, "program"))
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if want := regexp.MustCompile(`^energy of the linear layers, predicted: [+-]\d+\.\d %\nlowest output SNR of a layer: \d+\.\d dB\n$`); err != nil || !want.Match(out) {
+	if want := regexp.MustCompile(`^energy of the linear layers, predicted: [+-]\d+\.\d %\nlowest output SNR of a layer: \d+\.\d dB\nverified: \d+ lossy and \d+ identical tensors\n$`); err != nil || !want.Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "OUT", "model.safetensors")); err != nil {

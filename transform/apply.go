@@ -48,6 +48,9 @@ var errNoPlan = fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
 // anything is written, Apply returns an error for the plan of another model, and for an out that exists or lies
 // inside the model's folder.
 func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if p == nil {
 		return nil, errNoPlan
 	}
@@ -203,6 +206,9 @@ type VerifyOptions struct {
 // Verify compares a converted model with its source. It uses no code of the conversion; see package verify. The
 // report lists the problems of the result. The error is for failures to read.
 func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*verify.Report, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if o.Table == nil {
 		o.Table = Passes
 	}

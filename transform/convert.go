@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -42,6 +43,9 @@ func (c *Conversion) WithinBudget() bool {
 // its name, so that the model card has the loss. Work that these steps share is done once. If a step fails, Convert
 // returns the error and the results of the earlier steps. The results are nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	format, err := formatOf(o.Given, o.Format)
 	if err != nil {
 		return nil, err

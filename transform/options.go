@@ -15,9 +15,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Event reports the progress of a stage. A Total of 0 means that the amount of work is unknown.
+// Event reports the progress of a stage of the work. It is the type of every package's progress. Its fields:
+//
+//	Stage  string // such as "plan" or "write"
+//	Done   int64  // steps done; some stages count bytes or elements
+//	Total  int64  // number of steps; 0 if unknown
+//	Number int    // number of the stage, from 1; 0 if unknown
+//	Stages int    // number of stages; 0 if unknown
 type Event = progress.Event
 
 // Options are the options of [Plan].
@@ -73,9 +80,9 @@ func (c *counters) heldPass(made bool) {
 	}
 }
 
-// ErrNoTokens and ErrNoBudget are the classes of errors in options.
+// ErrNoTokens and ErrNoBudget are the classes of errors in options. ErrNoTokens is [tokens.ErrNone].
 var (
-	ErrNoTokens = errors.New("give tokens")
+	ErrNoTokens = tokens.ErrNone
 	ErrNoBudget = errors.New("a budget to choose by")
 )
 

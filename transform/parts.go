@@ -25,6 +25,9 @@ func (o *PartOptions) of() apply.PartOptions {
 // ApplyPart writes one part of the shards of [Apply]; see [apply.RunPart]. Parts are independent and may run on
 // different machines. [FinishParts] makes the folder from them.
 func ApplyPart(ctx context.Context, m *weights.Model, p *plan.Plan, out string, part apply.Part, o PartOptions) (done *apply.PartDone, err error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if err := part.Check(); err != nil {
 		return nil, err
 	}
@@ -46,6 +49,9 @@ func ApplyPart(ctx context.Context, m *weights.Model, p *plan.Plan, out string, 
 // FinishParts makes the folder from the shards of all parts; see [apply.FinishParts]. It needs neither tokens nor a
 // reference.
 func FinishParts(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o PartOptions) (man *plan.Manifest, before bool, err error) {
+	if ctx == nil {
+		return nil, false, parallel.ErrNoContext
+	}
 	s, err := openParts(m, p, out, &o.ApplyOptions)
 	if err != nil {
 		return nil, false, err

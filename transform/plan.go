@@ -21,6 +21,9 @@ import (
 // The plan is the same for any number of workers. If a part of the request does not fit the budget, the plan's
 // predictions say so (Missed); this is not an error.
 func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	s, err := openSource(m, o.Family, o.Tokens, o.count, o.Format, o.Selection)
 	if err != nil {
 		return nil, err

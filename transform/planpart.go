@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -37,6 +38,9 @@ var ErrBudgetInParts = errors.New("a budget of loss is spent on all layers toget
 // [MergePlan] makes the plan from all parts. Passes that plan the whole model run in every part. A budget of loss is
 // an [ErrBudgetInParts].
 func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (*plan.Partial, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if err := part.Check(); err != nil {
 		return nil, err
 	}
@@ -57,6 +61,9 @@ func PlanPart(ctx context.Context, m *weights.Model, o Options, part apply.Part)
 // reads only samples of the weights, to identify the model. If parts are missing, or are of another model or other
 // options, the error names them.
 func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.Partial) (*plan.Plan, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if err := checkPlanParts(parts); err != nil {
 		return nil, err
 	}

@@ -165,6 +165,9 @@ func (r Recipe) Options(m *weights.Model, family *arch.Family, l cost.Workload) 
 		return Options{}, err
 	}
 	suited := r.For(m, family, l)
+	if suited.Passes == "" {
+		return Options{}, errors.New("the recipe names no passes: set its field Passes, or take a recipe by FindRecipe")
+	}
 	passes, err := ParsePasses(suited.Passes)
 	if err != nil {
 		return Options{}, err

@@ -18,6 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/transform/search"
@@ -66,7 +67,7 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 		return nil, err
 	}
 	if file == nil {
-		return nil, ErrNoTokens
+		return nil, fmt.Errorf("no token file was given: read one by tokens.Open (%w)", ErrNoTokens)
 	}
 	calibration, err := file.Set(tokens.Calibration)
 	if err != nil {
@@ -322,6 +323,9 @@ func (t *Tokens) evaluationSteps() int { return 2 * t.scorer.Steps() }
 
 // Compare computes the losses of the model and of a converted model on the evaluation tokens. progress may be nil.
 func (t *Tokens) Compare(ctx context.Context, out *weights.Model, progress func(Event)) (*evaluate.Comparison, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if t == nil {
 		return nil, ErrNoTokens
 	}

@@ -3,6 +3,7 @@ package weights
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"unsafe"
 )
@@ -52,6 +53,16 @@ func FileErrorf(file, format string, args ...any) error {
 func TensorErrorf(file, tensor, format string, args ...any) error {
 	return &PlaceError{file, tensor, fmt.Errorf(format, args...)}
 }
+
+// Absent returns a [PlaceError] for a file or folder that does not exist. text says so and what to do next. The error is
+// fs.ErrNotExist.
+func Absent(path, text string) error { return &PlaceError{File: path, Err: absent(text)} }
+
+// absent is fs.ErrNotExist with its own text.
+type absent string
+
+func (a absent) Error() string      { return string(a) }
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 // ErrNoModel is the error of functions that are given a nil model.
 var ErrNoModel = errors.New("no model was given")

@@ -47,12 +47,20 @@ type Model struct {
 // Open opens a model folder or a single safetensors file. It reads and checks headers and maps the data without reading them. The
 // shards of a folder are the files that its index names. Without an index the only shard is model.safetensors, or else the only
 // safetensors file besides an adapter. A folder that holds only an adapter is an error. For other common formats and layouts,
-// such as GGUF, the error names the format and the next step. The caller closes the model.
+// such as GGUF, the error names the format and the next step. A path that does not exist is fs.ErrNotExist. The caller closes the
+// model.
 func Open(path string) (*Model, error) {
 	if path == "" {
 		return nil, errors.New("no path was given: name a model's folder or a safetensors file")
 	}
 	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		next := "name a model's folder, or a safetensors file"
+		if hub := FromHub(path); hub != "" {
+			next += "; " + hub
+		}
+		return nil, Absent(path, "there is no such file or folder: "+next)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -289,7 +289,7 @@ func TestOpenNothing(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want one that is fs.ErrNotExist", err)
 	}
-	wantError(t, err, "stat "+path+": no such file or directory")
+	wantError(t, err, path+": there is no such file or folder: name a model's folder, or a safetensors file")
 }
 
 func TestOpenUnreadable(t *testing.T) {

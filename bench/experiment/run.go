@@ -13,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
@@ -49,6 +50,9 @@ var ErrTime = errors.New("the time limit ended before all points were measured; 
 // folder at once. It creates the folder if needed. If a setup cannot be measured, Run continues with the others and
 // returns the error at the end. It returns [ErrTime] when the time limit ends, and ctx's error when ctx ends.
 func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Options) (err error) {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}

@@ -23,13 +23,6 @@ func OpenModel(ctx context.Context, path string) (*weights.Model, error) {
 		m, err := openStored(ctx, folder)
 		return whole(path, m, err)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		next := "name a model's folder, or a safetensors file"
-		if hub := weights.FromHub(path); hub != "" {
-			next += "; " + hub
-		}
-		return nil, weights.FileErrorf(path, "there is no such file or folder: %s", next)
-	}
 	m, err := weights.Open(path)
 	return whole(path, m, err)
 }
@@ -57,7 +50,7 @@ func ReadFile(path, remedy string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, weights.FileErrorf(path, "there is no such file: %s", remedy)
+		return nil, weights.Absent(path, "there is no such file: "+remedy)
 	case err == nil && st.IsDir():
 		return nil, weights.FileErrorf(path, "is a folder: %s", remedy)
 	}

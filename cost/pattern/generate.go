@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -27,6 +28,9 @@ func (p Pattern) Block(ctx context.Context, s Spec, rows, cols Range) ([]byte, e
 }
 
 func (p Pattern) generate(ctx context.Context, s Spec, rows, cols Range, workers int) (data []byte, err error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if p.text == "" {
 		return nil, errNoPattern
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
@@ -15,8 +16,8 @@ import (
 // ErrNoConfig is the error for a model without config.json.
 var ErrNoConfig = errors.New("its loss cannot be computed without a config.json: give a model's folder")
 
-// ErrNoTokens is the error for a set of tokens without a token whose loss could be computed.
-var ErrNoTokens = errors.New("there are no tokens to score: give at least one sequence of two tokens")
+// ErrNoTokens marks the error for a set of tokens without a token whose loss could be computed. It is [tokens.ErrNone].
+var ErrNoTokens = tokens.ErrNone
 
 // Scorer computes the losses of models on a set of tokens. It has the architecture of one model, and scores any model with
 // the same names and shapes of weights.
@@ -42,7 +43,7 @@ func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*S
 		return nil, err
 	}
 	if !slices.ContainsFunc(set.Sequences, func(tokens []int32) bool { return len(tokens) > 1 }) {
-		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoTokens)
+		return nil, fmt.Errorf("%s: no sequence has two tokens, so there is no loss to compute: %w", m.Dir, ErrNoTokens)
 	}
 	s.Tokens, s.Decoder.Workers = set, workers
 	return s, nil
@@ -87,6 +88,9 @@ func (s *Scorer) Weights(m *weights.Model) forward.Weights { return forward.Unsh
 // Score computes the loss of every predicted token, in nats, on the CPU. o observes the inputs of the linear layers; it
 // may be nil.
 func (s *Scorer) Score(ctx context.Context, m *weights.Model, o forward.Observer) (*forward.Scores, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if err := m.Usable(); err != nil {
 		return nil, err
 	}
@@ -110,6 +114,9 @@ type Comparison struct {
 // returns an error for a model that is nil or closed. If only after's score has an error, the
 // comparison has the loss of before alone.
 func (s *Scorer) Compare(ctx context.Context, before, after *weights.Model, o forward.Observer) (*Comparison, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if err := errors.Join(before.Usable(), after.Usable()); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -28,6 +29,9 @@ type Options struct {
 // Model returns a report on all tensors of a model. For an unknown family the report has no roles and no linear layers. Errors
 // are those of reading the model, of [arch.Resolve], and of ctx.
 func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if m == nil || o.Calibration == nil {
 		return nil, errors.New("inspecting needs a model and a calibration")
 	}

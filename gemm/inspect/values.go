@@ -59,6 +59,9 @@ const (
 // whose values cannot be read are left out. If none can be read, the result is empty. The sample is the same in every call: pairs
 // of neighbouring rows at equal distances.
 func Sample(ctx context.Context, before, after *weights.Model, family *arch.Family, workers int) ([]ValuesOfKind, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	layout, err := arch.Resolve(before, family)
 	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {
 		return nil, err

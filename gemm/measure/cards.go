@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // CardResults is a comparison on one card or on several. The JSON for a single card is its [Result].
@@ -41,6 +42,9 @@ type LoadSpreads struct {
 // goroutines; the name of a single card is empty. A nil progress is not called. o.Progress is not used. The results are nil if
 // nothing was measured on any card. After an error they hold the completed measurements.
 func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	results := make([]*Result, len(cards))
 	one := func(ctx context.Context, i int, name string, ready func()) (err error) {
 		own := o

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -49,6 +50,9 @@ type Options struct {
 // measurements so far. When the context ends, Compare returns at once, and the card's memory is freed when
 // the machine is closed.
 func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (r *Result, err error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	var files []string
 	for _, c := range append([]Candidate{baseline}, variants...) {
 		for _, f := range c.Files {

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -47,6 +48,9 @@ type ModelOptions struct {
 // The report is nil only if there are no cards or the layers were not found. After any other error it holds the completed
 // measurements. The caller closes the models.
 func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if len(cards) == 0 {
 		return nil, errors.New("no card to measure on: give one, as Open returns it")
 	}

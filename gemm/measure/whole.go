@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -244,6 +245,9 @@ type Request struct {
 // describe is an error. Without NVRTC the error is a [cuda.ErrNoCompiler]. With an error the report holds the steps so
 // far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	note, err := o.prepare(append([]*weights.Model{before, after}, o.Others...))
 	if err != nil {
 		return nil, err

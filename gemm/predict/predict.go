@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -88,6 +89,9 @@ func Models(ctx context.Context, by Predictor, before, after *weights.Model, o O
 // take the shapes of the first source from a file. Errors are those of [operand.Set.Products]. Sources with
 // different products cannot be compared: [ErrNotComparable].
 func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Options) (r *Report, err error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = ctx.Err() // without the name of a layer

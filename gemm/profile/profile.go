@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
@@ -24,6 +25,9 @@ import (
 // measured then. Once the runs have begun the result is never nil. With an error, as when the context ends, it holds
 // what was found until then.
 func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, traffic []cuda.Traffic, o Options) (*Result, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if n := len(products) + len(traffic); n < 1 || n > mostKernels {
 		return nil, fmt.Errorf("%d products and traffic: give 1 to %d in all", n, mostKernels)
 	}

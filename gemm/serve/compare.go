@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Servers are the servers of a comparison.
@@ -74,6 +75,9 @@ type run struct {
 // context ends, or a server fails too often in one turn, the result holds the measurements so far and the error is
 // returned with it.
 func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options) (*Result, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	r, err := newRun(cards, servers, o)
 	if err != nil {
 		return nil, err

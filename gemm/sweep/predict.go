@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // PredictOptions are the options of [Predict].
@@ -33,6 +34,9 @@ var ErrNoLimit = errors.New("the calibration does not name the power limit of it
 // after is zero. All ratios are relative to the original at the calibration's power limit. Errors: [ErrNoLimit], a
 // *[SettingsError], and those of [predict.Sources].
 func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Source, o PredictOptions) (*Result, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	o.K = Options{K: o.K}.withDefaults().K
 	sources := []operand.Source{before}
 	if after.Text != "" {

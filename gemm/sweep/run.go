@@ -10,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
@@ -61,6 +62,9 @@ func (e *VisitError) Unwrap() error { return e.Err }
 // those of [Governor] and [NewGuard] before the first visit. Once something was measured the result is never nil: with
 // an error it holds what was measured until then.
 func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.Candidate, o Options) (r *Result, err error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if m == nil {
 		return nil, errNoMachine
 	}

@@ -5,11 +5,13 @@ package lock
 import (
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Folder opens and locks a folder. If another process holds the lock, the error wraps ErrHeld. The lock ends with the
+// Folder opens and locks a folder. If another process holds the lock, the error wraps ErrHeld. Folder tries for some
+// milliseconds, because a Check of another process holds the lock for an instant. The lock ends with the
 // process, or when the file is closed. The folder itself is locked, so the lock outlasts the folder's files and a
 // renaming.
 func Folder(dir string) (*os.File, error) {
@@ -17,7 +19,13 @@ func Folder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	const tries = 10
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for n := 1; n < tries && errors.Is(err, unix.EWOULDBLOCK); n++ {
+		time.Sleep(time.Millisecond)
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
 		f.Close()
 		switch {
 		case errors.Is(err, unix.EWOULDBLOCK):

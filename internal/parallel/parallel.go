@@ -3,11 +3,15 @@ package parallel
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
+
+// ErrNoContext is the error for a nil context.
+var ErrNoContext = errors.New("no context was given: give context.Background()")
 
 // Run runs the jobs 0 to n-1, each once, on at most workers goroutines; workers below 1 stands for GOMAXPROCS. Jobs
 // start in ascending order when goroutines become free. If results must not depend on the number of workers, each job
@@ -16,6 +20,9 @@ import (
 // Run returns the first error. After it, no further jobs start, and the context of running jobs ends. ctx is checked
 // before each job. One worker, or one job, runs on the caller's goroutine.
 func Run(ctx context.Context, n, workers int, job func(ctx context.Context, i int) error) error {
+	if ctx == nil {
+		return ErrNoContext
+	}
 	var next atomic.Int64
 	work := func(ctx context.Context) error {
 		for {

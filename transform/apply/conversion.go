@@ -301,9 +301,10 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 }
 
 // CheckOut returns an error if out cannot be the output folder for m. These are errors: out exists and is neither an
-// empty folder nor old (nil: none); out lies inside the model's folder or an output, or contains the model; the model's folder is an
-// unfinished conversion, or has a file with a name that lowtoggle writes. If out+".partial" exists, the error is an
-// [ErrUnfinished], unless resume is true. With resume, out+".partial" must be the folder of an interrupted
+// empty folder nor old (nil: none); old is not the folder out, or has changed since it was opened; out lies inside the model's folder or an output, or contains the model; the model's folder is an
+// unfinished conversion, or has a file with a name that lowtoggle writes. If another process is writing
+// out+".partial", the error is an [ErrRunning]. Otherwise, if this folder exists, the error is an [ErrUnfinished], unless
+// resume is true. With resume, out+".partial" must be the folder of an interrupted
 // conversion.
 func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	if m == nil {
@@ -311,6 +312,11 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	}
 	if out == "" {
 		return outError{errors.New("OUT is missing: name the folder to write"), nil}
+	}
+	if old != nil {
+		if err := old.replaces(out); err != nil {
+			return err
+		}
 	}
 	if weights.IsURL(out) {
 		return CheckPlace(m, out)
@@ -321,7 +327,7 @@ func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 			return fmt.Errorf("%s: this folder holds a conversion in parts: run its parts with --part and end with --finish, or move the folder away", partial)
 		}
 		if !resume {
-			return unfinished(partial)
+			return inUse(partial)
 		}
 		if err := recognise(partial); err != nil {
 			return err

@@ -74,7 +74,12 @@ func (st *stage) record(ctx context.Context, shards []plan.Shard) (list []plan.F
 // has files that the manifest does not list, or has changed files; the error names them. If there is no folder, the
 // error is fs.ErrNotExist. event may be nil.
 func OpenMade(ctx context.Context, dir string, workers int, event func(progress.Event)) (*Made, error) {
-	if info, err := os.Lstat(dir); err != nil {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
+	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, weights.Absent(dir, "there is no such folder: name the result of a conversion; a first conversion replaces nothing")
+	} else if err != nil {
 		return nil, err
 	} else if !info.IsDir() {
 		return nil, notMade(dir, "it is not a folder")
@@ -150,16 +155,22 @@ func (m *Made) check(ctx context.Context, workers int, event func(progress.Event
 	return nil
 }
 
-// unchanged returns an error if a file was added, removed or written since m was opened. It reads no file.
-func (m *Made) unchanged() error {
+// unchanged returns an error if a file was added, removed or written since m was opened. when ends the error's text.
+// No file is read.
+func (m *Made) unchanged(when string) error {
 	files, err := listFiles(m.dir)
 	if err != nil {
 		return err
 	}
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
+		if files[name] == nil {
+			return notMade(m.dir, name+" was removed "+when)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		was, now := m.files[name], files[name]
 		if was == nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) {
-			return notMade(m.dir, name+" was changed during the conversion")
+			return notMade(m.dir, name+" was changed "+when)
 		}
 	}
 	return nil

@@ -36,7 +36,31 @@ func checkFree(out string, old *Made) error {
 	case old != nil || emptyFolder(out):
 		return checkMount(out)
 	}
-	return taken(out)
+	return weights.FileErrorf(out, "%w", outError{errors.New("exists already: choose a new folder; to replace the result of an earlier conversion, open it by OpenMade and give it as Replace"), fs.ErrExist})
+}
+
+// replaces returns an error if m is not the folder out as it is now.
+func (m *Made) replaces(out string) error {
+	bad := func(kind error, format string, args ...any) error {
+		return weights.FileErrorf(out, "%w", outError{fmt.Errorf(format, args...), kind})
+	}
+	if m.Manifest == nil || m.dir == "" {
+		return bad(nil, "Replace is the zero Made, which is no folder: open %s by OpenMade, or leave Replace out", out)
+	}
+	if weights.IsURL(out) {
+		return bad(nil, "Replace needs a folder on a disk: leave it out, and name a new folder")
+	}
+	there, err := os.Stat(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return bad(fs.ErrNotExist, "there is no such folder, so nothing can be replaced: leave Replace out")
+	}
+	if err != nil {
+		return err
+	}
+	if opened, err := os.Stat(m.dir); err != nil || !os.SameFile(opened, there) {
+		return bad(nil, "Replace is another folder, %s: open %s by OpenMade", m.dir, out)
+	}
+	return m.unchanged("since OpenMade read it: open the folder again")
 }
 
 // checkMount returns an error if out is the root of a mounted disk, because no folder can be renamed to that name.
@@ -94,7 +118,7 @@ func (st *stage) publish(old *Made) error {
 		}
 		return errors.Join(atomicfile.RenameNew(st.dir, st.out), atomicfile.SyncFolder(parent))
 	}
-	if err := old.unchanged(); err != nil {
+	if err := old.unchanged("during the conversion"); err != nil {
 		return err
 	}
 	aside := st.out + replacedSuffix

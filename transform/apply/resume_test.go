@@ -93,11 +93,11 @@ func TestLockOutlastsTheJournal(t *testing.T) {
 	defer holder.Close()
 	testmodel.OK(t, os.Remove(holder.Path(apply.JournalName)))
 	_, err = apply.OpenStage(out, m, p, true)
-	testmodel.WantError(t, err, "another process is writing this folder")
+	testmodel.WantError(t, err, "another conversion is writing this folder")
 	moved := out + "-moved" + apply.PartialSuffix
 	testmodel.OK(t, os.Rename(holder.Dir(), moved))
 	_, err = apply.OpenStage(out+"-moved", m, p, true)
-	testmodel.WantError(t, err, "another process is writing this folder")
+	testmodel.WantError(t, err, "another conversion is writing this folder")
 }
 
 // TestLockOfAFolderThatIsGone: between opening and locking a folder, the holder may have renamed or removed it.

@@ -56,6 +56,21 @@ type outError struct {
 func (e outError) Is(target error) bool { return target == ErrOut || e.kind != nil && target == e.kind }
 func (e outError) Unwrap() error        { return e.error }
 
+// ErrRunning marks the error for an output folder that another process is writing.
+var ErrRunning = errors.New("another conversion is writing this folder: wait until it ends, or choose another output folder")
+
+func running(dir string) error {
+	return weights.FileErrorf(dir, "%w", outError{ErrRunning, nil})
+}
+
+// inUse returns the error for a stage that exists: another process is writing it, or was interrupted.
+func inUse(dir string) error {
+	if errors.Is(lock.Check(dir), lock.ErrHeld) {
+		return running(dir)
+	}
+	return unfinished(dir)
+}
+
 func unfinished(dir string) error {
 	return weights.FileErrorf(dir, "%w: move the folder away, or resume it", ErrUnfinished)
 }
@@ -77,7 +92,7 @@ func openStage(out string, c *conversion) (*stage, error) {
 	case err == nil && c.opt.Resume:
 		err = st.reopen(c)
 	case err == nil:
-		err = unfinished(st.dir)
+		err = inUse(st.dir)
 	case errors.Is(err, fs.ErrNotExist):
 		err = st.create(c)
 	}
@@ -94,7 +109,7 @@ func (st *stage) create(c *conversion) error {
 		return err
 	}
 	if err := os.Mkdir(st.dir, 0o777); errors.Is(err, fs.ErrExist) {
-		return unfinished(st.dir)
+		return inUse(st.dir)
 	} else if err != nil {
 		return err
 	}
@@ -130,7 +145,7 @@ func (st *stage) lock() (err error) {
 	st.folder, err = lock.Folder(st.dir)
 	switch {
 	case errors.Is(err, lock.ErrHeld):
-		return weights.FileErrorf(st.dir, "another process is writing this folder: wait until it ends: %w", err)
+		return running(st.dir)
 	case err != nil && !lock.None(err):
 		return weights.FileErrorf(st.dir, "locking this folder: %w", err)
 	}
@@ -200,6 +215,10 @@ func (st *stage) reopen(c *conversion) error {
 	return errors.Join(err, st.removeUnfinished())
 }
 
+// ErrOtherPlan marks the error for an interrupted conversion with another plan than the one to resume, for example
+// because the options or the recipe are others.
+var ErrOtherPlan = errors.New("was begun with another plan: give the same options as before, or move the folder away")
+
 func (st *stage) samePlan(was, now *plan.Plan) error {
 	a, err := was.Plain()
 	if err != nil {
@@ -207,7 +226,7 @@ func (st *stage) samePlan(was, now *plan.Plan) error {
 	}
 	b, err := now.Plain()
 	if err == nil && string(a) != string(b) {
-		err = weights.FileErrorf(st.dir, "was begun with another plan: give the same options as before, or move the folder away")
+		err = weights.FileErrorf(st.dir, "%w", ErrOtherPlan)
 	}
 	return err
 }
@@ -392,6 +411,8 @@ func (st *stage) fail(ctx context.Context, err error) error {
 			err = ctx.Err()
 		}
 		return resumable{fmt.Errorf("%w: finished parts are kept in %s; resume to continue", err, st.dir)}
+	case st.keep && errors.Is(err, ErrNotMade):
+		return resumable{fmt.Errorf("%w: the new folder is kept in %s; move %s away and resume, to give the new folder its name", err, st.dir, st.out)}
 	case st.keep:
 		return resumable{fmt.Errorf("%w: finished parts are kept in %s; remove the cause (for example, free disk space) and resume to continue", err, st.dir)}
 	}

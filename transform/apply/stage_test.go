@@ -264,7 +264,7 @@ func TestKillThenResume(t *testing.T) {
 		paused(t, cmd)
 		if runtime.GOOS == "linux" { // its lock excludes other processes
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
-			testmodel.WantError(t, err, out+apply.PartialSuffix, "another process is writing this folder")
+			testmodel.WantError(t, err, out+apply.PartialSuffix, "another conversion is writing this folder")
 		}
 		testmodel.OK(t, cmd.Process.Kill())
 		cmd.Wait()

@@ -115,6 +115,9 @@ type Prediction struct {
 
 // LowestSNR returns the lowest known output SNR of the tensor in decibels; nil if none is known.
 func (o *Prediction) LowestSNR() (lowest *float64) {
+	if o == nil {
+		return nil
+	}
 	for _, snr := range []*float64{o.SNR, o.SampleSNR, o.InputSNR} {
 		if lowest == nil || snr != nil && *snr < *lowest {
 			lowest = snr

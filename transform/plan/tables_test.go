@@ -22,6 +22,9 @@ func number(v float64) *float64 { return &v }
 
 // TestLowestSNR: the lowest known SNR counts.
 func TestLowestSNR(t *testing.T) {
+	if snr := (*Prediction)(nil).LowestSNR(); snr != nil {
+		t.Errorf("of no prediction: %v", *snr)
+	}
 	for _, a := range []*float64{nil, number(30), number(10)} {
 		for _, b := range []*float64{nil, number(20), number(40)} {
 			for _, c := range []*float64{nil, number(5), number(25)} {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
@@ -45,6 +46,9 @@ type Options struct {
 //
 // The same config, Seed, ShardBytes, DType and Format give the same bytes at any number of workers.
 func Folder(ctx context.Context, config []byte, dir string, o Options) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	if o.ShardBytes <= 0 {
 		o.ShardBytes = 2e9
 	}

@@ -3,6 +3,7 @@ package tokens
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,9 +35,14 @@ func Path(dir string) string {
 
 // Open reads a token file. Every tensor must have integers of 8 to 64 bits from 0 to 2^31-1, and the
 // shape [n, T] or [T], which is one sequence; sequences have at least two tokens. Errors about the
-// contents are *weights.FormatError and name file, tensor, sequence and position.
+// contents are *weights.FormatError and name file, tensor, sequence and position. A path that does not exist is
+// fs.ErrNotExist.
 func Open(path string) (*File, error) {
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, weights.Absent(path, "there is no such file: name a safetensors file with integer tensors [sequences, length], called "+Calibration+" and "+Evaluation)
+	}
+	if err == nil && st.IsDir() {
 		return nil, weights.FileErrorf(path, "is a folder, not a file of tokens: name a file in it, such as %s", Path(path))
 	}
 	file, err := weights.OpenFile(path)

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -11,6 +12,9 @@ const (
 	Calibration = "calibration" // may be used to choose a transform
 	Evaluation  = "evaluation"  // may only be used to evaluate a finished transform
 )
+
+// ErrNone marks errors of calls that need tokens and have none.
+var ErrNone = errors.New("give tokens")
 
 // Set is the tokens of one part of a file, with their origin.
 type Set struct {

@@ -41,7 +41,12 @@ func (p Part) purpose() purpose {
 // The tensors' names decide. If the names give one purpose only, the part for the other is empty. A single tensor whose name
 // gives no purpose is cut: the first half of its sequences, or of its only sequence, is for calibration. Several tensors whose
 // names leave the purposes open are an error.
+//
+// A File without parts, such as the zero File, is an [ErrNone].
 func (f *File) Split() (calibration, evaluation Part, how string, err error) {
+	if f == nil || len(f.Parts) == 0 {
+		return Part{}, Part{}, "", fmt.Errorf("the token file has no tokens: read one by tokens.Open (%w)", ErrNone)
+	}
 	parts := map[purpose][]Part{}
 	for _, p := range f.Parts {
 		parts[p.purpose()] = append(parts[p.purpose()], p)
