@@ -17,7 +17,7 @@ import (
 const modulePath = "github.com/lowtoggle/lowtoggle/"
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/fakestore", "internal/goldenfile", "internal/htmlcheck", "internal/reference", "internal/testmodel", "internal/testplan"}
+var forTests = []string{"internal/fakestore", "internal/goldenfile", "internal/htmlcheck", "internal/reference", "internal/testdevice", "internal/testmodel", "internal/testplan"}
 
 // tableRow is a row of the table of packages in docs/packages.md.
 type tableRow struct {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -15,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
-	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/internal/testdevice"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -47,127 +46,6 @@ func (d *pretended) Rounder(context.Context) (rounding.Device, error) {
 func (d *pretended) Release() error {
 	d.released++
 	return nil
-}
-
-// pretendedRounder rounds on the CPU from a device's arguments.
-type pretendedRounder struct {
-	mu                       sync.Mutex
-	loaded                   map[string]int
-	rounds, together, powers int
-}
-
-func (r *pretendedRounder) Hessian(key string, load func(context.Context) (*rounding.Triangle, error)) rounding.DeviceHessian {
-	return &pretendedHessian{r, key, load}
-}
-
-type pretendedHessian struct {
-	*pretendedRounder
-	key  string
-	load func(context.Context) (*rounding.Triangle, error)
-}
-
-func (h *pretendedHessian) triangle(ctx context.Context) (*rounding.Triangle, error) {
-	h.mu.Lock()
-	h.loaded[h.key]++
-	h.mu.Unlock()
-	return h.load(ctx)
-}
-
-func (h *pretendedHessian) matrix(ctx context.Context) (m sgemm.Matrix, err error) {
-	t, err := h.triangle(ctx)
-	if err != nil {
-		return m, err
-	}
-	m = sgemm.Dense(t.Width, t.Width, nil)
-	rest := t.Data
-	for i := range t.Width {
-		for j, v := range rest[:t.Width-i] {
-			m.Row(i)[i+j], m.Row(i + j)[i] = v, v
-		}
-		rest = rest[t.Width-i:]
-	}
-	return m, nil
-}
-
-func (h *pretendedHessian) Diagonal(ctx context.Context) ([]float32, error) {
-	t, err := h.triangle(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return t.Diagonal(), nil
-}
-
-// decoded returns the values in data, in v's format.
-func decoded(v rounding.Values, data []byte) sgemm.Matrix {
-	v.Data = data
-	m := sgemm.Dense(v.Rows, v.Cols, nil)
-	v.Decode(m, 0)
-	return m
-}
-
-func (h *pretendedHessian) Powers(ctx context.Context, v rounding.Values, all ...[]byte) (sums []float64, err error) {
-	m, err := h.matrix(ctx)
-	w, q := decoded(v, v.Data), []sgemm.Matrix{}
-	for _, data := range all {
-		if data == nil {
-			q = append(q, sgemm.Matrix{})
-			continue
-		}
-		q = append(q, decoded(v, data))
-	}
-	if len(q) == 0 {
-		q = append(q, sgemm.Matrix{})
-	}
-	h.mu.Lock()
-	h.powers++
-	h.mu.Unlock()
-	for _, q := range q {
-		var sum float64
-		if err == nil {
-			sum, err = rounding.Power(ctx, w, q, m, 1)
-		}
-		sums = append(sums, sum)
-	}
-	return sums, err
-}
-
-func (h *pretendedHessian) Round(ctx context.Context, v rounding.Values, fo rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) (all [][]byte, err error) {
-	m, err := h.matrix(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f, err := rounding.NewFactor(ctx, m, fo)
-	if err != nil {
-		return nil, err
-	}
-	if f.U.Data == nil {
-		return nil, rounding.ErrNoFeedback
-	}
-	h.mu.Lock()
-	h.rounds++
-	h.together = max(h.together, len(choosers))
-	h.mu.Unlock()
-	for _, t := range choosers {
-		var c rounding.Chooser = rounding.Bits{Format: t.Format, Zeroed: t.Zeroed}
-		switch t.Kind {
-		case rounding.GridKind:
-			c = rounding.Grid{Format: t.Format, Exponents: t.Exponents}
-		case rounding.PriceKind:
-			var rates rounding.Rates
-			for _, p := range t.Prices {
-				rates.Significant = append(rates.Significant, float64(p))
-			}
-			c = rounding.Trellis{Format: t.Format, Rates: rates, Lambda: 1, Scale: t.Scale}
-		}
-		q, err := rounding.Round(ctx, decoded(v, v.Data), f, c, o)
-		if err != nil {
-			return nil, err
-		}
-		data := make([]byte, len(v.Data))
-		v.Format.Encode(data, q.Data)
-		all = append(all, data)
-	}
-	return all, nil
 }
 
 func (d *pretended) Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated {
@@ -276,16 +154,16 @@ func TestDevice(t *testing.T) {
 	if q := cpu.Plan.Request; q.Device != "" || q.Statistics != "" || q.Hessians == "" {
 		t.Errorf("a plan made on the CPU speaks of a device: %+v", q)
 	}
-	rounder := &pretendedRounder{loaded: map[string]int{}}
+	rounder := testdevice.New()
 	card := &pretended{name: "a card", rounder: rounder}
 	gpu, gpuOut, err := r.convert(card, nil)
 	testmodel.OK(t, err)
-	if rounder.together != len(pass.Lambdas()) || rounder.rounds == 0 || rounder.powers == 0 || card.released != 1 {
+	if rounder.Together != len(pass.Lambdas()) || rounder.Rounds == 0 || rounder.Powers == 0 || card.released != 1 {
 		t.Errorf("%d choosers were rounded together in %d calls, %d powers were computed, and memory was freed %d times",
-			rounder.together, rounder.rounds, rounder.powers, card.released)
+			rounder.Together, rounder.Rounds, rounder.Powers, card.released)
 	}
-	if most := len(cpu.Plan.Predictions); len(rounder.loaded) >= 2*most {
-		t.Errorf("%d Hessians for %d layers: layers do not share the Hessians of common inputs", len(rounder.loaded), most)
+	if most := len(cpu.Plan.Predictions); len(rounder.Loaded) >= 2*most {
+		t.Errorf("%d Hessians for %d layers: layers do not share the Hessians of common inputs", len(rounder.Loaded), most)
 	}
 	if card.open != 0 || card.compared != 1 || card.longest != file.Parts[0].T {
 		t.Errorf("%d models are still on the device, %d comparisons were made there, for sequences of %d tokens", card.open, card.compared, card.longest)
