@@ -96,6 +96,9 @@ var (
 			passes := []string{"", "scales", "round=1", "trellis=0.1"}[i%4]
 			list = append(list, Frozen{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: passes, Format: name})
 		}
+		for _, name := range []string{"int4-asym", "nvfp4"} {
+			list = append(list, Frozen{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "scales,trellis=0.1", Format: name})
+		}
 		return list
 	}()
 	// FrozenTokens are conversions that weight errors by the layers' inputs.
@@ -131,31 +134,7 @@ func CheckFrozen(t *testing.T, path string, verify bool, list ...Frozen) {
 func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 	t.Helper()
 	src := f.source(t)
-	o := transform.Options{Cost: testmodel.TogglesCost{}, Workers: 2}
-	var err error
-	if f.Card {
-		o.Cost, err = cost.FindCalibration("h200")
-		testmodel.OK(t, err)
-	}
-	if f.Decode {
-		o.Workload = cost.Workload{Decode: 1}
-	}
-	if f.Passes != "" {
-		o.Passes, err = transform.ParsePasses(f.Passes)
-		testmodel.OK(t, err)
-	}
-	if f.Format != "" {
-		o.Format, err = quantise.Parse(f.Format)
-		testmodel.OK(t, err)
-	}
-	if f.MinSNR > 0 {
-		o.Budget.MinSNR = &f.MinSNR
-	}
-	var h program.Hessians
-	if f.Tokens {
-		h = testmodel.HessiansOf(t, src)
-		o.Hessians = h
-	}
+	o, h := f.options(t, src)
 	p, err := transform.Plan(t.Context(), src, o)
 	if err != nil {
 		fmt.Fprintf(b, "%s: %v\n", f, err)
@@ -200,6 +179,36 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 		data[at] ^= 0x44
 		testmodel.OK(t, os.WriteFile(name, data, 0o666))
 	}
+}
+
+// options returns the options of the conversion, with its Hessians; nil without tokens.
+func (f Frozen) options(t *testing.T, src *weights.Model) (o transform.Options, h program.Hessians) {
+	t.Helper()
+	o = transform.Options{Cost: testmodel.TogglesCost{}, Workers: 2}
+	var err error
+	if f.Card {
+		o.Cost, err = cost.FindCalibration("h200")
+		testmodel.OK(t, err)
+	}
+	if f.Decode {
+		o.Workload = cost.Workload{Decode: 1}
+	}
+	if f.Passes != "" {
+		o.Passes, err = transform.ParsePasses(f.Passes)
+		testmodel.OK(t, err)
+	}
+	if f.Format != "" {
+		o.Format, err = quantise.Parse(f.Format)
+		testmodel.OK(t, err)
+	}
+	if f.MinSNR > 0 {
+		o.Budget.MinSNR = &f.MinSNR
+	}
+	if f.Tokens {
+		h = testmodel.HessiansOf(t, src)
+		o.Hessians = h
+	}
+	return o, h
 }
 
 // ratios returns the numbers of predictions with an SNR of the weights, of a sample and of the inputs, with the least of each, and of

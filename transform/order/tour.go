@@ -121,8 +121,10 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 			first = i
 		}
 		for j := first; j < n; j++ {
-			if j%64 == 0 && ctx.Err() != nil {
-				return ctx.Err()
+			if j%64 == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 			}
 			s.between(labels[i], labels[j], sums)
 			var alike, opposed float64

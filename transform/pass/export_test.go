@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/transform/order"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -105,4 +106,13 @@ func ScaleUses(ctx context.Context, m *Model, exps func(labels int) []int, fn fu
 		}
 	}
 	return nil
+}
+
+// SketchBytes returns the largest size of a sketch of some matrices.
+func SketchBytes(m *Model, matrices ...order.Use) (bytes int, large bool) {
+	var uses []*use
+	for _, u := range matrices {
+		uses = append(uses, &use{Use: u})
+	}
+	return m.sketchBytes(uses)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 // damaged is a step that no planner writes, with a part of the error for it.
@@ -153,6 +154,92 @@ func TestPruneSharesThatRoundToNothing(t *testing.T) {
 	for x, result := range testplan.Planned(t, m, in, "prune=0.001,compensate") {
 		if !bytes.Equal(result.Data, tensorOf(t, m, x).Data) {
 			t.Errorf("%s changed", x)
+		}
+	}
+}
+
+// TestPruneFollowsItsLambda: a larger lambda prunes the same inputs and more, never all of them, and none without feedback. An input
+// is worth its own weights, and those of other layers that become zero with it.
+func TestPruneFollowsItsLambda(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, 0)
+		model := modelOf(t, m, "prune,trellis,compensate")
+		model.Hessians = testmodel.HessiansOf(t, m)
+		some := 0
+		for _, c := range model.Linears()[:3] {
+			w, _ := model.Weights.Weight(c.Name)
+			l, err := pass.NewLayer(t.Context(), model.Context, model.Compiler, w, nil)
+			ok(t, err)
+			inputs := w.Shape[1-c.OutAxis]
+			tuned := func(damp, freed float64) func(float64) []int {
+				l.Freed = freed
+				at, err := pass.Prune.Tuned(t.Context(), l, damp)
+				ok(t, err)
+				return func(lambda float64) []int {
+					data := at(lambda)
+					if data == nil {
+						return nil
+					}
+					if len(data.(pass.Pruned).Inputs) == 0 || data.(pass.Pruned).Outputs != nil {
+						t.Fatalf("%s: a step with the data %+v", w.Name, data)
+					}
+					return data.(pass.Pruned).Inputs
+				}
+			}
+			outputs := float64(l.Outputs())
+			none, own, twice := tuned(0, 0), tuned(0.01, 0), tuned(0.01, outputs)
+			var before []int
+			for e := -20.0; e < 6; e += 0.25 {
+				lambda := math.Exp2(e)
+				list := own(lambda)
+				if len(list) == 0 && len(before) > 0 { // it would prune all inputs
+					break
+				}
+				if none(lambda) != nil || len(list) >= inputs || !slices.Equal(list[:min(len(list), len(before))], before) {
+					t.Fatalf("%s: a lambda of %g prunes %v of %d inputs, a smaller one %v", w.Name, lambda, list, inputs, before)
+				}
+				if more := twice(lambda / 2); !slices.Equal(more, list) {
+					t.Errorf("%s: half the lambda for twice the weights prunes %v, want %v", w.Name, more, list)
+				}
+				before = list
+			}
+			some += len(before)
+		}
+		if some == 0 {
+			t.Errorf("%s: nothing is pruned", name)
+		}
+	}
+}
+
+// TestOutputsThatNobodyReads: if an input of the only reader is pruned, the outputs that write it become zero, and no others.
+func TestOutputsThatNobodyReads(t *testing.T) {
+	m := open(t, folder(t, config(t, "llama-tiny", testplan.Narrow), synth.Options{}))
+	model := modelOf(t, m, "prune")
+	const reader = "model.layers.0.mlp.down_proj.weight"
+	for _, inputs := range [][]int{{3}, {5, 0}, {7, 2, 30, 1}} {
+		steps, err := pass.Prune.Complete(model, []*plan.Step{pass.Prune.TensorStep(reader, pass.Pruned{Inputs: inputs})})
+		ok(t, err)
+		want := slices.Sorted(slices.Values(inputs))
+		outputs := map[string][]int{}
+		for _, s := range steps {
+			outputs[s.Tensor] = s.Data.(pass.Pruned).Outputs
+		}
+		for _, writer := range []string{"gate_proj", "up_proj"} {
+			if got := outputs["model.layers.0.mlp."+writer+".weight"]; !slices.Equal(got, want) {
+				t.Errorf("outputs %v of %s become zero, want %v", got, writer, want)
+			}
+		}
+		if len(steps) != 3 || !slices.Equal(steps[0].Data.(pass.Pruned).Inputs, inputs) || outputs[reader] != nil {
+			t.Errorf("%d steps, the first is %+v", len(steps), steps[0].Data)
+		}
+	}
+	w, _ := model.Weights.Weight("model.layers.0.mlp.up_proj.weight")
+	if got, want := model.Freed(reader), float64(2*w.Cols); got != want {
+		t.Errorf("an input of %s frees %g weights, want %g", reader, got, want)
+	}
+	for _, name := range []string{w.Name, "model.norm.weight", "elsewhere"} {
+		if got := model.Freed(name); got != 0 {
+			t.Errorf("an input of %s frees %g weights", name, got)
 		}
 	}
 }

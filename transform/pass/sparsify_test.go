@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -210,6 +211,29 @@ func TestSparsifyTwoOfFour(t *testing.T) {
 			t.Fatal("not idempotent")
 		}
 	})
+}
+
+// TestSparsifyTwoOfFourTransposed: inputs that are rows get the zeros of inputs that are columns, also if a program handles a few rows
+// at a time.
+func TestSparsifyTwoOfFourTransposed(t *testing.T) {
+	const inputs, outputs = 14, 6001
+	random := rand.New(rand.NewPCG(1, 2))
+	rows, cols := make([]float32, inputs*outputs), make([]float32, inputs*outputs)
+	for i := range inputs {
+		for o := range outputs {
+			v := float32(random.IntN(255) - 127)
+			rows[i*outputs+o], cols[o*inputs+i] = v, v
+		}
+	}
+	down := values(zero(t, alone(t, matrix(weights.I8, outputs, rows), 1), pass.Zeros{Pattern: "2:4"}))
+	across := values(zero(t, alone(t, matrix(weights.I8, inputs, cols), 0), pass.Zeros{Pattern: "2:4"}))
+	for i := range inputs {
+		for o := range outputs {
+			if down[i*outputs+o] != across[o*inputs+i] {
+				t.Fatalf("input %d of output %d is %g in rows and %g in columns", i, o, down[i*outputs+o], across[o*inputs+i])
+			}
+		}
+	}
 }
 
 // costOfMask returns the cost that ChooseRuns minimises; infinity if the mask zeroes a value that is not finite.

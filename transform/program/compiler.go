@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
@@ -221,6 +222,9 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		if i == 0 || s.Pass != steps[i-1].Pass {
 			ops[i], err = c.rules[s.Pass].Compile(s, &Context{ctx, c.weights, c.layout, c.syms, p})
 		}
+		if interrupted(err) {
+			return nil, fmt.Errorf("%s: tensor %q: %w", s.Pass, w.Name, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: tensor %q: %w", plan.ErrInvalid, s.Pass, w.Name, err)
 		}
@@ -243,4 +247,14 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		p.joint.key, err = keyOf(p, steps)
 	}
 	return p, err
+}
+
+// interrupted reports whether an error is the end of a context or a failed read, so that it says nothing about the step.
+func interrupted(err error) bool {
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, weights.ErrFault, weights.ErrUnreachable} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }

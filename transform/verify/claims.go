@@ -390,9 +390,12 @@ func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) er
 	t.Class = Compensated
 	im, _ := c.image(p.a.Name)
 	scale, err := c.foldedValues(ctx, p, s)
+	if ended(err) {
+		return err
+	}
 	if err != nil {
 		t.Problem = err.Error()
-		return ctx.Err()
+		return nil
 	}
 	if s.Fill != nil { // the norm's powers of two were folded too
 		im = image{}
@@ -444,7 +447,11 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 			continue
 		}
 		im, _ := c.image(p.a.Name)
-		if err := s.Holds(ctx, &Result{p.f, p.rows, p.cols, c.layout.OutAxis(p.a.Name), p, im}); err != nil {
+		err := s.Holds(ctx, &Result{p.f, p.rows, p.cols, c.layout.OutAxis(p.a.Name), p, im})
+		if ended(err) {
+			return err
+		}
+		if err != nil {
 			bad("%s: %v", s.pass, err)
 		}
 	}
@@ -459,4 +466,9 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		bad("its output SNR is %.2f dB, and the budget is at least %.2f dB", *t.SNR, *least)
 	}
 	return ctx.Err()
+}
+
+// ended reports whether an error is the end of a context, and no problem of the result.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

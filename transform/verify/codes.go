@@ -178,7 +178,11 @@ func (c *claims) compareCodes(ctx context.Context, t *Tensor, d *difference, wei
 		if s.Codes == nil {
 			continue
 		}
-		if err := s.Codes(ctx, m); err != nil {
+		err := s.Codes(ctx, m)
+		if ended(err) {
+			return err
+		}
+		if err != nil {
 			bad("%s: %v", s.pass, err)
 		}
 	}

@@ -153,8 +153,10 @@ func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colou
 	for round := range 3 {
 		next := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
 		for n := range p.rows {
-			if n%64 == 0 && ctx.Err() != nil {
-				return c, ctx.Err()
+			if n%64 == 0 {
+				if err := ctx.Err(); err != nil {
+					return c, err
+				}
 			}
 			for k := range p.cols {
 				h := mixed(p.f.Elem(t.Data, n*p.cols+k)) + uint64(round)

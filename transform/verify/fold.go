@@ -148,8 +148,10 @@ func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float6
 	}
 	weights.Need(w.Data)
 	for i := range w.Len() {
-		if i%(1<<20) == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if i%(1<<20) == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 		}
 		n, k := i/len(beta), i%len(beta)
 		if claim.OutAxis == 1 {

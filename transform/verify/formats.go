@@ -74,7 +74,11 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 			continue
 		}
 		near := func(dst []float32, n int) { f.Decode(dst, a.Data[n*m.K*f.Bits/8:]) }
-		if err := s.Codes(ctx, &Codes{Result: m, Reference: true, Near: near, Feedback: c.anywhere(a.Name)}); err != nil {
+		err := s.Codes(ctx, &Codes{Result: m, Reference: true, Near: near, Feedback: c.anywhere(a.Name)})
+		if ended(err) {
+			return t, err
+		}
+		if err != nil {
 			bad("%s: %v", s.pass, err)
 		}
 	}
