@@ -115,7 +115,11 @@ func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 			add(kind, at, op.String(), other.String())
 		}
 	}
+	without := map[ast.Node]bool{} // constants whose change has no effect
 	ast.Inspect(tree, func(n ast.Node) bool {
+		if x := withoutEffect(n); x != nil {
+			without[x] = true
+		}
 		switch n := n.(type) {
 		case *ast.ImportSpec, *ast.StructType, *ast.ArrayType:
 			return false
@@ -142,7 +146,7 @@ func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 				return false
 			}
 		case *ast.BasicLit:
-			if becomes := constant(n); becomes != "" {
+			if becomes := constant(n); becomes != "" && !without[n] {
 				add("constant", n.Pos(), n.Value, becomes)
 			}
 		case *ast.CallExpr:
@@ -169,6 +173,27 @@ func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 		return true
 	})
 	return list, nil
+}
+
+// withoutEffect returns the constant in an expression that no test can tell from another; nil if there is none. ParseFloat takes every
+// size except 32 for 64. A map's size only reserves memory. Results do not depend on Workers, as tests of each package check.
+func withoutEffect(n ast.Node) ast.Node {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if f, ok := n.Fun.(*ast.SelectorExpr); ok && isNamed(f.X, "strconv") && f.Sel.Name == "ParseFloat" && len(n.Args) == 2 {
+			return n.Args[1]
+		}
+		if isNamed(n.Fun, "make") && len(n.Args) == 2 {
+			if _, ok := n.Args[0].(*ast.MapType); ok {
+				return n.Args[1]
+			}
+		}
+	case *ast.KeyValueExpr:
+		if isNamed(n.Key, "Workers") {
+			return n.Value
+		}
+	}
+	return nil
 }
 
 // constant returns another value for a number; empty if the literal is not a number.

@@ -12,7 +12,10 @@ import (
 
 const planted = `package p
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 const most = 4
 
@@ -29,10 +32,21 @@ func Sum(rows, cols int, err error) (int, error) {
 
 func pair(err error) (n int, list []int, none struct{}, _ error) { return 0, nil, struct{}{}, err }
 
+type options struct {
+	Workers, Size int
+	Values        map[string]float64
+	First         float64
+}
+
+func parsed(s string) options {
+	v, _ := strconv.ParseFloat(s, 64)
+	return options{Workers: 1, Size: 32, Values: make(map[string]float64, 8), First: v}
+}
+
 func area(a, b int) int { return a - b + len("x"+"y") }
 `
 
-// TestMutants: each kind of change is found, and none in messages, beside errors and in joined texts.
+// TestMutants: each kind of change is found, and none in messages, beside errors, in joined texts and of constants without effect.
 func TestMutants(t *testing.T) {
 	list, err := inFile("p", "p/p.go", []byte(planted))
 	if err != nil {
@@ -51,6 +65,7 @@ func TestMutants(t *testing.T) {
 		"arithmetic: + → -", "arithmetic: * → /",
 		"comparison: || → &&", "comparison: <= → <", "comparison: <= → >", "constant: 1 → 2", "comparison: == → !=", "constant: 5.0 → (5.0 * 1.25)",
 		"axis: rows, cols → cols, rows",
+		"constant: 32 → 33",
 		"arithmetic: + → -", "arithmetic: - → +",
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
@@ -171,7 +186,7 @@ func TestArea(t *testing.T) { if area(5, 3) != 4 { t.Error("wrong") } }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "p: 1 of 2 mutants killed (of 13 possible; seed 0)"; again.summary() != want || !again.Mutants[1].same(r.Mutants[1].mutant) {
+	if want := "p: 1 of 2 mutants killed (of 14 possible; seed 0)"; again.summary() != want || !again.Mutants[1].same(r.Mutants[1].mutant) {
 		t.Errorf("%s, want %s", again.summary(), want)
 	}
 	if text, err := os.ReadFile("p/p.go"); err != nil || string(text) != planted {

@@ -20,7 +20,7 @@ import (
 // tester runs mutants.
 type tester struct {
 	short    bool // only the short tests of a mutant's package
-	laws     []string
+	laws     []suite
 	folder   string // for programs
 	overlay  string // path of the overlay with the switches of all mutants
 	list     []mutant
@@ -33,6 +33,15 @@ type tester struct {
 type suite struct {
 	pkg   string
 	short bool
+	only  string // a pattern of names; empty: all tests
+}
+
+// short returns the short tests of packages.
+func short(packages ...string) (list []suite) {
+	for _, pkg := range packages {
+		list = append(list, suite{pkg: pkg, short: true})
+	}
+	return list
 }
 
 func (s suite) String() string {
@@ -80,7 +89,7 @@ func (b baseline) took() (sum time.Duration) {
 }
 
 // newTester returns a tester that compiles programs when they are needed. The folder must be empty.
-func newTester(ctx context.Context, folder string, list []mutant, laws []string, short bool) (*tester, error) {
+func newTester(ctx context.Context, folder string, list []mutant, laws []suite, short bool) (*tester, error) {
 	t := &tester{short: short, laws: laws, folder: folder, list: list, programs: map[string]string{}, usual: map[suite]baseline{}}
 	var err error
 	t.overlay, t.state, err = withSwitches(ctx, folder, list)
@@ -89,14 +98,14 @@ func newTester(ctx context.Context, folder string, list []mutant, laws []string,
 
 // suites returns the tests of a mutant's package, then those of other packages that test its behaviour.
 func (t *tester) suites(m mutant) []suite {
-	list := []suite{{m.Package, true}}
+	list := short(m.Package)
 	if t.short {
 		return list
 	}
-	list = append(list, suite{m.Package, false})
-	for _, pkg := range t.laws {
-		if pkg != m.Package {
-			list = append(list, suite{pkg, true})
+	list = append(list, suite{pkg: m.Package})
+	for _, law := range t.laws {
+		if law.pkg != m.Package {
+			list = append(list, law)
 		}
 	}
 	return list
@@ -151,7 +160,7 @@ func (t *tester) baseline(ctx context.Context, s suite) (baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, "-test.list", "^(Test|Fuzz|Example)")
+	cmd := exec.CommandContext(ctx, program, "-test.list", cmp.Or(s.only, "^(Test|Fuzz|Example)"))
 	cmd.Dir = s.pkg
 	out, err := cmd.Output()
 	if err != nil {
