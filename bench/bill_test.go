@@ -20,7 +20,7 @@ Decode with batch 64 saves only %.1f %% of energy per token. There are two reaso
 - **The clock** rises. With the source, the card is at its power limit and runs at %.0f MHz. With the converted model the card
   runs at %.0f MHz. Fewer bits toggle, so the limit allows this higher clock. Each operation then takes more energy. The time per
   token falls by only %.1f %%, because the step waits for memory. So the higher clock probably spends much of the saving. No
-  measurement has confirmed this reason yet. Measuring both models at one fixed clock would.
+  measurement has confirmed this reason yet. To confirm the reason, measure both models at one fixed clock.
 `, -change(r.Relative), 100*r.step.LinearEnergy, *r.step.Before.SMClock, *r.After.SMClock, -change(r.RelativeTime))
 }
 

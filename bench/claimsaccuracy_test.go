@@ -34,7 +34,7 @@ func accuracyClaims(e *evidence) []claim {
 		shows("$ lowtoggle convert d/model half --tokens d/model/tokens.safetensors --max-loss 0.5%\n", search),
 		says("on one H200 differs by {} nats from the loss on the CPU. The H200 takes {} s, 16 CPU cores take {} s (", gpu[0]+"e-"+gpu[1], printed(1, e.number(gpu[2])/1e3), printed(0, e.number(gpu[3]))),
 		says("takes {} s on an H200, loading included", printed(0, e.number(loaded[0]))),
-		says("may rise: {} by default, {} with `--recipe balanced`", percents(e.recipe("near-lossless").MaxLoss), percents(e.recipe("balanced").MaxLoss)),
+		says("The default is {}, or {} with `--recipe balanced`", percents(e.recipe("near-lossless").MaxLoss), percents(e.recipe("balanced").MaxLoss)),
 	}
 	for _, row := range []struct{ text, begin, decimals string }{{"16 cores", "cpu", "0"}, {"one H200 (`--device 0`)", "0", "1"}} {
 		m := e.record("h200/runner/search.txt", `(?m)^`+row.begin+`: (\S+) s, 16 cores; predicted \{Relative:(\S+) .*; perplexity (\S+) % \((\S+) (\S+)\); trials`)
@@ -55,7 +55,7 @@ func accuracyClaims(e *evidence) []claim {
 	return append(list,
 		says("All {} linear layers", fmt.Sprint(e.linearLayers())),
 		says("signs left, save {} ± {} of energy in prefill", saved(least, 1), fmt.Sprintf("%.1f", 100*halfWidth(least))),
-		says("from `llama-17m`: {} dB in every layer costs about {} % of perplexity (`near-lossless`), {} dB costs {} %\n(`balanced`)", fmt.Sprint(*e.recipe("near-lossless").MinSNR),
+		says("an SNR of {} dB in every layer raises perplexity by about {} % (`near-lossless`), an SNR of {} dB by {} % (`balanced`)", fmt.Sprint(*e.recipe("near-lossless").MinSNR),
 			printed(2, change(e.evaluation("near-lossless").Against.Ratio)), e.lowestWhole(), strings.Trim(e.lost("grid-4", 2), "+ %")),
 	)
 }

@@ -148,11 +148,12 @@ func codesClaims(e *evidence) []claim {
 	list := []claim{
 		says("made a mixture of experts of {} GB with", printed(1, e.number(size[0])/1e9)),
 		says("took {} s, {} times as long as `cp -r` and `sync`. It used {} MiB", codes[0], codes[1], e.record("h200/recode.txt", `(\d+) MiB; the largest`)[0]),
-		says("reads {} GB of a format", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0]),
-		says("With {} GB it takes {} times\nas long for INT4 and MXFP4, {} times for block FP8, {} times for AWQ and GPTQ, and {} times for NVFP4",
-			e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0], ratio("short int4"), ratio("short fp8-block"), ratio("short awq"), ratio("short nvfp4")),
-		says("took {} times as long as `cp -r` and `sync` for INT4 and MXFP4, {} times for NVFP4, {} times for GPTQ, {} times for\nblock FP8 and {} times for AWQ",
-			ratio("int4"), ratio("nvfp4"), ratio("gptq-order"), ratio("fp8-block"), ratio("awq")),
+		says("| format | {} GB, earlier version | {} GB, current", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0], e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0]),
+		says("| INT4, MXFP4 | {} | {} |", ratio("int4"), ratio("short int4")),
+		says("| NVFP4 | {} | {} |\n| GPTQ", ratio("nvfp4"), ratio("short nvfp4")),
+		says("| GPTQ | {} | {} |", ratio("gptq-order"), ratio("short gptq-order")),
+		says("| block FP8 | {} | {} |", ratio("fp8-block"), ratio("short fp8-block")),
+		says("| AWQ | {} | {} |\n| block", ratio("awq"), ratio("short awq")),
 	}
 	falls := func(name string) string { return printed(2, -change(e.evaluation(name).Against.Ratio)) + " %" }
 	list = append(list, says("perplexity changes by {} with `scales=2` and by {} with\n`scales=0`", e.recordedWithin("r/int4-scales2-comp"), e.recordedWithin("r/int4-scales0-comp")),

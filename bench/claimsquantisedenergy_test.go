@@ -104,6 +104,6 @@ func rateClaims(e *evidence) []claim {
 	earlier := recordedRun(e.T, "quantised/int4-decode")
 	weights := float64(earlier.Products[0].Problem.N * earlier.Products[0].Problem.K)
 	list = append(list, says("an earlier kernel that read\n{} TB/s", two(weights*(4+16.0/128)/8/earlier.Baseline.Seconds/1e12)))
-	return append(list, says("weights at {} to {} of BF16's rate. It is {} to {} times as fast as BF16;\nby the number of bytes alone, {} to {} times would be possible.", two(low), two(high),
+	return append(list, says("weights at {} to {} of BF16's rate. The kernel is {} to {} times as fast as BF16;\nby the number of bytes alone, {} to {} times would be possible.", two(low), two(high),
 		printed(1, lowest), printed(1, highest), printed(1, fewest), printed(1, most)))
 }

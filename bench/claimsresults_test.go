@@ -101,7 +101,7 @@ func resultsClaims(e *evidence) []claim {
 		says("falls by {} with `round=4`", both(e.of("layers-stationary", "round-4"))),
 		says("All-zero weights save most: {} of energy in prefill, {} in decode.", percent(change(e.of("layers-stationary", "zeros").RelativeEnergy), 0),
 			percent(change(e.of("layers-decode-stationary", "zeros").RelativeEnergy), 0)),
-		says("In decode it adds {} to {} points to the saving of a coarse grid: `scale,grid=4` reads {} where `grid=4` reads {} ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
+		says("In decode this power adds {} to {} percentage points to the saving of a coarse grid. Energy changes by {} with `scale,grid=4`, and by {} with `grid=4` ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
 			e.measured("level-decode", "grid4-scale", 1), e.measured("level-decode", "grid4", 1)),
 		says("`scale=uncached`: {} and {} of energy in decode", e.predicted(model, uncached, "decode"), e.predicted(model, balanced, "decode")),
 	)

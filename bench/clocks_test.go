@@ -114,7 +114,7 @@ func clockPart(t *testing.T) string {
 // dutyTable prints a comparison at every duty of a record.
 func dutyTable(file string, r *measure.Result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n`%s` (%s): `%s`\n\n", file, r.Card.ID(), r.Command)
+	fmt.Fprintf(&b, "\nThis command wrote the record `%s` on %s:\n\n```\n%s\n```\n\n", file, r.Card.ID(), r.Command)
 	b.WriteString("| weights | duty | energy | time | power, in bursts | clock, NVML | effective clock | limit |\n|---|---|---|---|---|---|---|---|\n")
 	for _, run := range append([]*measure.Result{r}, r.AtDuty...) {
 		duty := fmt.Sprintf("%.2g", run.Pacing.Duty)

@@ -74,14 +74,14 @@ the other. In decode each layer takes some microseconds, and the predicted power
 `
 
 const componentsSensor = `
-## Checked against the memory's sensor
+## Does the split agree with the memory's sensor?
 
 The fit has not seen the other cards' readings of memory power. The sensor's reading minus the sensor's offset should equal the
 HBM part of the split.
 `
 
 const componentsPairs = `
-- Where the weights come from memory, the split agrees with the sensor.
+- If the weights come from memory, the split agrees with the sensor.
 - For FP8 8192³ the predicted memory power and the predicted total are too high. For INT8 8192³ the predicted memory power is too
   low. The kernels of cuBLASLt differ in the share of repeated reads that miss the cache. The model has one share for all kernels.
 - If the operands stay in the cache, the sensor's reading falls below the sensor's offset when the chip draws more power. The
@@ -125,14 +125,14 @@ A second ` + "`calibrate --components`" + ` continues with the same file. With `
 const componentsCard = `
 ## A card that no fit has seen
 
-On %s, on %s, ` + "`calibrate --components`" + ` measured all its %d kernels
+On card %s, on %s, ` + "`calibrate --components`" + ` measured %d kernels
 ([components/H200-9ea1.json](../bench/results/h200/components/H200-9ea1.json)). The built-in components have not seen many of
-these kinds of kernels: rests, reads, spinning (loops that move no data), and products on few multiprocessors. Power is predicted at
-the measured time, clock and temperature. Three models predict the kernels below the cap:
+these kinds of kernels: rests, reads, spinning (loops that move no data), and products on few multiprocessors. Power is predicted
+at the measured time, clock and temperature. Three models predict the kernels below the cap:
 
 - **The built-in components** predict %d kernels of %.0f to %.0f W. Their mean error of power is **%s**. The best naive model has
-  an error of %s, utilisation %s. The best constant for these kernels, which is known only after the measurement, has %s.
-  No fit used this record. The card of the built-in components was not recorded, so it may be the same card.
+  an error of %s, utilisation %s. The best constant for these kernels, which is known only after the measurement, has an error of
+  %s. No fit used this record. The card of the built-in components was not recorded, so it may be the same card.
 - **A fit to another card's kernels** predicts %d kernels. The fit has the kernels of the same kinds on %s
   ([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). The mean error is **%s**, the worst error %s.
   TF32 is excluded: the run was interrupted, and a single TF32 kernel does not determine the cost of bits.
@@ -140,8 +140,8 @@ the measured time, clock and temperature. Three models predict the kernels below
   utilisation %s. A kernel that alone determines a coefficient cannot test this fit.
 
 For each of the three, the mean error is at most half of the best naive model's. The built-in components are worst for kernels
-that keep multiprocessors awake without much work: the errors are %s on *spin* and %s on *spin on 66*. In the middle of the range of
-power, where a constant is a good guess, the mean error is slightly more than half of the best naive model's.
+that keep multiprocessors awake without much work. The errors are %s on *spin* and %s on *spin on 66*. In the middle of the range
+of power, a constant is a good guess. There the mean error is slightly more than half of the best naive model's.
 
 The parts are less certain than their sum. The three models give different coefficients, in the order of the list above. *Awake*
 is %s, %s and %s; the built-in components have no kernels that spin. *Static* is %s, %s and %s: leakage, which rises with

@@ -70,7 +70,7 @@ func costAccuracyPage(t *testing.T, c *cost.Calibration) []byte {
 			}
 		}
 	}
-	b.WriteString("\nThe rows FP8, INT8 and FP32 hold all series of the dtype; the rows below them split these.\n")
+	b.WriteString("\nThe rows FP8, INT8 and FP32 have all series of the dtype. The rows below each of them have parts of these series.\n")
 	if short == nil {
 		t.Error("all ranks reach the target, and the text says that some do not")
 	}
@@ -384,12 +384,12 @@ The patterns are divided into these classes:
 
 To predict a point, the model and the response are fitted without the point's class. The prediction is then compared with the
 measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such weights, and they
-count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's correlation. The last
-two columns are simpler models, tested in the same way. The simpler models are linear in fewer features and use the same response.
-Their cells give mean error, worst error and rank.
+count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's correlation between
+predictions and measurements. The last two columns are simpler models, tested in the same way. The simpler models are linear in
+fewer features and use the same response. Their cells give mean error, worst error and rank.
 
-Three choices used all data, including the classes left out. They are the list of features, the weights of steps within a run of
-rows, and the two constants of the response.
+Three choices used all data, including the classes left out. The choices are the list of features, the weights of steps within a
+run of rows, and the two constants of the response.
 `
 
 const costMisses = `
@@ -397,18 +397,18 @@ The targets for BF16 and FP16 in both roles were a mean error of 1 point, a wors
 misses its target for %s. The target for the mean error was 1.5 points in decode, and 2 points for the other dtypes. FP32 misses
 its target. The FP32 kernel on CUDA cores takes rows in another order. Few measured patterns cover this order.
 
-The points below exceed the limit of 4 points. For all-zero weights, a fit without such weights predicts too small a saving:
-groups of operands that are all zero save more energy than their bits explain. With zeros in large blocks, sums stay constant for
-longer than in any other class. The fits for real predictions use all classes.
+The predictions below are off by more than the limit, 4 percentage points. For all-zero weights, a fit without such weights
+predicts too small a saving. Groups of operands that are all zero save more energy than their bits explain. With zeros in large
+blocks, sums stay constant for longer than in any other class. The fits for real predictions use all classes.
 `
 
 const costFeaturesText = `
 ## The effect of each feature on the error
 
-The table shows how the mean error of the first table changes if a feature is removed from the model, or if an unused feature is
-added. The changes are in percentage points, over all points of a type. A negative change means better predictions. Some features
-hardly vary among the points of a fit. They get no coefficient, because the fit cannot distinguish them from the constant. Groups
-that are all zero, for example, occur in few classes.
+The table gives the change of the first table's mean error without one feature of the model, or with one unused feature. The
+changes are in percentage points, over all points of a type. A negative change means better predictions. Some features hardly vary
+among the points of a fit. They get no coefficient, because the fit cannot distinguish them from the constant. Groups that are all
+zero, for example, occur in few classes.
 `
 
 const costSharedText = `
@@ -417,8 +417,8 @@ const costSharedText = `
 BF16 and FP16 use the same multipliers of the tensor cores. FP8 and INT8 may share multipliers, too. In decode, the weights of all
 types pass through the same memory. The table compares the mean errors, in points, of models with own and with shared
 coefficients. Features are relative to random operands of each type, so coefficients are shares of the power. With shared
-coefficients, the predictions for at least one type are worse: a mantissa of 7 bits has a smaller share of a multiplier's power
-than a mantissa of 10 bits. Each type therefore has its own coefficients.
+coefficients, the predictions for at least one type are worse. The reason: a mantissa of 7 bits has a smaller share of a
+multiplier's power than a mantissa of 10 bits. Each type therefore has its own coefficients.
 `
 
 const costCardsText = `
@@ -444,7 +444,7 @@ predicted with random activations (bench/results/predicted has the commands). In
 within %.2f points of the measurement here. For the searched models of [frontier.md](frontier.md) they are within %.2f points. The
 saving of one plan differs about as much between cards ([cards.md](cards.md)).
 
-Predictions for pruned weights are off by more than a point: the model's own activations decide which weights are pruned, but the
+Predictions for pruned weights are off by more than a point. The model's own activations decide which weights are pruned, but the
 prediction uses random activations. All-zero weights are outside the range of the fit in these small layers.
 
 Two constants were fitted to these layers' absolute energy and roles, not to their conversions. First, each element of the result

@@ -26,7 +26,7 @@ func TestDutyTable(t *testing.T) {
 	}
 	runs[0].AtDuty = runs[1:]
 	got := dutyTable("duty.json", runs[0])
-	for _, want := range []string{"`duty.json` (", "`measure --duty`", "\n| a \\| b | 1 | ", " | average power |\n", "\n| half | 0.4 | −", " % ± 0.", " | 2000 MHz | 2000 MHz | none |\n"} {
+	for _, want := range []string{"`duty.json` on ", "\nmeasure --duty\n", "\n| a \\| b | 1 | ", " | average power |\n", "\n| half | 0.4 | −", " % ± 0.", " | 2000 MHz | 2000 MHz | none |\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing:\n%s", want, got)
 		}

@@ -19,7 +19,7 @@ const frontierNotes = `
   their signs left, save {structure onemag} of energy, and such a model is useless. Weights rounded to powers of two save
   {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another H200). Zero rows or columns can
   save more, but only if there are many: zeros in a quarter of all inputs save {structure colend25}, in a quarter of all outputs
-  {structure rows25}. This model needs more of its rows and columns.
+  {structure rows25}. This model cannot lose so many rows or columns.
 - In prefill, all points but zeros draw the power of the cap. So energy falls as much as time, and energy × time falls about twice
   as much.
 - In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}. With round alone,
@@ -33,7 +33,7 @@ const frontierNotes = `
   ([cost-accuracy.md](cost-accuracy.md)).
 - Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 of prefill followed
   on the card of the run of decode. The energies of run 1 may be lower because of the card, or because of the error that the copy
-  of run 1 shows. These files do not show which.
+  of run 1 shows. These records cannot separate the two reasons.
 
 ## How to repeat it
 
@@ -265,7 +265,7 @@ func (f *frontier) listRuns(print printer) {
 	for _, r := range f.runs {
 		if !r.Valid {
 			n := r.Null.Interval
-			print("\n† Run %d of %s is invalid.", r.number, workloadText[r.workload])
+			print("\n† Run %d (%s) is invalid.", r.number, workloadText[r.workload])
 			if miss := 100 * max(n[0]-1, 1-n[1]); miss > 0 {
 				print(" The interval of the copy's energy ends %.2f %% away from the energy of the\noriginal weights. %s\n"+
 					"The copy of run 1 measured %s of energy. All points of the run may be off by as much.", miss, f.misses, percent(change(r.Null.RelativeEnergy), 2))
@@ -356,6 +356,6 @@ func nullMisses(t *testing.T) string {
 			all++
 		}
 	}
-	return fmt.Sprintf("Of %d recorded comparisons\nof at least %d blocks, the copy's interval lies below 1 in %d and above 1 in %d. By chance alone,\none interval in twenty does not contain 1.",
+	return fmt.Sprintf("There are %d recorded\ncomparisons of at least %d blocks. The interval of the copy's relative energy is below 1 in %d comparisons, and above 1 in %d\ncomparisons. By chance alone, one interval in twenty does not contain 1.",
 		all, nullBlocks, below, above)
 }

@@ -158,11 +158,11 @@ func quantisedTable(t *testing.T) string {
 	var b strings.Builder
 	for _, r := range quantisedRecords {
 		all := readQuantised(t, r)
-		base, of := all[r.baseline], "Its readings are"
+		base, of := all[r.baseline], "The readings of these weights are"
 		if base.means {
-			of = "A copy has"
+			of = "The 95 % interval of a copy is"
 		}
-		fmt.Fprintf(&b, "\n**%s**, on %s. Energy is relative to the weights “%s” with SNR %s. %s %s.\n\n", r.title, strings.Join(r.cards(t), " and "), r.baseline, base.snr, of, base.spread())
+		fmt.Fprintf(&b, "\n### %s\n\nThis table is from %s. Energy is relative to the weights “%s” with SNR %s.\n%s %.3f … %.3f.\n\n", r.title, strings.Join(r.cards(t), " and "), r.baseline, base.snr, of, base.interval[0], base.interval[1])
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
 		seen := map[string]bool{}
 		off, count, apart := 0.0, 0.0, ""
@@ -180,7 +180,7 @@ func quantisedTable(t *testing.T) string {
 				mark = " †"
 			}
 			if wrong := math.Abs(got.energy - r.predicted[name]); name == quantisedApart[r.series] {
-				apart = fmt.Sprintf(", without “%s”, whose error is %.1f", name, 100*wrong)
+				apart = fmt.Sprintf(", without “%s” (error %.1f)", name, 100*wrong)
 			} else if mark == "" {
 				off, count = off+wrong, count+1
 			}

@@ -97,10 +97,10 @@ A takeaway holds or fails in a series if the 95 %% interval decides it. Otherwis
   These means are %s.
   At larger means most elements become equal. T3 is about equal elements.
 - T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below the power cap.
-  H200s do so in FP16 on tensor cores. So the power above idle is converted to the highest clock. This power is multiplied by the
-  ratio of the clocks if the voltage stays constant, and by the ratio's third power if the voltage rises in proportion. The page
-  gives the range between these two cases. T7 holds only if the low end is above the high ends of the other types. T7 fails only
-  in intervals that are corrected for the three comparisons.
+  H200s do so in FP16 on tensor cores. So the power above idle is converted to the highest clock. If the voltage stays constant,
+  this power is multiplied by the ratio of the clocks. If the voltage rises in proportion, the factor is the ratio's third power.
+  The page gives the range between these two cases. T7 holds only if the low end is above the high ends of the other types. T7
+  fails only in intervals that are corrected for the three comparisons.
 `
 
 // randomMeans lists the means of T2.
@@ -128,7 +128,7 @@ means that the takeaway does not hold. T1 is the largest difference between two 
 `)
 	setups := setupsOf(p.all)
 	for _, w := range allConditions(setups) {
-		p.print("\n### %v\n\n", w)
+		p.print("\n### Effects at %v\n\n", w)
 		cells := []string{""}
 		for _, s := range setups {
 			if conditionsOf(s) == w {
@@ -152,7 +152,7 @@ means that the takeaway does not hold. T1 is the largest difference between two 
 func (p *page) points() {
 	p.print("\n## Points\n\nEach entry gives the place of a point on the axis of its experiment, and the relative energy of the point.\n")
 	for _, s := range p.all {
-		p.print("\n### %v\n\n", s.Setup)
+		p.print("\n### Points of %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")
 		var lost Result
 		for _, e := range experiments {

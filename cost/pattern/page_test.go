@@ -95,12 +95,15 @@ func pageEntry(b *bytes.Buffer, o Operation) {
 		fmt.Fprint(b, ")")
 	}
 	fmt.Fprintf(b, "\n\n%s\n\n", o.Doc)
+	if o.Parameters != nil {
+		fmt.Fprint(b, "| argument | value | meaning |\n|---|---|---|\n")
+	}
 	for _, p := range o.Parameters {
-		fmt.Fprintf(b, "- `%s`, %s", p.Name, p.Values())
+		byDefault := ""
 		if p.Default != "" && !o.anyOf {
-			fmt.Fprintf(b, " (default: %s)", p.Default)
+			byDefault = fmt.Sprintf(" (default: %s)", p.Default)
 		}
-		fmt.Fprintf(b, ": %s\n", p.Doc)
+		fmt.Fprintf(b, "| `%s` | %s%s | %s |\n", p.Name, p.Values(), byDefault, p.Doc)
 	}
 	if o.anyOf {
 		fmt.Fprintf(b, "\nGive at least one of the two arguments; the default of the other is %s.\n", o.Parameters[0].Default)
