@@ -31,6 +31,9 @@ func TestScaleOfEachElement(t *testing.T) {
 					if rng.IntN(200) == 0 {
 						f.SetElem(data, i, rng.Uint32N(3)<<(f.MantBits-1))
 					}
+					if i%601 == 17 {
+						f.SetElem(data, i, f.MaxFinite+1)
+					}
 				}
 			})
 			m := modelOf(t, open(t, dir), "scale")

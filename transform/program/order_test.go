@@ -2,12 +2,17 @@ package program_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
+	"github.com/lowtoggle/lowtoggle/transform/order"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // TestStepsInAnyOrder: the steps of a weight make the same values in any order of the plan.
@@ -39,5 +44,27 @@ func TestStepsInAnyOrder(t *testing.T) {
 	}
 	if several == 0 {
 		t.Error("no weight has several steps")
+	}
+}
+
+// TestOrderThatSplitsAScale: an order that separates inputs under one scale is refused. An order within them is not.
+func TestOrderThatSplitsAScale(t *testing.T) {
+	i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == "fp8 block" })
+	m := testmodel.Open(t, testmodel.Quantised(t, testmodel.Quantisations[i], testmodel.With{}))
+	layout := testmodel.LayoutOf(t, m)
+	description, err := quant.Describe(m)
+	testmodel.OK(t, err)
+	set := quant.Group(m, description)
+	w, _ := set.Weight("model.layers.0.mlp.down_proj.weight")
+	for second, want := range map[int]bool{1: true, 200: false} { // 128 inputs share a scale
+		labels := order.Identity(layout.Index("layers.0.ffn").Len)
+		labels[0], labels[second] = second, 0
+		steps := []*plan.Step{{Pass: "reorder", Index: "layers.0.ffn", Data: labels}}
+		c, err := program.NewCompiler(program.CompilerOptions{Weights: set, Layout: layout, Rules: testplan.Rules()}, steps)
+		testmodel.OK(t, err)
+		p, err := c.Program(t.Context(), w, nil)
+		if (err == nil) != want || want && !p.Moves() || !want && !errors.Is(err, plan.ErrInvalid) {
+			t.Errorf("labels 0 and %d exchanged: %v", second, err)
+		}
 	}
 }
