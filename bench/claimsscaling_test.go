@@ -72,7 +72,7 @@ func scalingClaims(e *evidence) []claim {
 	if err := json.Unmarshal([]byte(out), &predicted); err != nil || len(predicted.Predictions) != 2 {
 		e.Fatal(out, err)
 	}
-	return append(list, says("At σ = 0.64, {} of energy is saved in decode and {} in prefill. The cost model predicts {} in decode.", most("decode"), most("prefill"),
+	return append(list, says("At σ = 0.64, {} of energy is saved in decode and {} in prefill. The cost model predicts a saving of {} in decode.", most("decode"), most("prefill"),
 		printed(1, -change(*predicted.Predictions[1].Joules / *predicted.Predictions[0].Joules))+" %"))
 }
 

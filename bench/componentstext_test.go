@@ -107,7 +107,7 @@ file above the table:
 - The built-in file.
 
 Both commands also compute clocks before and after a conversion: the clock of least energy within 1 and 5 %% of time, and the clock of
-least energy-delay product. A clock is advised only under two conditions:
+least energy-delay product (energy × time). A clock is advised only under two conditions:
 
 - The model's error on unseen kernels below the cap is at most half of the best naive model's.
 - Unseen kernels of the same kind are off by at most 5 %% on average. A kind is a dtype and a bottleneck, arithmetic or memory. At least

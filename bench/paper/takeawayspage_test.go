@@ -181,11 +181,11 @@ The result of T7 is the mean power in Figure 4 at one clock: %s.
 
 The rules compare energy, because a card at its power cap shows a saving as time and not as
 power. The role of an operand matters as much as its pattern. In FP16 one value for all elements of both operands saves %s %% of
-energy. One value for all streaming weights saves %s %%, and one value for all stationary weights %s %%.
+energy. One value for all streaming weights saves %s %% of energy, and one value for all stationary weights %s %%.
 
 The results have three limits:
 
-- Rows on this page are the rows of the paper's text. The paper's program stores matrices by columns, so the program's
+- A matrix on this page has the rows of the paper's text. The paper's program stores matrices by columns, so the program's
   sorted operands differ from the text. This difference affects T8 to T11 and T13.
 - Some series lack points from one seed: %s.
 - The main points decide the rules. Each main point is drawn from %s; the paper used ten seeds. Intervals of one or two seeds cover the drawn
