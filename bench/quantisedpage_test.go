@@ -162,7 +162,7 @@ func quantisedTable(t *testing.T) string {
 		if base.means {
 			of = "The 95 % interval of a copy is"
 		}
-		fmt.Fprintf(&b, "\n### %s\n\nThis table is from %s. Energy is relative to the weights “%s” with SNR %s.\n%s %.3f … %.3f.\n\n", r.title, strings.Join(r.cards(t), " and "), r.baseline, base.snr, of, base.interval[0], base.interval[1])
+		fmt.Fprintf(&b, "\n**%s.** This table is from %s. Energy is relative to the weights “%s” with SNR %s. %s %.3f … %.3f.\n\n", r.title, strings.Join(r.cards(t), " and "), r.baseline, base.snr, of, base.interval[0], base.interval[1])
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
 		seen := map[string]bool{}
 		off, count, apart := 0.0, 0.0, ""
