@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// requests records the requests for a file in a store, in blocks: "first+count".
+// requests records the requests for a file in a store, in units of some blocks: "first+count".
 type requests struct {
+	unit int64 // bytes
 	mu   sync.Mutex
 	list []string
 	fail error
@@ -23,9 +24,9 @@ type requests struct {
 func (q *requests) read(_ context.Context, p []byte, at int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.list = append(q.list, fmt.Sprintf("%d+%d", at/blockBytes, (len(p)+blockBytes-1)/blockBytes))
+	q.list = append(q.list, fmt.Sprintf("%d+%d", at/q.unit, (int64(len(p))+q.unit-1)/q.unit))
 	for i := range p {
-		p[i] = byte((at + int64(i)) / blockBytes)
+		p[i] = byte((at + int64(i)) / q.unit)
 	}
 	return q.fail
 }
@@ -63,16 +64,16 @@ func remoteOf(t *testing.T, q *requests, size int64) *remote {
 // TestRequests: a caller that reads in order has large requests ahead of it, and every block is asked for once. A caller that
 // reads at random gets only the requested blocks.
 func TestRequests(t *testing.T) {
-	const blocks = 200
-	q := &requests{}
-	r := remoteOf(t, q, blocks*blockBytes-100)
+	const unit, units = requestBytes / 16, 200
+	q := &requests{unit: unit}
+	r := remoteOf(t, q, units*unit-100)
 	need := func(first, last int, want string) {
 		t.Helper()
-		b := r.memory[first*blockBytes : min((last+1)*blockBytes, len(r.memory))]
+		b := r.memory[first*unit : min((last+1)*unit, len(r.memory))]
 		if err := Guard("file", func() error {
 			for i, v := range Need(b) {
-				if v != byte(first+i/blockBytes) {
-					return fmt.Errorf("byte %d of blocks %d to %d is %d", i, first, last, v)
+				if v != byte(first+i/unit) {
+					return fmt.Errorf("byte %d of units %d to %d is %d", i, first, last, v)
 				}
 			}
 			return nil
@@ -80,7 +81,7 @@ func TestRequests(t *testing.T) {
 			t.Error(err)
 		}
 		if got := q.since(r); got != want {
-			t.Errorf("blocks %d to %d: %s, want %s", first, last, got, want)
+			t.Errorf("units %d to %d: %s, want %s", first, last, got, want)
 		}
 	}
 	need(150, 150, "150+1") // here and there
@@ -88,17 +89,17 @@ func TestRequests(t *testing.T) {
 	need(0, 3, "0+4")
 	need(100, 101, "")
 	need(0, 3, "")
-	// In order: requests of 16 blocks, until 96 blocks are read ahead. More are asked for once a whole request fits.
+	// In order: requests of 16 units, until 96 units are read ahead. More are asked for once a whole request fits.
 	need(4, 4, "4+16 20+16 36+16 52+16 68+16 84+16")
 	for n := 5; n < 22; n++ {
 		need(n, n, "")
 	}
-	need(22, 22, "102+16 118+1") // block 102 is 80 ahead, so that a whole request is missing
+	need(22, 22, "102+16 118+1") // unit 102 is 80 ahead, so that a whole request is missing
 	need(23, 40, "119+16 135+2")
 	need(41, 160, "137+13 151+16 167+16 183+16 199+1")
 	need(161, 199, "")
 	need(60, 60, "")
-	if len(r.blocks) != 160 || HeldBytes() != spareBytes-100 { // 40 MiB, with the short last block
+	if len(r.blocks) != 160*unit/blockBytes || HeldBytes() != spareBytes-100 { // 40 MiB, with the short last block
 		t.Errorf("%d blocks and %d bytes are in memory", len(r.blocks), HeldBytes())
 	}
 	Need(nil)
@@ -113,7 +114,7 @@ func TestRequests(t *testing.T) {
 
 // TestSamplesReadLittle: the end of a tensor and the start of the next one are next to each other. They are samples, not a reader in order.
 func TestSamplesReadLittle(t *testing.T) {
-	q := &requests{}
+	q := &requests{unit: blockBytes}
 	r := remoteOf(t, q, 100*blockBytes)
 	for n := 0; n < 60; n += 10 {
 		Need(r.memory[n*blockBytes:][:100])
@@ -127,9 +128,10 @@ func TestSamplesReadLittle(t *testing.T) {
 // TestSampledRequests: the parts of a sample are asked for at once, and nothing is read ahead of them, however long they are. After
 // the end of the sampling, reading in order reads ahead again.
 func TestSampledRequests(t *testing.T) {
-	q := &requests{}
-	r := remoteOf(t, q, 400*blockBytes)
-	at := func(first, n int) []byte { return r.memory[first*blockBytes:][:n*blockBytes] }
+	const unit = requestBytes / 16
+	q := &requests{unit: unit}
+	r := remoteOf(t, q, 400*unit)
+	at := func(first, n int) []byte { return r.memory[first*unit:][:n*unit] }
 	end := Sampled(at(100, 200), at(100, 6), at(150, 2), at(156, 40))
 	if got, want := q.since(r), "100+6 150+2 156+16 172+16 188+8"; got != want {
 		t.Errorf("the sample read %s, want %s", got, want)
@@ -161,7 +163,7 @@ func TestPrefetchTakesLittle(t *testing.T) {
 	spare := spareBytes
 	spareBytes = 10 * blockBytes
 	defer func() { spareBytes = spare }()
-	q := &requests{}
+	q := &requests{unit: blockBytes}
 	r := remoteOf(t, q, 100*blockBytes)
 	block := func(n int) []byte { return r.memory[n*blockBytes:][:blockBytes] }
 	Prefetch(r.memory[:20*blockBytes])
@@ -193,7 +195,7 @@ func TestPrefetchTakesLittle(t *testing.T) {
 // TestFailedRequests: a request that fails is the error of Guard, and is repeated by the next Need. Each of several files has its
 // own error.
 func TestFailedRequests(t *testing.T) {
-	bad, good := &requests{fail: errors.New("no route")}, &requests{}
+	bad, good := &requests{unit: blockBytes, fail: errors.New("no route")}, &requests{unit: blockBytes}
 	a, b := remoteOf(t, bad, 10*blockBytes), remoteOf(t, good, 3*blockBytes)
 	if err := Guard("file", func() error { Need(b.memory[:1]); Need(b.memory[2*blockBytes:]); return nil }); err != nil || good.since(b) != "0+1 2+1" {
 		t.Error(err)
@@ -230,7 +232,7 @@ func TestDropping(t *testing.T) {
 	ahead, spare := aheadBytes, spareBytes
 	aheadBytes, spareBytes = requestBytes, 4*blockBytes
 	defer func() { aheadBytes, spareBytes = ahead, spare }()
-	q := &requests{}
+	q := &requests{unit: blockBytes}
 	r := remoteOf(t, q, 100*blockBytes)
 	at := func(n int) []byte { return r.memory[n*blockBytes : (n+1)*blockBytes] }
 	need := func(numbers ...int) {

@@ -17,10 +17,10 @@ import (
 // Need. Callers need not report when they are done.
 
 const (
-	blockBytes   = 256 << 10 // size of a block: the unit of reading and dropping
-	requestBytes = 4 << 20   // largest request
-	mostRequests = 8         // concurrent requests
-	leastRun     = 4         // blocks read in order before more are read ahead; samples at a tensor's end and the next one's start are fewer
+	blockBytes   = 64 << 10             // size of a block: the unit of reading and dropping
+	requestBytes = 4 << 20              // largest request
+	mostRequests = 8                    // concurrent requests
+	leastRun     = 1 << 20 / blockBytes // blocks read in order before more are read ahead; samples at a tensor's end and the next one's start are fewer
 )
 
 // Tests use smaller values.
@@ -346,19 +346,38 @@ func (p *pager) shrink() {
 	if dropAtOnce {
 		most = 0
 	}
+	var run []*block // blocks to drop, each after the one before
 	for e := p.read.Front(); e != nil && p.held > most; {
 		b := e.Value.(*block)
 		e = e.Next()
 		if p.guarded(b) {
 			continue
 		}
-		if decommit(b.memory()) != nil {
-			continue
+		if n := len(run); n > 0 && (run[n-1].of != b.of || run[n-1].number+1 != b.number) {
+			p.drop(run)
+			run = run[:0]
 		}
+		run = append(run, b)
+		p.held -= int64(len(b.memory()))
+	}
+	p.drop(run)
+}
+
+// drop frees the memory of consecutive blocks, which are no longer counted in held. If the system refuses, the blocks stay.
+func (p *pager) drop(run []*block) {
+	if len(run) == 0 {
+		return
+	}
+	first := run[0]
+	span := first.of.span(first.number, first.number+len(run))
+	if decommit(span) != nil {
+		p.held += int64(len(span))
+		return
+	}
+	for _, b := range run {
 		p.read.Remove(b.place)
 		p.due(b)
 		delete(b.of.blocks, b.number)
-		p.held -= int64(len(b.memory()))
 	}
 }
 
