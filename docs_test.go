@@ -18,13 +18,13 @@ func TestPassReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Which passes and recipes are there?\n\nGenerated from the table of passes by `go test . -update`.\n\n" +
 		"An *exact* pass keeps the model's function and loses no bit. A *compensated* pass keeps the function in real arithmetic. A\n" +
-		"*lossy* pass spends accuracy. An *index* is a dimension that several tensors share, such as the neurons of an FFN, and its *labels* are the\n" +
-		"positions along it ([families.md](families.md)).\n")
+		"*lossy* pass spends accuracy. An *index* is a dimension that several tensors share, such as the neurons of an FFN. The *labels* of an\n" +
+		"index are the positions along this dimension ([families.md](families.md)).\n")
 	for _, r := range transform.Passes {
 		p := r.Pass
-		fmt.Fprintf(&b, "\n## %s\n\n`%s` · %s", p.Name, p.Usage, p.Class)
+		fmt.Fprintf(&b, "\n## %s\n\nUsage: `%s`. Class: %s.", p.Name, p.Usage, p.Class)
 		if p.NeedsFamily {
-			b.WriteString(" · needs a known family")
+			b.WriteString(" The pass needs a known family.")
 		}
 		fmt.Fprintf(&b, "\n\n%s\n", p.Doc)
 	}

@@ -29,9 +29,9 @@ var Compensate = &Pass{
 	Usage: "compensate[=DAMP]",
 	Doc: "Makes sparsify, trellis, grid and round choose a layer's values input by input, the inputs of most power first. " +
 		"Columns that are not yet rounded absorb the rounding error, as far as the layer's real inputs allow (GPTQ, " +
-		"Frantar et al. 2022). It needs --tokens. At the same number of bits, the output error of a trained model falls " +
-		"by several dB. DAMP is added to the Hessian's diagonal as a share of its mean: 0.001 unless given, and 0.01 in " +
-		"quantised weights.",
+		"Frantar et al., 2022). The pass needs --tokens. At the same number of bits, the output error of a trained model " +
+		"falls by several dB. DAMP is added to the Hessian's diagonal as a share of its mean: 0.001 unless given, and " +
+		"0.01 in quantised weights.",
 	Args: func(args []string) error {
 		if d, err := strconv.ParseFloat(args[0], 64); err != nil || !(d > 0 && d <= 1) {
 			return fmt.Errorf("%q is not a number above 0 and up to 1", args[0])

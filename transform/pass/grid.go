@@ -27,8 +27,9 @@ var Grid = &Pass{
 	Usage: "grid[=S]",
 	Doc: "Rounds every value to the nearest multiple of a step, ties to even. The step is a power of two near σ/S of the " +
 		"value's output row; σ is the row's root mean square. Without S, the planner takes the coarsest of S = 2, 4, 8, " +
-		"16, 32 that the budget allows. S may be 0.25 to 2^20. In BF16, values of 128 steps or more do not change, so a " +
-		"large S, such as 4000, changes only the smallest values and saves little. Coarse grids suit larger budgets, above all for a streaming operand.",
+		"16, 32 that the budget allows. S may be 0.25 to 2^20. In BF16, values of 128 steps or more do not change. A " +
+		"large S, such as 4000, therefore changes only the smallest values and saves little. Coarse grids suit larger " +
+		"budgets, above all for a streaming operand.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.25 && s <= 1<<20) {
 			return fmt.Errorf("%q is not a number from 0.25 to 2^20", args[0])

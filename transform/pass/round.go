@@ -27,8 +27,8 @@ var Round = &Pass{
 	Name: "round", Class: Lossy, Chooser: true,
 	Usage: "round[=BITS[/truncate]]",
 	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. A value that would " +
-		"round to infinity becomes the largest finite value instead. Without BITS, the planner takes as many bits as the " +
-		"budget allows. It saves energy in every workload and is the best choice for small losses.",
+		"round to infinity becomes the largest finite value. Without BITS, the planner takes as many bits as the budget " +
+		"allows. The pass saves energy in every workload and is the best choice for small losses.",
 	Args: checkRound,
 	Codes: func(q *quant.Quantised, args []string) string {
 		if len(args) > 1 {

@@ -27,12 +27,12 @@ var Scales = &Pass{
 	Name: "scales", Class: Lossy, Default: true,
 	Usage: "scales[=BITS]",
 	Doc: "Chooses new scales for quantised weights, and then new codes. INT4, INT8 and NVFP4 with group scales: each scale " +
-		"gets at most BITS mantissa bits, 0 to 7 (0: powers of two), because kernels of weight-only quantisation multiply " +
-		"by the scale before the tensor cores. FP8: scales are multiplied by powers of two until codes at σ are about " +
-		"2^BITS times the smallest code, BITS from 0 to 16, because small codes of E4M3 are fixed-point numbers and " +
-		"toggle fewer bits. Without BITS, the accuracy budget determines BITS. Without a budget, BITS is 2, and for FP8 5 " +
-		"if that is predicted to save energy. scales works with round, grid, trellis and compensate. It does not change " +
-		"MXFP4, whose scales are powers of two, or scales that are applied after the product.",
+		"gets at most BITS mantissa bits, 0 to 7 (0: powers of two). Kernels of weight-only quantisation multiply by such " +
+		"a scale before the tensor cores. FP8: scales are multiplied by powers of two until codes at σ are about 2^BITS " +
+		"times the smallest code, with BITS from 0 to 16. Small codes of E4M3 are fixed-point numbers and toggle fewer " +
+		"bits. Without BITS, the accuracy budget determines BITS. Without a budget, BITS is 2. For FP8, BITS is 5 if 5 is " +
+		"predicted to save energy. The pass works with round, grid, trellis and compensate. MXFP4 scales do not change, " +
+		"because they are powers of two. Scales that are applied after the product do not change either.",
 	Args: func(args []string) error {
 		if bits, err := strconv.Atoi(args[0]); err != nil || bits < 0 || bits > mostPlace {
 			return fmt.Errorf("%q is not a number of bits from 0 to %d", args[0], mostPlace)

@@ -18,10 +18,11 @@ const signsName = "signs"
 var Signs = &Pass{
 	Name: signsName, Class: Exact, NeedsFamily: true,
 	Usage: "signs",
-	Doc: "Multiplies labels of an index by −1 on both sides (up and down of a gated layer, V and O, pairs of Q and K under " +
-		"rotary positions, the residual stream where the norm is an RMSNorm), so that neighbours agree in more than half " +
-		"of their signs. reorder takes the signs into account. In rows of thousands of unrelated signs this removes a few " +
-		"per cent of the sign toggles, which saves no measurable energy.",
+	Doc: "Multiplies labels of an index by −1 on both sides, so that neighbours agree in more than half of their signs. " +
+		"The sides are up and down of a gated layer, V and O, or pairs of Q and K under rotary positions. The residual " +
+		"stream is flipped where the norm is an RMSNorm. The pass reorder takes the signs into account. In rows of " +
+		"thousands of unrelated signs, signs removes a few per cent of the sign toggles. This change saves no measurable " +
+		"energy.",
 	Plan: func(ctx context.Context, m *Model, _ []string) ([]*plan.Step, error) {
 		views := m.previews()
 		return m.eachIndex(ctx, signsName, true, sketches, func(ix *arch.Index) bool { return ix.Sign }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {

@@ -31,11 +31,11 @@ type Zeros struct {
 var Sparsify = &Pass{
 	Name: "sparsify", Class: Lossy,
 	Usage: "sparsify=SHARE[/element|/runs|/RxC] or sparsify=2:4",
-	Doc: "Zeroes the given share of each layer's weights, the smallest first: single elements, blocks of R×C by their mean " +
-		"square, runs along memory, or two of every four inputs. With a share alone, the planner takes the shape that is " +
-		"predicted to save most energy at the loss that single elements would cause. A zero beside another value still " +
-		"toggles bits, so single zeros save half of what blocks save. Sparsity costs far more accuracy than rounding for " +
-		"the same energy.",
+	Doc: "Zeroes the given share of each layer's weights, the smallest first. The shape is single elements, blocks of R×C " +
+		"by their mean square, runs along memory, or two of every four inputs. With a share alone, the planner takes the " +
+		"shape that is predicted to save most energy at the loss of single elements. A zero beside another value still " +
+		"toggles bits, so single zeros save half as much energy as blocks. Sparsity costs far more accuracy than rounding " +
+		"for the same energy.",
 	Args: checkSparsify,
 	Candidates: func(ctx context.Context, l *Layer, args []string) ([]any, error) {
 		if len(args) == 0 {

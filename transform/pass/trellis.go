@@ -24,13 +24,14 @@ type Price struct {
 var Trellis = &Pass{
 	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, ByRow: true, Chooser: true,
 	Usage: "trellis[=LAMBDA]",
-	Doc: "Rate–distortion-optimised rounding (not trellis-coded quantisation). Replaces every value by the nearby value " +
-		"with the least weighted sum of error and energy. Values of few significant bits, above all powers of two, toggle fewer wires in " +
-		"multipliers and memory. In the streaming role, values equal to those of the row before also cost little; dynamic " +
-		"programming along the rows finds them. The cost model gives the cost of each value in this layer, workload and " +
-		"role, and the plan stores the costs. LAMBDA is the exchange rate: the share of the layer's output power " +
-		"that may become error in return for saving all of the layer's energy. 1e-3 is gentle, 1e-1 leaves mostly powers of two. With --tokens, errors are weighted by the " +
-		"layers' real inputs. Together with compensate it saves most energy at a given loss.",
+	Doc: "Rounds with rate–distortion optimisation (not trellis-coded quantisation). Every value becomes the nearby value " +
+		"with the least weighted sum of error and energy. Values of few significant bits, above all powers of two, toggle " +
+		"fewer wires in multipliers and memory. In the streaming role, values equal to those of the row before also cost " +
+		"little. Dynamic programming along the rows finds these values. The cost model gives the cost of each value in " +
+		"this layer, workload and role. The plan stores the costs. LAMBDA is an exchange rate: the share of the layer's " +
+		"output power that may become error in return for all of the layer's energy. 1e-3 is gentle, 1e-1 leaves mostly " +
+		"powers of two. With --tokens, errors are weighted by the layers' real inputs. Together with compensate, trellis " +
+		"saves most energy at a given loss.",
 	Args: func(args []string) error {
 		if l, err := strconv.ParseFloat(args[0], 64); err != nil || !(l > 0 && l <= 1000) {
 			return fmt.Errorf("%q is not a number above 0 and up to 1000", args[0])
