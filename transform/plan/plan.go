@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
@@ -170,18 +172,24 @@ func (p *Plan) Plain() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// linesAtOnce is the number of lines of a list that are encoded in parallel.
+const linesAtOnce = 1024
+
+// encodeLines renders a list with one line for each item.
 func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
 	fmt.Fprintf(b, "%q: [", name)
-	for i, item := range list {
-		js, err := json.Marshal(item)
-		if err != nil {
-			return err
+	separator := "\n    "
+	for items := range slices.Chunk(list, linesAtOnce) {
+		lines, errs := make([][]byte, len(items)), make([]error, len(items))
+		parallel.Do(len(items), 0, func(i int) { lines[i], errs[i] = json.Marshal(items[i]) })
+		for i, js := range lines {
+			if errs[i] != nil {
+				return errs[i]
+			}
+			b.WriteString(separator)
+			b.Write(js)
+			separator = ",\n    "
 		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("\n    ")
-		b.Write(js)
 	}
 	if len(list) > 0 {
 		b.WriteString("\n  ")
