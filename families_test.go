@@ -135,7 +135,7 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 
 // conditions explains the flags in a family's table.
 func conditions(b *bytes.Buffer, f *arch.Family) {
-	title := "\nThe tables name these conditions:\n\n"
+	title := "\nThe first table uses these conditions:\n\n"
 	for _, flag := range f.Flags() {
 		fmt.Fprintf(b, "%s- *%s* is read from %s of config.json.", title, flag.Name, code(flag.Fields))
 		title = ""

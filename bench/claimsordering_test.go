@@ -32,7 +32,7 @@ func orderingClaims(e *evidence) []claim {
 		says("| nothing lossy | {} (a copy) | {} |", at(decoded, "copy"), at(decoded, "order-d")),
 		says("| `grid=2` | {} | {} |\n\nThe", at(decoded, "grid"), at(decoded, "grid-order-d")),
 		says("resolve differences below {}. A third", printed(1, math.Abs(change(e.of(first, "copy").RelativeEnergy))+100*halfWidth(e.of(first, "copy")))+" %"),
-		says("layers' own inputs, reads {} for `reorder`", e.measured("layers-stationary", "reorder", 1)),
+		says("layers' own inputs, gives {} of energy for `reorder`", e.measured("layers-stationary", "reorder", 1)),
 		says("4 5 6 7 12 13 … | {} |", fmt.Sprintf("%.2f", share.Streaming)),
 		says("elements {} bytes apart in a row of the file | {} (weights) |", fmt.Sprint(lag.Line), fmt.Sprint(share.Line)),
 		says("elements {} and {} bytes apart | {} and {} |", fmt.Sprint(lag.Element), fmt.Sprint(lag.Sector), fmt.Sprint(share.Element), fmt.Sprint(share.Sector)),

@@ -41,7 +41,7 @@ func quantisedEnergyClaims(e *evidence) []claim {
 		says("| for each output | {} | {} |", two(channel.Operands), two(channel.FewOperands)),
 		says("| for each block | {} | {} |", two(block.Operands), two(block.FewOperands)),
 		says("blocks also spends {} % of its energy", printed(0, 100*block.Sums)),
-		says("the share of the values is {} with the weights as the A operand and {} as the B operand. In decode\nthe share of the values is {} and that of the codes {}. The",
+		says("the share of the values is {} with the weights as the A operand and {} as the B operand. In decode\nthe share of the values is {} and the share of the codes is {}. The",
 			two(four.Operands), two(four.StreamingOperands), two(four.FewOperands), two(four.Codes)),
 		says("95 % intervals of up to ±{} %.", printed(0, 100*widest)),
 		says("scales of two mantissa bits save {} of energy (95 %: {}), and powers of\ntwo {} ({}).", saved(mantissa, 1), span(mantissa), saved(powers, 1), span(powers)),

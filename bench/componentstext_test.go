@@ -143,11 +143,11 @@ For each of the three, the mean error is at most half of the best naive model's.
 that keep multiprocessors awake without much work. The errors are %s on *spin* and %s on *spin on 66*. In the middle of the range
 of power, a constant is a good guess. There the mean error is slightly more than half of the best naive model's.
 
-The parts are less certain than their sum. The three models give different coefficients, in the order of the list above. *Awake*
-is %s, %s and %s; the built-in components have no kernels that spin. *Static* is %s, %s and %s: leakage, which rises with
-temperature, compensates for the difference. The memory sensor's offset is %[28]s, %[29]s and %[30]s. The fit to this card also
-has a term for one or more awake multiprocessors, independent of their number: %[27]s. Real differences between the cards may
-contribute.
+The coefficients of single components are less certain than the predicted total. The three models, in the order of the list above,
+have different coefficients. *Awake* is %s, %s and %s; the fit of the built-in components has no kernels that spin. *Static* is
+%s, %s and %s: leakage, which rises with temperature, compensates for the difference. The memory sensor's offset is %[28]s, %[29]s
+and %[30]s. The fit to this card also has a term for one or more awake multiprocessors, independent of their number: %[27]s. Real
+differences between the cards may contribute.
 
 | kernels | number | watts | built-in | worst | constant | duty | utilisation | other card's fit | own fit, unseen |
 |---|---|---|---|---|---|---|---|---|---|

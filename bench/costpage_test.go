@@ -386,7 +386,7 @@ To predict a point, the model and the response are fitted without the point's cl
 measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such weights, and they
 count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's correlation between
 predictions and measurements. The last two columns are simpler models, tested in the same way. The simpler models are linear in
-fewer features and use the same response. Their cells give mean error, worst error and rank.
+fewer features and use the same response. The cells of these columns give mean error, worst error and rank.
 
 Three choices used all data, including the classes left out. The choices are the list of features, the weights of steps within a
 run of rows, and the two constants of the response.

@@ -23,8 +23,8 @@ must be named, as in ` + "`random(low=4)`" + `. An argument with a default may b
 ` + "`0.02`, `1e-3`, `2^10` or `50%`" + `.
 
 **Values.** Every element has the matrix's dtype, one of F32, F16, BF16, F8_E4M3, F8_E5M2 and I8.
-Arithmetic is done in double precision. The result is rounded to float32 and then to the dtype, to nearest, ties
-to even. A value beyond the dtype's range becomes its largest finite magnitude. I8 holds integers. Only a tensor can
+Arithmetic is done in double precision. The result is rounded to float32 and then to the dtype. Each rounding is to the
+nearest value, ties to even. A value beyond the dtype's range becomes its largest finite magnitude. I8 holds integers. Only a tensor can
 contain NaN and infinity, and arithmetic does not change them. If ` + "`flip` or `random`" + ` would make
 a value that is not finite, the step also clears the lowest exponent bit (in F8_E4M3 the lowest mantissa bit).
 

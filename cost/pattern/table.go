@@ -191,7 +191,7 @@ var operations = []*Operation{
 	{
 		Name:       "reorder",
 		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "the dimension that is permuted"}},
-		Doc: "Puts similar rows or columns next to each other. The first row or column stays. The next one is always the remaining one that differs from the previous one in the fewest bits, in a sample of 1024 elements. " +
+		Doc: "Puts similar rows or columns next to each other. The first row or column stays. Each next row or column is the remaining one with the fewest different bits from the previous one, in a sample of 1024 elements.  " +
 			"Time grows with the square of the number of rows or columns: 8192 take about a second.",
 		Example: "normal(0,0.02) | round(6) | reorder(rows)",
 		wide:    always,
