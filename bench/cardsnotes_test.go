@@ -9,7 +9,7 @@ NVIDIA H200s with the same driver and power limit. A card's id, such as H200-04d
 the card's UUID (` + "`power.Info.ID`" + `). Reports and JSON documents contain the id.
 
 The same weights save different shares of energy on different cards of one kind. The interval of a single run does
-not contain this difference. The older records show these standard deviations between cards:
+not include this difference between cards. The older records show these standard deviations between cards:
 
 - Prefill: %.0f %% of a plan's saving (%d cards).
 - Decode: %.0f %% of a plan's saving (%d cards).

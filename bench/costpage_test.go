@@ -357,7 +357,7 @@ The model predicts the power of a GEMM from samples of its operands' bits. A pre
    activity, clock and voltage squared (activity · clock^%g in all). The clock comes from measurements of the GEMM's shape. At the power cap, less
    activity first raises the clock. Below the cap, less activity lowers the power.
 
-The fit uses %d points in %d series on %s (driver %s, cap %.0f W). The points come from %d cards (%s).
+The fit uses %d points in %d series on an %s (driver %s, cap %.0f W). The points come from %d cards (%s).
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` measured the points, and ` + "`lowtoggle calibrate OUT --from A --from B`" + ` fitted the
 model. For a comparison with measurements outside the fit, see [cost-accuracy.md](cost-accuracy.md).
 `
