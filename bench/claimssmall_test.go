@@ -38,6 +38,7 @@ func storesClaims(e *evidence) []claim {
 		says("hold {} MiB of the source", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("four parts, {} MiB.", printed(0, 4*e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
 		says("A test reduces the {} MiB to", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
+		says("tensor, in blocks of {} KiB", e.source("weights/remote.go", `blockBytes += (\d+) << 10`)[0]),
 		says("hold less than {} MiB of a model", e.source("weights/planmemory_test.go", `const mostHeld = (\d+) << 20`)[0]),
 		says("in parts of {} MiB or more", printed(0, e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
 	}
