@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -309,6 +311,23 @@ func TestRunsKeepTheirShare(t *testing.T) {
 		zeroed, _ := newZeros(t, x, zero(t, target, steps[0]))
 		if got := float64(len(zeroed)) / float64(len(v)); got > share || got < share-0.03 {
 			t.Errorf("runs zero a share of %.3f, want %.3f", got, share)
+		}
+	}
+}
+
+// TestDamagedSparsifyIsRefused: a step must say once what to zero, in blocks that a program can handle.
+func TestDamagedSparsifyIsRefused(t *testing.T) {
+	l := alone(t, matrix(weights.BF16, 64, make([]float32, 64*64)), 0)
+	block := func(rows, cols int) pass.Zeros { return pass.Zeros{Block: &[2]int{rows, cols}} }
+	for _, z := range []pass.Zeros{block(1, 1), block(64, 4096), block(16, 3), {Runs: 0.1}, {Pattern: "2:4"}} {
+		_, err := l.Program(t.Context(), pass.Sparsify.TensorStep("w", z))
+		ok(t, err)
+	}
+	twice := block(4, 4)
+	twice.Runs = 1
+	for _, z := range []pass.Zeros{block(0, 1), block(1, 0), block(3, 1), block(128, 1), block(1, 4097), block(-4, 4), twice, {}, {Runs: -1}, {Pattern: "1:4"}, {Pattern: "2:4", Runs: 1}} {
+		if _, err := l.Program(t.Context(), pass.Sparsify.TensorStep("w", z)); !errors.Is(err, plan.ErrInvalid) {
+			t.Errorf("%+v: %v", z, err)
 		}
 	}
 }
