@@ -101,22 +101,26 @@ func bytesClaims(e *evidence) (list []claim) {
 
 // mutantClaims are the claims about the records of bench/mutate.
 func mutantClaims(e *evidence) (list []claim) {
-	for _, group := range []string{"weights", "transform", "cost", "power"} {
+	counted := func(name string) (possible, all, killed int) {
 		var r struct {
-			Seed     uint64
 			Possible int
 			Mutants  []struct{ Killed bool }
 		}
-		read(e.T, "results/mutants/"+group+".json", &r)
-		killed := 0
+		read(e.T, "results/mutants/"+name+".json", &r)
 		for _, m := range r.Mutants {
 			if m.Killed {
 				killed++
 			}
 		}
-		list = append(list, says("| `"+group+"` | {} | {} | {} | {} |", fmt.Sprint(r.Possible), fmt.Sprint(len(r.Mutants)), fmt.Sprint(killed), fmt.Sprint(len(r.Mutants)-killed)))
+		return r.Possible, len(r.Mutants), killed
 	}
-	return list
+	for _, group := range []string{"weights", "transform", "cost", "power"} {
+		possible, all, killed := counted(group)
+		list = append(list, says("| `"+group+"` | {} | {} | {} | {} |", fmt.Sprint(possible), fmt.Sprint(all), fmt.Sprint(killed), fmt.Sprint(all-killed)))
+	}
+	_, all, before := counted("transform")
+	_, _, after := counted("transform-again")
+	return append(list, says("Of the {} survivors of `transform`, short tests that were written after the draw kill {}", fmt.Sprint(all-before), fmt.Sprint(after-before)))
 }
 
 // TestReliabilityNamesTests: every test that docs/reliability.md names exists.

@@ -68,3 +68,33 @@ func TestOrderThatSplitsAScale(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderOfOutputs: an order of a quantised weight's outputs moves rows of codes, and nothing else.
+func TestOrderOfOutputs(t *testing.T) {
+	i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == "compressed fp8 channel" })
+	m := testmodel.Open(t, testmodel.Quantised(t, testmodel.Quantisations[i], testmodel.With{}))
+	layout := testmodel.LayoutOf(t, m)
+	description, err := quant.Describe(m)
+	testmodel.OK(t, err)
+	set := quant.Group(m, description)
+	w, _ := set.Weight("model.layers.0.mlp.up_proj.weight")
+	labels := order.Identity(layout.Index("layers.0.ffn").Len)
+	slices.Reverse(labels)
+	steps := []*plan.Step{{Pass: "reorder", Index: "layers.0.ffn", Data: labels}}
+	c, err := program.NewCompiler(program.CompilerOptions{Weights: set, Layout: layout, Rules: testplan.Rules()}, steps)
+	testmodel.OK(t, err)
+	p, err := c.Program(t.Context(), w, nil)
+	testmodel.OK(t, err)
+	got, err := p.Recoded(t.Context(), 0, true, 1)
+	testmodel.OK(t, err)
+	want, err := w.Quantised.Read(0)
+	testmodel.OK(t, err)
+	a, b := make([]float32, want.K), make([]float32, want.K)
+	for n := range want.N {
+		got.Row(a, n)
+		want.Row(b, want.N-1-n)
+		if !slices.Equal(a, b) {
+			t.Fatalf("output %d is not the source's output %d", n, want.N-1-n)
+		}
+	}
+}
