@@ -120,7 +120,7 @@ func mutantClaims(e *evidence) (list []claim) {
 	}
 	_, all, before := counted("transform")
 	_, _, after := counted("transform-again")
-	return append(list, says("Of the {} survivors of `transform`, short tests that were written after the draw kill {}", fmt.Sprint(all-before), fmt.Sprint(after-before)))
+	return append(list, says("Of the {} survivors of `transform`, short tests that were written after the draw kill {} (see", fmt.Sprint(all-before), fmt.Sprint(after-before)))
 }
 
 // TestReliabilityNamesTests: every test that docs/reliability.md names exists.
