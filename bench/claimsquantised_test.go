@@ -147,7 +147,7 @@ func codesClaims(e *evidence) []claim {
 	}
 	list := []claim{
 		says("made a mixture of experts of {} GB with", printed(1, e.number(size[0])/1e9)),
-		says("took {} s, {} times as long as `cp -r` and `sync`. It used {} MiB", codes[0], codes[1], e.record("h200/recode.txt", `(\d+) MiB; the largest`)[0]),
+		says("took {} s, {} times as long as `cp -r` and `sync`. The conversion used {} MiB", codes[0], codes[1], e.record("h200/recode.txt", `(\d+) MiB; the largest`)[0]),
 		says("| format | {} GB, earlier version | {} GB, current", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0], e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0]),
 		says("| INT4, MXFP4 | {} | {} |", ratio("int4"), ratio("short int4")),
 		says("| NVFP4 | {} | {} |\n| GPTQ", ratio("nvfp4"), ratio("short nvfp4")),

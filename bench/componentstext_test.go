@@ -90,10 +90,11 @@ const componentsPairs = `
 ### Pairs that differ in the weights' bits alone
 
 With weights from memory, the recorded kernels of a run have the same shape, clock and time. Only the bits of the weights differ.
-Each of %d kernels is compared with the run's random weights. The card draws up to %.0f W less, %.1f W less on average. The split
-predicts this difference with a mean error of %.1f W. The sensor reads up to %.0f W less, %.1f W less on average. The predicted
-difference of the HBM part has a mean error of %.1f W. In total the split predicts a share of %.2f of the card's differences and
-of %.2f of the sensor's differences. So the split underestimates the effect of bits in decode.
+Each of %d kernels is compared with the run's random weights. The card draws up to %.0f W less than with random weights,
+and %.1f W less on average. The split predicts this difference with a mean error of %.1f W. The sensor reads up to %.0f W less,
+%.1f W less on average. The predicted difference of the HBM part has a mean error of %.1f W. In total the split predicts a share
+of %.2f of the card's differences and of %.2f of the sensor's differences. So the split underestimates the effect of bits in
+decode.
 `
 
 const componentsUse = `
