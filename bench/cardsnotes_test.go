@@ -47,13 +47,13 @@ A block measures each plan in two windows. After one block the interval of a pla
 varies much by chance. The standard error in the table is therefore pooled over all plans of a run. The error includes the distance of
 the copy from zero. In %d of the %d runs the card did not reach a steady state before the first block. The table has these columns:
 
-- *Copy* is the reading of the same weights in the same place. It should be zero.
+- *Copy* is the reading of the same weights in the same place. The reading should be zero.
 - *Expected between cards* is the standard deviation of ` + "`grid=4`" + ` between cards in percentage points. This value assumes that cards differ by
   the same share of the saving as in the older records. The value for bursts uses the share of prefill.
 - *Blocks needed* is the number of blocks after which the standard error is half of *expected between cards*.
 
 One block shows that a plan saves energy: %d of the %d savings exceed two standard errors. One block cannot rank plans whose savings are
-closer than about three standard errors. The plans of a run share the error of the source's readings. So all savings of a run may be
+closer than about three standard errors. The plans of a run share the error of the source's readings. All savings of a run may therefore be
 too large or too small together. A comparison with other cards takes about as many blocks as the table states. Records of one
 card cannot show how much cards differ.
 

@@ -100,8 +100,7 @@ decode.
 const componentsUse = `
 ## What uses the split by component?
 
-` + "`verify --gpu`" + ` and ` + "`profile`" + ` split their measurement by component. They read the first of these files that exists, and name the
-file above the table:
+` + "`verify --gpu`" + ` and ` + "`profile`" + ` split their measurement by component. Both commands read the first of these files that exists, and name the file above the table:
 
 - The file that ` + "`--components`" + ` names.
 - ` + "`calibration-components.json`" + ` in the working folder.

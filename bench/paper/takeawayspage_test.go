@@ -166,7 +166,7 @@ func runsOfRows(probes []*experiment.Series) (list []map[cost.Role]ofRuns) {
 const takeawaysIntro = `# Do the findings of "Input-Dependent Power Usage in GPUs" hold on H200s?
 
 Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of GEMMs depends on the operands'
-values. Their paper states fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. This page has
+values. The paper states fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repeats their experiments. This page has
 the results on H200s, in up to %d series of one dtype, size and role. For every point, rule and figure,
 and for the missing measurements, see [reproduce.md](reproduce.md).
 
