@@ -160,7 +160,7 @@ func wantedBy(flags []cli.Flag, name string) string {
 		case *cli.IntFlag:
 			return "a whole number"
 		case *cli.Uint64Flag:
-			return "a whole number from 0 on"
+			return "a whole number of at least 0"
 		case *cli.Float64Flag:
 			return "a number"
 		case *cli.DurationFlag:

@@ -66,7 +66,7 @@ func TestTimesWithoutUnit(t *testing.T) {
 // TestValuesThatAreNoNumbers: the message says which kind of number the flag takes.
 func TestValuesThatAreNoNumbers(t *testing.T) {
 	for _, c := range []struct{ flag, value, want string }{
-		{"seed", "-1", "lowtoggle: --seed -1: give a whole number from 0 on\n"},
+		{"seed", "-1", "lowtoggle: --seed -1: give a whole number of at least 0\n"},
 		{"workers", "1e3", "lowtoggle: --workers 1e3: give a whole number\n"},
 		{"min-snr", "high", "lowtoggle: --min-snr high: give a number\n"},
 	} {

@@ -29,7 +29,7 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 		if slices.Contains([]string{"help", "h", "version", "v"}, strings.TrimLeft(args[0], "-")) {
 			return args[:1], nil
 		}
-		return nil, exit.Usagef("a command comes first: lowtoggle COMMAND %s; see lowtoggle --help", args[0])
+		return nil, exit.Usagef("a command must stand before %[1]s, as in lowtoggle COMMAND %[1]s; see lowtoggle --help", args[0])
 	}
 	cmd := a.Command(args[0])
 	if cmd == nil {
@@ -95,7 +95,7 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			return nil, nil, exit.Usagef("%s needs a value; see lowtoggle %s --help", arg, cmd.Name)
 		}
 		if _, ok := known(args[i]); ok {
-			return nil, nil, exit.Usagef("%s needs a value, and the flag %s follows; if that is meant, write %s=%s", arg, args[i], arg, args[i])
+			return nil, nil, exit.Usagef("%[1]s needs a value, but the flag %[2]s follows it; if %[2]s is the value, write %[1]s=%[2]s", arg, args[i])
 		}
 		flags = append(flags, args[i])
 	}

@@ -17,7 +17,7 @@ var completionCommand = &cli.Command{
 		"   source <(lowtoggle completion)\n" +
 		"For every new shell, add that line to ~/.bashrc or ~/.zshrc. In fish:\n" +
 		"   lowtoggle completion fish > ~/.config/fish/completions/lowtoggle.fish\n" +
-		"Packages install the output of completion bash, zsh (as _lowtoggle) and fish.",
+		"A package for distribution installs what completion bash, completion zsh (in a file _lowtoggle)\nand completion fish print.",
 	Action: func(c *cli.Context) error {
 		shell := "bash"
 		if c.NArg() > 0 {

@@ -197,12 +197,12 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 	case v == nil:
 		return nil, errors.New("not a calibration: it has no calibration_version")
 	case *v == withoutFacts && head.Facts != nil:
-		return nil, fmt.Errorf("damaged calibration: files of version %d have no facts, and this one has", *v)
+		return nil, fmt.Errorf("damaged calibration: a file of version %d must not have the field facts, and this file has it", *v)
 	case *v == withoutFacts:
 	case *v != calibrationVersion:
 		return nil, fmt.Errorf("the calibration has version %d, but this program reads version %d: run lowtoggle calibrate again", *v, calibrationVersion)
 	case head.Facts == nil:
-		return nil, errors.New("damaged calibration: it has no facts")
+		return nil, errors.New("damaged calibration: the field facts is missing")
 	default:
 		if field := strictjson.Missing(head.Facts, Facts{}); field != "" {
 			return nil, fmt.Errorf("damaged calibration: facts.%s is missing", field)
@@ -234,7 +234,7 @@ func (c *Calibration) Usable() error {
 
 func (c *Calibration) validate() error {
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
-		return errors.New("damaged calibration: it has no card, no models or no measurements")
+		return errors.New("damaged calibration: the card, the models or the measurements are missing")
 	}
 	if !(c.PowerLimit >= 0) {
 		return errors.New("damaged calibration: power_limit_watts is negative")
@@ -250,7 +250,7 @@ func (c *Calibration) validate() error {
 	}
 	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
-			return fmt.Errorf("damaged calibration: a model of %s without measurements", m.Type)
+			return fmt.Errorf("damaged calibration: the model of %s has no measurements", m.Type)
 		}
 		sum := 0.0
 		for _, v := range m.Coefficients {
@@ -262,7 +262,7 @@ func (c *Calibration) validate() error {
 		}
 		for name, v := range m.Coefficients {
 			if name != constantTerm && !slices.Contains(c.Names, name) || !(v >= 0) || math.IsInf(v, 1) {
-				return fmt.Errorf("damaged calibration: %s: coefficient %s = %v", m.Type, name, v)
+				return fmt.Errorf("damaged calibration: %s: coefficient %s is %v, or is not a feature of this version", m.Type, name, v)
 			}
 		}
 	}
@@ -280,11 +280,11 @@ func (s *Series) validate(static float64) error {
 		return fmt.Errorf("its baseline is incomplete, or draws less than the card's static %g W", static)
 	}
 	if s.Change != "weights" && s.Change != "both" {
-		return fmt.Errorf("change %q: want weights or both", s.Change)
+		return fmt.Errorf("change is %q, but must be weights or both", s.Change)
 	}
 	for _, o := range s.Points {
 		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) || o.Features == nil || o.Family == "" {
-			return fmt.Errorf("%s of %s: a ratio is missing or out of range", o.W, o.Family)
+			return fmt.Errorf("point %s of %s: a ratio is missing or out of range", o.W, o.Family)
 		}
 	}
 	return s.validResponse()

@@ -328,8 +328,8 @@ func TestFactsAreChecked(t *testing.T) {
 		{`"line_lag_bytes":128`, `"line_lag_bytes":16`, "facts.memory.line_lag_bytes is 16"},
 		{`"low":1.5`, `"low":1.9`, "facts.power.clock_exponent.usual is 1.8"},
 		{`"highest_clock_mhz":2500`, `"highest_clock_mhz":400`, "facts.settings.lowest_clock_mhz is 500"},
-		{`"facts":`, `"fact":`, "it has no facts"},
-		{`"calibration_version":2`, `"calibration_version":1`, "files of version 1 have no facts"},
+		{`"facts":`, `"fact":`, "the field facts is missing"},
+		{`"calibration_version":2`, `"calibration_version":1`, "a file of version 1 must not have the field facts"},
 	} {
 		testmodel.WriteReplaced(t, file, good, c.from, c.to)
 		if _, err := cost.ReadCalibration(file); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), file) {

@@ -118,5 +118,5 @@ func place(ranges [][2]int, u float64, n, unit int) (from, length int) {
 		}
 		at -= slots(r)
 	}
-	panic("cost: a place beyond all ranges")
+	panic("cost: the index is outside all ranges")
 }

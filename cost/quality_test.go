@@ -152,7 +152,7 @@ func TestDoubts(t *testing.T) {
 	}
 	c := &Calibration{Series: h200.Series, Models: []Model{{Type: arith.BF16, Quality: Quality{Points: 50, Mean: 0.031}}, {Type: arith.BF16, Cold: true}}}
 	have := c.Doubts()
-	if len(have) != 2 || have[0] != "bf16 with weights on chip (prefill): the mean error of 3.1 points is large: check the measurements, or measure more kinds of patterns" ||
+	if len(have) != 2 || have[0] != "bf16 with weights on chip (prefill): the mean prediction error of 3.1 percentage points is large: check the measurements, or measure more kinds of patterns" ||
 		!strings.HasPrefix(have[1], "bf16 with weights from memory (decode): the errors are unknown") {
 		t.Errorf("%q", have)
 	}

@@ -74,7 +74,7 @@ func (s *Settings) lowest() (clock, limit float64) {
 // matrices of a stack are multiplied in one launch and share this time; a stack of 1 is a single matrix.
 func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	if r.Seconds == nil || r.Watts == nil {
-		return Work{}, errors.New("the effect of a setting follows from watts and seconds, and the prediction lacks one of them")
+		return Work{}, errors.New("the effect of a setting is computed from power and time, and the prediction lacks one of the two")
 	}
 	if r.Clock == nil {
 		return Work{}, fmt.Errorf("the effect of a setting follows from the clock, which the calibration of %s lacks: measure clocks as well (clock_mhz) and run lowtoggle calibrate again", c.Card)

@@ -31,7 +31,7 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 		return Deviation{}, err
 	}
 	if len(y) != p.M*p.N {
-		return Deviation{}, fmt.Errorf("product %v: a result of %d elements", p, len(y))
+		return Deviation{}, fmt.Errorf("product %v: the result must have M·N elements, and has %d", p, len(y))
 	}
 	for _, o := range []struct {
 		name string

@@ -64,7 +64,7 @@ func (p Problem) Fits(x, w Matrix) error {
 		case len(o.m.Data) != o.m.Rows*o.m.Cols*o.m.DType.Bits()/8:
 			return fmt.Errorf("product %v: %s holds %d bytes, not those of %d×%d %s", p, o.name, len(o.m.Data), o.m.Rows, o.m.Cols, o.m.DType)
 		case o.m.Codes != nil && (o.m.Codes.Rows != o.m.Rows || o.m.Codes.Cols != o.m.Cols):
-			return fmt.Errorf("product %v: %s has codes of %d×%d", p, o.name, o.m.Codes.Rows, o.m.Codes.Cols)
+			return fmt.Errorf("product %v: %s has codes of %d×%d, not of %d×%d", p, o.name, o.m.Codes.Rows, o.m.Codes.Cols, o.m.Rows, o.m.Cols)
 		}
 		if err := o.m.Scales.fits(o.m.Rows, o.m.Cols); err != nil {
 			return fmt.Errorf("product %v: %s has %w", p, o.name, err)

@@ -13,7 +13,7 @@ import (
 // result is empty if there is no adapter, or if the adapter can follow. layout may be nil.
 func leftBehind(m *weights.Model, layout *arch.Layout) string {
 	if stray := m.StrayAdapters(); len(stray) > 0 {
-		return fmt.Sprintf("%s is not converted with the model: only %s beside the model's own files can be",
+		return fmt.Sprintf("%s is not converted with the model; only the adapter %s beside the model's own files is converted",
 			strings.Join(stray, ", "), weights.AdapterName)
 	}
 	if layout != nil && layout.Adapter != nil && layout.Adapter.Problem != "" {
@@ -25,8 +25,8 @@ func leftBehind(m *weights.Model, layout *arch.Layout) string {
 // checkAdapters returns an error if exact or compensated passes would make an adapter in the model's folder invalid.
 func checkAdapters(m *weights.Model, layout *arch.Layout) error {
 	if reason := leftBehind(m, layout); reason != "" {
-		return fmt.Errorf("%s: %s: merge it into the base or move it out of the folder (it will not fit the result), "+
-			"or ask for passes that leave every weight in its place, such as round=4", m.Dir, reason)
+		return fmt.Errorf("%s: %s: merge the adapter into the base model, move it out of the folder (it will not fit the result), "+
+			"or give passes that leave every weight in its place, such as round=4", m.Dir, reason)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type Device interface {
 }
 
 // ErrOtherDevice marks a plan whose calibration statistics were computed on another device.
-var ErrOtherDevice = errors.New("the statistics' last digits, and with them the result's bytes, depend on the device: apply the plan on one of the kind that it was made on, or make a new plan")
+var ErrOtherDevice = errors.New("the last digits of the statistics, and so the result's bytes, depend on the device: apply the plan on the kind of device that made it, or make a new plan")
 
 // sampleFrom is a number of weights. For larger layers, a search on a device compares candidates on a sample of rows.
 const sampleFrom = 1 << 22

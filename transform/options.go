@@ -83,7 +83,7 @@ func (c *counters) heldPass(made bool) {
 // ErrNoTokens and ErrNoBudget are the classes of errors in options. ErrNoTokens is [tokens.ErrNone].
 var (
 	ErrNoTokens = tokens.ErrNone
-	ErrNoBudget = errors.New("a budget to choose by")
+	ErrNoBudget = errors.New("an accuracy budget that determines the argument")
 )
 
 // Validate returns all problems of the options as one error.

@@ -27,38 +27,38 @@ type Table []Row
 
 // Passes is the table of the module's own passes. A caller may append rows to a clone.
 var Passes = Table{
-	{pass.Scale, verify.Scale, "exponents first: the order is chosen for the bits after scaling"},
-	{pass.Reorder, verify.Reorder, "then the order"},
-	{pass.Signs, verify.Signs, "then signs, chosen between the neighbours that the order made"},
-	{pass.Shift, verify.Shift, "real arithmetic before anything is quantised"},
+	{pass.Scale, verify.Scale, "scale comes first, because reorder compares the bits after scaling"},
+	{pass.Reorder, verify.Reorder, "reorder stands before signs, which are chosen between neighbours"},
+	{pass.Signs, verify.Signs, "signs are chosen between the neighbours that reorder makes"},
+	{pass.Shift, verify.Shift, "shift adds constants in real arithmetic, before any value is rounded"},
 	{pass.Prune, verify.Prune, "whole inputs are pruned before single weights are zeroed"},
-	{pass.Sparsify, verify.Sparsify, "zeros before the values of the others are chosen"},
-	{pass.PositiveZero, verify.PositiveZero, "codes of equal value before others are chosen"},
-	{pass.Scales, verify.Scales, "scales before the codes under them are chosen"},
-	{pass.Trellis, verify.Trellis, "values: one of trellis, grid and round"},
-	{pass.Grid, verify.Grid, "the grid before rounding, which keeps multiples of a power of two"},
-	{pass.Round, verify.Round, "the low bits of whatever was computed before end up zero"},
-	{pass.Compensate, verify.Compensate, "compensates the errors of all of these"},
+	{pass.Sparsify, verify.Sparsify, "zeros are chosen before the other weights get new values"},
+	{pass.PositiveZero, verify.PositiveZero, "zeros replaces codes of −0 before other codes are chosen"},
+	{pass.Scales, verify.Scales, "scales are chosen before the codes that they multiply"},
+	{pass.Trellis, verify.Trellis, "trellis chooses values after the zeros are known"},
+	{pass.Grid, verify.Grid, "grid stands before round, which keeps multiples of a power of two"},
+	{pass.Round, verify.Round, "round comes after all passes that compute values, so their low bits end up zero"},
+	{pass.Compensate, verify.Compensate, "compensate corrects the errors of all passes before it"},
 }
 
 // constraint requires that the pass first stands before the pass second in a table. reason explains it.
 type constraint struct{ first, second, reason string }
 
 var constraints = []constraint{
-	{"scale", "reorder", "the order is chosen by the exponents that scale leaves"},
-	{"reorder", "signs", "signs are chosen between neighbours"},
-	{"scale", "shift", "a constant added to a row would be scaled apart by column exponents"},
-	{"shift", "prune", "a shift would fill the zeros again"},
-	{"shift", "sparsify", "a shift would fill the zeros again"},
-	{"reorder", "prune", "outputs that nobody reads are found in the final order"},
-	{"prune", "compensate", "the other weights compensate for the pruned ones"},
-	{"sparsify", "trellis", "zeros are kept"},
-	{"reorder", "sparsify", "blocks and 2:4 groups count places of the final order"},
-	{"shift", "grid", "a shift would leave the grid"},
-	{"sparsify", "grid", "the grid keeps zeros; sparsify ranks the original magnitudes"},
-	{"scales", "trellis", "codes are chosen under the scales"},
-	{"scales", "grid", "codes are chosen under the scales"},
-	{"grid", "round", "rounding first would make the grid's nearest multiple a second rounding"},
+	{"scale", "reorder", "reorder compares the exponents that scale leaves"},
+	{"reorder", "signs", "signs are chosen between the neighbours that reorder makes"},
+	{"scale", "shift", "column exponents would scale the constant of a row by different powers"},
+	{"shift", "prune", "a shift would fill the pruned zeros again"},
+	{"shift", "sparsify", "a shift would fill the zeros of sparsify again"},
+	{"reorder", "prune", "prune looks for outputs that no layer reads, in the final order"},
+	{"prune", "compensate", "compensate changes the weights that prune keeps"},
+	{"sparsify", "trellis", "trellis keeps the zeros of sparsify"},
+	{"reorder", "sparsify", "blocks and 2:4 groups are neighbours in the final order"},
+	{"shift", "grid", "a shift would move values off the grid"},
+	{"sparsify", "grid", "grid keeps zeros, and sparsify ranks the original magnitudes"},
+	{"scales", "trellis", "trellis chooses codes for the new scales"},
+	{"scales", "grid", "grid chooses codes for the new scales"},
+	{"grid", "round", "after round, the grid would round a value a second time"},
 }
 
 // Validate checks a table: names, documentation, the hooks required by each class, a check for every pass, and the

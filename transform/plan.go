@@ -106,7 +106,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		return nil, err
 	}
 	if _, err := s.FileSize(plan.ManifestName); err == nil && !s.Single {
-		p.note("the source is itself a conversion: its loss is not included here")
+		p.note("the source is itself the result of a conversion: losses are relative to this source, and leave out that conversion's loss")
 	}
 	if doubt != "" {
 		p.note("%s", doubt)
@@ -270,7 +270,7 @@ func (p *planner) noteFit() {
 }
 
 // ErrArgument marks an argument of a pass that fits none of the model's weights.
-var ErrArgument = errors.New("this argument fits no weight of the model")
+var ErrArgument = errors.New("this argument of a pass fits no weight of the model")
 
 // argumentError is an [ErrArgument] with its own text.
 type argumentError struct{ error }
@@ -403,7 +403,7 @@ func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, loss
 		})
 		fitting := slices.DeleteFunc(slices.Clone(lossy), func(c pass.Choice) bool { return !changes(c, l) || p.stays(l.Weight) })
 		if missed := missing(fitting, steps); len(missed) > 0 {
-			predictions[i].Missed = fmt.Sprintf("%v would take more than its share of the budget of loss", missed)
+			predictions[i].Missed = fmt.Sprintf("%v would use more than the layer's share of the loss budget", missed)
 		}
 		return err
 	})

@@ -117,15 +117,15 @@ func checkPlanParts(parts []*plan.Partial) error {
 			return fmt.Errorf("%w: part %d/%d belongs to another division of the model than part %d/%d: remove the parts of the division that is not wanted",
 				plan.ErrInvalid, p.Number, p.Of, head.Number, head.Of)
 		case p.Number < 1 || p.Number > head.Of || have[p.Number-1]:
-			other = "given twice, or no such part"
+			other = "given twice, or has a number outside the division"
 		case p.Tool != head.Tool:
 			other = "made by version " + p.Tool
 		case p.Model != head.Model:
-			other = "of another model"
+			other = "a part of another model's plan"
 		case p.Options != head.Options:
 			other = "made with other options"
 		case !bytes.Equal(steps, whole) || !slices.Equal(p.Notes, head.Notes):
-			other = "of other steps for the whole model"
+			other = "a part of a plan with other steps for the whole model"
 		}
 		if other != "" {
 			return fmt.Errorf("%w: part %d/%d is %s, unlike part %d/%d: make it again", plan.ErrInvalid, p.Number, p.Of, other, head.Number, head.Of)

@@ -81,7 +81,7 @@ func TestMergeRefuses(t *testing.T) {
 		"twice":         {append(append([]*plan.Partial{}, good...), good[0]), "given twice"},
 		"of":            {changed(func(p *plan.Partial) { p.Of = 4 }), "remove the parts of the division"},
 		"version":       {changed(func(p *plan.Partial) { p.Tool = "0.0" }), "made by version 0.0"},
-		"model":         {changed(func(p *plan.Partial) { p.Model.SHA256 = "00" }), "of another model"},
+		"model":         {changed(func(p *plan.Partial) { p.Model.SHA256 = "00" }), "a part of another model's plan"},
 		"options":       {changed(func(p *plan.Partial) { p.Options = "00" }), "with other options"},
 		"whole":         {changed(func(p *plan.Partial) { p.Notes = []string{"x"} }), "other steps for the whole model"},
 		"layer missing": {changed(func(p *plan.Partial) { p.Layers = p.Layers[1:] }), "no part decides about"},

@@ -81,7 +81,7 @@ func (p *planner) refuseCustomCode() error {
 		return nil
 	}
 	if p.opt.TrustFamily {
-		p.note("config.json names code of the model's own (auto_map: %s); it was said to compute what the family %s does", field, p.model.Layout.Family)
+		p.note("config.json names the model's own code (auto_map: %s); as --trust-family says, this code is taken to compute what the family %s does", field, p.model.Layout.Family)
 		return nil
 	}
 	i := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.Class != pass.Lossy })

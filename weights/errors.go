@@ -84,7 +84,7 @@ func (m *Model) Usable() error {
 	}
 	for _, f := range m.Files() {
 		if f.closed {
-			return FileErrorf(m.Dir, "the model is closed: close it after its last use")
+			return FileErrorf(m.Dir, "the model is closed already: close a model only after its last use")
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ var foreignFiles = []struct {
 	{"a Git LFS pointer, not the weights", startsWith("version https://git-lfs.github.com/spec/"),
 		"install Git LFS and run git lfs pull in the clone of its repository, or download the file again"},
 	{"a GGUF file", startsWith("GGUF"),
-		"lowtoggle reads safetensors, and the quantised weights of GGUF cannot be converted back: download the original model that it was made from"},
+		"lowtoggle reads safetensors, and the quantised weights of GGUF cannot be converted back: download the original model of this GGUF file"},
 	{"a pickle of PyTorch", isPickle,
 		saveAsSafetensors},
 	{"a zip archive", startsWith("PK\x03\x04"), unpack("unzip FILE -d NEW")},
@@ -74,7 +74,7 @@ func recognise(path string) (is, next string) {
 	return "", ""
 }
 
-const saveAsSafetensors = `save the model as safetensors in a new folder, by from_pretrained(FOLDER, dtype="auto") and save_pretrained(NEW) of transformers; loading a pickle can run code, so trust its author first`
+const saveAsSafetensors = `save the model as safetensors in a new folder, by from_pretrained(FOLDER, dtype="auto") and save_pretrained(NEW) of transformers; loading a pickle can run code, so load only files whose author you trust`
 
 func startsWith(magic string) func([]byte) bool {
 	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }

@@ -104,7 +104,7 @@ func TestForeignFolders(t *testing.T) {
 		{"pickle in parts", map[string][]byte{"pytorch_model-1.bin": []byte("text of LFS")}, "DIR: has no safetensors file, but pytorch_model-1.bin: END"},
 		{"pickle of an unknown kind", map[string][]byte{"consolidated.00.pth": {1, 2, 3}}, "DIR: has no safetensors file, but consolidated.00.pth: END"},
 		{"GGUF", map[string][]byte{"m.gguf": []byte("GGUF\x03\x00\x00\x00\x00")},
-			"DIR/m.gguf: is a GGUF file: lowtoggle reads safetensors, and the quantised weights of GGUF cannot be converted back: download the original model that it was made from"},
+			"DIR/m.gguf: is a GGUF file: lowtoggle reads safetensors, and the quantised weights of GGUF cannot be converted back: download the original model of this GGUF file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := folder(t, test.files)

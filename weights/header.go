@@ -124,7 +124,7 @@ func (p *walker) tensor(name string) (Info, error) {
 		case "data_offsets":
 			offsets, err = p.integers(key)
 			if err == nil && (len(offsets) != 2 || offsets[1] < offsets[0]) {
-				err = p.fail("data_offsets %v must be a begin and an end", offsets)
+				err = p.fail("data_offsets is %v, but must be two numbers: where the tensor begins and ends", offsets)
 			}
 			return err
 		}

@@ -124,10 +124,10 @@ func TestMalformedFiles(t *testing.T) {
 
 		// offsets
 		{"offsets are an object", file(entry("data_offsets", `{}`), eight...), `: tensor "a": byte 55: data_offsets: expected [, found {`},
-		{"no offsets in the list", file(entry("data_offsets", `[]`), eight...), `: tensor "a": byte 56: data_offsets [] must be a begin and an end`},
-		{"one offset", file(entry("data_offsets", `[0]`), eight...), `: tensor "a": byte 57: data_offsets [0] must be a begin and an end`},
-		{"three offsets", file(entry("data_offsets", `[0,8,8]`), eight...), `: tensor "a": byte 61: data_offsets [0 8 8] must be a begin and an end`},
-		{"end before begin", file(entry("data_offsets", `[8,0]`), eight...), `: tensor "a": byte 59: data_offsets [8 0] must be a begin and an end`},
+		{"no offsets in the list", file(entry("data_offsets", `[]`), eight...), `: tensor "a": byte 56: data_offsets is [], but must be two numbers: where the tensor begins and ends`},
+		{"one offset", file(entry("data_offsets", `[0]`), eight...), `: tensor "a": byte 57: data_offsets is [0], but must be two numbers: where the tensor begins and ends`},
+		{"three offsets", file(entry("data_offsets", `[0,8,8]`), eight...), `: tensor "a": byte 61: data_offsets is [0 8 8], but must be two numbers: where the tensor begins and ends`},
+		{"end before begin", file(entry("data_offsets", `[8,0]`), eight...), `: tensor "a": byte 59: data_offsets is [8 0], but must be two numbers: where the tensor begins and ends`},
 		{"negative offset", file(entry("data_offsets", `[-8,0]`), eight...), `: tensor "a": byte 56: data_offsets: -8 is not a whole number from 0 to 2^62-1`},
 		{"negative zero", file(entry("data_offsets", `[-0,8]`), eight...), `: tensor "a": byte 56: data_offsets: -0 is not a whole number from 0 to 2^62-1`},
 		{"fractional offset", file(entry("data_offsets", `[0,8.5]`), eight...), `: tensor "a": byte 58: data_offsets: 8.5 is not a whole number from 0 to 2^62-1`},

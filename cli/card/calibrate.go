@@ -35,9 +35,9 @@ var Calibrate = &cli.Command{
 	Usage:     "fit the cost model to this GPU",
 	ArgsUsage: "[OUT]",
 	Description: `Measures the energy of products whose patterns show how a card's datapath responds to bits. The
-measurements go into the folder OUT (default: calibration). Then it fits the cost model and
+measurements go into the folder OUT (default: calibration). Then calibrate fits the cost model and
 writes OUT.json, which predict, inspect, plan and convert take as --calibration. After an
-interrupt the same command continues.
+interrupt, the same command continues where it stopped.
 
    lowtoggle calibrate                          less than ten minutes
    lowtoggle calibrate --full h200              every type and pattern, for most of an hour
@@ -49,29 +49,29 @@ interrupt the same command continues.
 --components measures about 90 kernels in about two minutes, writes each to OUT-components.json,
 fits a model of power by component, and tests the model on 45 kernels that the fit did not use.
 If the model's error below the power cap is more than half of the best naive model's, the exit
-status is 3 and no clock is advised; with a mean error above 15 % no split is shown. profile and
-verify --gpu split power by the file that --components names, or by calibration-components.json
-in the current folder. The command continues a file of the same card; --anew replaces it, or a
-damaged one. A file of another card is never changed.
+status is 3 and no clock is advised. If the mean error is above 15 %, power is not split by
+component. profile and verify --gpu use the file that --components names, or
+calibration-components.json in the current folder. The command continues a file of the same card;
+--anew replaces it, or a damaged one. A file of another card is never changed.
 
-Where a type has few points its coefficients stay near those of the built-in H200. The table
-shows the prediction error for families of patterns that the fit did not use; its column points
-counts these predictions.
+If a type has few points, its coefficients stay near those of the built-in H200. The table shows
+the prediction error for families of patterns that the fit did not use. Its column points counts
+these predictions.
 
-A table has the columns pattern, type, shape (MxNxK), role, joules and seconds of one
-execution, and may have watts, clock_mhz and cold, in any order. Inputs are random:
-normal(0,32) in int8, normal(0,1) in other types. --list prints such a table with empty joules
-and seconds: the products that calibrate measures, or with --full all. Each type, shape and
+--from also takes a CSV file, with the columns pattern, type, shape (MxNxK), role, and the joules
+and seconds of one execution. The columns watts, clock_mhz and cold are optional. Inputs are random:
+normal(0,32) in int8, normal(0,1) in other types. --list prints such a table without joules and
+seconds: the products that calibrate measures, or all products with --full. Each type, shape and
 role needs a row of random weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in
-other types, as in the list. Each type needs 12 other patterns, and from 40 on is independent
-of the built-in H200. Rows of one pattern are averaged. The card is named after OUT. After an
-interrupt the same command continues. docs/own-card.md has an example.
+other types, as in the list. Each type also needs 12 other patterns; with 40 or more, its fit does
+not depend on the built-in H200. Rows of one pattern are averaged. The card is named after OUT.
+After an interrupt, the same command continues where it stopped. docs/own-card.md has an example.
 
-A simulated card takes as long as a real one. --time 1m ends the measurements after a minute, and
+A simulated card takes as long as a real one. --time 1m ends the measurements after a minute;
 the same command continues them.
 
-The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
-not be measured, or the model by component is inaccurate; 4: no GPU.`,
+The card's settings are never changed. Exit status 3: the time ended before all points were
+measured, some kernels could not be measured, or the model by component is inaccurate; 4: no GPU.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "list", Usage: "print the products to measure, as a table for --from", DisableDefaultText: true},
@@ -95,7 +95,7 @@ not be measured, or the model by component is inaccurate; 4: no GPU.`,
 			out = args[0]
 		}
 		if out = filepath.Clean(out); out == "." || out == ".." || out == "/" {
-			return exit.Usagef("OUT names a new folder and the file OUT.json beside it, and %s cannot name a file: give another name", out)
+			return exit.Usagef("calibrate writes the folder OUT and the file OUT.json beside it, and %s cannot be OUT: give the name of a new folder", out)
 		}
 		if c.IsSet("time") && c.Duration("time") <= 0 {
 			return exit.Usagef("--time %v: give a time such as 30m", c.Duration("time"))
@@ -184,7 +184,7 @@ func checkCalibrationFile(name string) (replaced bool, err error) {
 	}
 	data, err := bounded.ReadFile(name, bounded.Config)
 	if err != nil || json.Unmarshal(data, &head) != nil || head.Version == nil {
-		return false, exit.OutputExists(weights.FileErrorf(name, "exists and is not a calibration, so it is not replaced: give another OUT"))
+		return false, exit.OutputExists(weights.FileErrorf(name, "exists and is not a calibration, so lowtoggle does not replace it: give another OUT"))
 	}
 	return true, nil
 }
@@ -264,7 +264,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	})
 	end()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; measure some with lowtoggle calibrate", err)
+		return fmt.Errorf("%w; measure the missing points with lowtoggle calibrate", err)
 	}
 	if errors.Is(err, context.Canceled) {
 		again := "run the same command again"

@@ -38,9 +38,9 @@ func (r *calibrateJSON) print(w io.Writer) {
 		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
 	}
 	tab.Print(w)
-	fmt.Fprintf(w, "\npoints: predictions of families that the fit left out; errors are in per cent of the energy with random weights\n")
+	fmt.Fprintf(w, "\npoints: predictions for families of patterns that the fit left out; errors are in per cent of the energy with random weights\n")
 	if r.Copies+r.Repeated > 0 {
-		term.Remark(w, "rows", fmt.Sprintf("%d, of which %s left out as copies of the random weights, and %s averaged with an earlier row of the same pattern",
+		term.Remark(w, "rows", fmt.Sprintf("%d in the table; %s left out as copies of the random weights, and %s averaged with an earlier row of the same pattern",
 			r.Rows, were(r.Copies), were(r.Repeated)))
 	}
 	term.Remarks(w, "warning", r.Warnings)

@@ -45,7 +45,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 	}
 	from := c.StringSlice("from")
 	if len(from) > 1 {
-		return exit.Usagef("--components --from takes one file, that of one card")
+		return exit.Usagef("--components --from takes one file: give one --from")
 	}
 	r := componentsJSON{File: file, refitted: len(from) > 0}
 	if r.refitted && (c.IsSet("device") || c.IsSet("anew")) {
@@ -134,11 +134,11 @@ func (r *componentsJSON) brokenOff(err error, anew bool) error {
 	if failed != nil {
 		return fmt.Errorf("%w before the first kernel was measured: nothing was written", err)
 	}
-	same := "the same command"
+	same := "run the same command"
 	if anew {
 		same += " without --anew"
 	}
-	return fmt.Errorf("%w: %s kept in %s; %s continues", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
+	return fmt.Errorf("%w: %s kept in %s; %s to continue", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
 }
 
 // componentsJSON is the output of calibrate --components --json.
@@ -232,7 +232,7 @@ func (r *componentsJSON) print(w io.Writer) {
 	r.coefficients(w)
 	q := r.Quality
 	fmt.Fprintln(w)
-	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit needs each of the others",
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit cannot do without the other kernels",
 		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
 		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: errors of %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
@@ -242,11 +242,11 @@ func (r *componentsJSON) print(w io.Writer) {
 		for i, name := range component.NaiveNames() {
 			naive = append(naive, fmt.Sprintf("%s %.1f %%", name, 100*s.Naive[i]))
 		}
-		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W not in the fit: mean error %.1f %%; of naive models: %s",
+		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W not in the fit: mean error of power %.1f %%; of naive models: %s",
 			term.Plural(s.Kernels, "kernel", "kernels"), s.Least, s.Most, 100*s.Mean, strings.Join(naive, ", ")))
 	}
 	if c := q.AtCap; c != nil {
-		term.Remark(w, "at the cap", fmt.Sprintf("clocks of %s: mean error %.1f %%; of a constant clock %.1f %%",
+		term.Remark(w, "at the cap", fmt.Sprintf("clocks of %s: mean error %.1f %%; mean error of a constant clock: %.1f %%",
 			term.Plural(c.Kernels, "held-out kernel", "held-out kernels"), 100*c.Mean, 100*c.Naive))
 	}
 	if q.Drift > 0 {
@@ -258,15 +258,15 @@ func (r *componentsJSON) print(w io.Writer) {
 	for _, typ := range r.Types() {
 		switch l, held := r.Limits[typ]; {
 		case l > 0:
-			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock at %.0f T operations per second, whatever the power", typ, l/1e12))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card lowers its clock even below the power cap, so that at most %.0f T operations run per second", typ, l/1e12))
 		case held:
-			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock below the power cap; the kernels are too short to show the rate", typ))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card lowers its clock even below the power cap; the kernels are too short to show the highest rate of operations", typ))
 		}
 	}
 	if r.Unfit != "" {
-		splits := "splits are a rough guide only"
+		splits := "splits of power by component are only a rough guide"
 		if r.Splits() != nil {
-			splits = "no splits are shown"
+			splits = "no splits of power by component are shown"
 		}
 		if !r.Simulated { // the fit never describes a simulated card
 			splits += ". Warm up the card, end other processes, and measure all kernels again with --anew"
@@ -286,7 +286,7 @@ func (r *componentsJSON) print(w io.Writer) {
 	if kept := len(r.Readings) - r.Measured; !r.refitted && kept > 0 {
 		text := term.Plural(kept, "reading was", "readings were") + " already in the file"
 		if r.Measured == 0 {
-			text += ", and nothing was measured"
+			text += ", and no kernel was measured now"
 		}
 		term.Remark(w, "note", text+"; --anew measures all kernels again")
 	}
@@ -349,7 +349,7 @@ func (r *componentsJSON) picture() chart.Chart {
 	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name, " + how(r.Simulated), With: []float64{0}}}
 	if r.Unfit != "" {
 		_, worst := r.Quality.UnseenErrors()
-		p.X.Label += fmt.Sprintf("; UNFIT: errors of held-out kernels are up to %.1f %%", 100*worst)
+		p.X.Label += fmt.Sprintf("; UNFIT: predicted power of held-out kernels is off by up to %.1f %%", 100*worst)
 	}
 	for _, part := range component.Parts() {
 		p.PartNames = append(p.PartNames, partName(part))

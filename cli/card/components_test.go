@@ -55,7 +55,7 @@ func TestSignature(t *testing.T) {
 		model *component.Model
 		cold  bool
 		why   string // why there is no advice
-	}{{fitted, false, "with the best naive model; at most half of the latter is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
+	}{{fitted, false, "with the best naive model; at most half of the second figure is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
 		d := measure.Dissected{Name: "phase", Cold: c.cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
 		sig, err := (&measure.Splitter{Model: c.model, From: "a file"}).Split(t.Context(), d)
 		if err != nil {
@@ -132,7 +132,7 @@ func TestSplitterOf(t *testing.T) {
 	if err := os.Rename("begun.json", usual); err != nil {
 		t.Fatal(err)
 	}
-	for anew, want := range map[bool]string{false: "2 readings are kept in " + usual + "; the same command continues", true: "; the same command without --anew continues"} {
+	for anew, want := range map[bool]string{false: "2 readings are kept in " + usual + "; run the same command to continue", true: "; run the same command without --anew to continue"} {
 		if err := (&componentsJSON{File: usual}).brokenOff(context.Canceled, anew); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), want) {
 			t.Errorf("broken off: %v", err)
 		}
@@ -164,7 +164,7 @@ func TestSplitterOf(t *testing.T) {
 	if err := os.WriteFile(usual, []byte("{}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if m, why, err := splitterOf("", name); err == nil || !strings.Contains(err.Error(), "move the file away") {
+	if m, why, err := splitterOf("", name); err == nil || !strings.Contains(err.Error(), "move this file away") {
 		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 }

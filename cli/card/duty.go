@@ -25,7 +25,7 @@ func parseDuties(text string) (duties []float64, err error) {
 			duty = power.AutoDuty
 		default:
 			if duty, err = parseShare(part); err != nil {
-				return nil, fmt.Errorf("%w, 1 for no gaps, or auto", err)
+				return nil, fmt.Errorf("%w, 1 for products without gaps, or auto", err)
 			}
 			if duty < power.LeastDuty {
 				return nil, fmt.Errorf("%s: give a share of at least %v: with longer gaps a reading takes minutes", part, power.LeastDuty)
@@ -53,9 +53,9 @@ func dutyTitle(p *power.Pacing) string {
 		return ""
 	}
 	if p.Duty == 1 {
-		return "duty 1, products back to back:\n"
+		return "duty 1: products without gaps\n"
 	}
-	return fmt.Sprintf("duty %.3g, bursts with gaps:\n", p.Duty)
+	return fmt.Sprintf("duty %.3g: products in bursts with gaps\n", p.Duty)
 }
 
 // dutyRemark prints the duty, and the energy in the gaps, which the table's energy does not include.
@@ -70,12 +70,12 @@ func dutyRemark(w io.Writer, r *measure.Result) {
 	}
 	term.Remark(w, "limit", limits(r))
 	if p.Duty == 1 {
-		term.Remark(w, "duty", "1"+asked+": products back to back")
+		term.Remark(w, "duty", "1"+asked+": products without gaps")
 		return
 	}
-	term.Remark(w, "duty", fmt.Sprintf("%.3g%s: bursts of %.2f ms, gaps of %.2f ms; energy and time are of the bursts", p.Duty, asked, 1e3*p.Burst, 1e3*p.Gap))
+	term.Remark(w, "duty", fmt.Sprintf("%.3g%s: bursts of %.2f ms, gaps of %.2f ms; energy and time are those of the bursts alone", p.Duty, asked, 1e3*p.Burst, 1e3*p.Gap))
 	if share := r.Baseline.IdleJoules; share > 0 {
-		term.Remark(w, "idle", fmt.Sprintf("%.0f W in the gaps: %s for every pass of the baseline; this energy is not included", p.IdleWatts, siJoules(share)))
+		term.Remark(w, "idle", fmt.Sprintf("the card draws %.0f W in the gaps: %s for every pass of the baseline; the table's energy leaves this out", p.IdleWatts, siJoules(share)))
 	}
 }
 

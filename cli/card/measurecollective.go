@@ -22,7 +22,7 @@ var collectiveFlag = &cli.StringFlag{Name: "collective", Usage: "`NAME` or NAME,
 func measureCollective(c *cli.Context) (err error) {
 	for _, name := range []string{"bench", "csv", "output", "duty", "cold"} {
 		if c.IsSet(name) {
-			return exit.Usagef("--%s and --collective exclude each other", name)
+			return exit.Usagef("--%[1]s and --collective exclude each other: leave out --%[1]s", name)
 		}
 	}
 	op, size, err := readCollective(c.String("collective"))
@@ -149,10 +149,10 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	if b := r.Bandwidth; b != nil {
-		term.Remark(w, "bandwidth", fmt.Sprintf("algorithm %.1f GB/s, bus %.1f GB/s (as nccl-tests define them), of the %s alone", b.Algorithm/1e9, b.Bus/1e9, name))
+		term.Remark(w, "bandwidth", fmt.Sprintf("the %s alone has an algorithm bandwidth of %.1f GB/s and a bus bandwidth of %.1f GB/s, as nccl-tests defines them", name, b.Algorithm/1e9, b.Bus/1e9))
 	}
 	if h := r.Hidden; h != nil {
-		term.Remark(w, "overlap", fmt.Sprintf("both at once take less time than one after the other, by %.0f %% of the shorter", 100**h))
+		term.Remark(w, "overlap", fmt.Sprintf("running both at once hides %.0f %% of the shorter one's time", 100**h))
 	}
 	if r.Library != "" {
 		term.Remark(w, "NCCL", r.Library+"; sums and copies of small integers are exact on every card")

@@ -38,7 +38,7 @@ func checkServeFlags(c *cli.Context) error {
 	serving := c.IsSet("serve")
 	refused, with := serveFlags[1:], "needs --serve NAME=URL"
 	if serving {
-		refused, with = slices.Concat(productFlags, []cli.Flag{againstFlag, benchFlag, dutyFlag, collectiveFlag, flag.Arch}), "and --serve exclude each other"
+		refused, with = slices.Concat(productFlags, []cli.Flag{againstFlag, benchFlag, dutyFlag, collectiveFlag, flag.Arch}), "and --serve exclude each other: leave one of them out"
 	}
 	for _, f := range refused {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -143,7 +143,7 @@ func serveOptions(c *cli.Context) (o serve.Options, err error) {
 	}
 	for _, name := range []string{"concurrency", "prompt-tokens", "output-tokens", "vocab"} {
 		if c.IsSet(name) && c.Int(name) < 1 {
-			return o, exit.Usagef("--%s %d: give a number from 1 on", name, c.Int(name))
+			return o, exit.Usagef("--%s %d: give a number of at least 1", name, c.Int(name))
 		}
 	}
 	if c.IsSet("window") && o.Window < time.Second {
@@ -162,7 +162,7 @@ func serveOptions(c *cli.Context) (o serve.Options, err error) {
 	}
 	if path := c.String("prompts"); path != "" {
 		if c.IsSet("prompt-tokens") || c.IsSet("vocab") {
-			return o, exit.Usagef("--prompts excludes --prompt-tokens and --vocab, which describe random prompts")
+			return o, exit.Usagef("--prompts excludes --prompt-tokens and --vocab, which describe random prompts: leave these two out")
 		}
 		if o.Workload.Prompts, err = readPrompts(path); err != nil {
 			return o, err

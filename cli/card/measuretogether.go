@@ -108,7 +108,7 @@ func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
 
 // printSpreads prints the differences between cards.
 func printSpreads(w io.Writer, head string, loads []measure.Spread) {
-	fmt.Fprintf(w, "between the cards, from the smallest to the largest\n\n")
+	fmt.Fprintf(w, "smallest and largest values among the cards\n\n")
 	tab := term.NewTable(head, "energy", "energy\nper pass", "power, W", "clock, MHz", "°C", "")
 	for _, s := range loads {
 		note := ""
@@ -133,10 +133,10 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 		case r == nil:
 		case s.Differ == nil:
 			agree = false
-			term.Remark(w, "cards", s.Name+": agreement of the cards is unknown, because a ratio has no interval: allow more with --time")
+			term.Remark(w, "cards", s.Name+": whether the cards agree is unknown, because a ratio has no interval: measure longer (--time)")
 		case *s.Differ:
 			agree = false
-			term.Remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s differ by more than their intervals", s.Name,
+			term.Remark(w, "cards", fmt.Sprintf("%s: energy changes by %s %% on %s and by %s %% on %s, and the difference is larger than the intervals explain", s.Name,
 				term.Signed(100*(r.Smallest-1), 2), r.SmallestCard, term.Signed(100*(r.Largest-1), 2), r.LargestCard))
 		default:
 			known = true
@@ -146,7 +146,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 		term.Remark(w, "cards", "the cards agree within their intervals")
 	}
 	if s := loads[0]; s.Joules != nil && s.Joules.Largest/s.Joules.Smallest >= 1.0005 {
-		term.Remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
+		term.Remark(w, "cards", fmt.Sprintf("%s takes %s per pass on %s and %s on %s: %.1f %% more", s.Name,
 			joulesBeside(s.Joules.Smallest, s.Joules.Largest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
 	}
 }

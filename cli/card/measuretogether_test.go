@@ -145,9 +145,9 @@ func TestCardsThatDiffer(t *testing.T) {
 		loads []measure.Spread
 		want  []string
 	}{
-		{[]measure.Spread{base, ratio("a", 0.905), ratio("b", 0.909)}, []string{"cards: the cards agree within their intervals\n", "  1500  ", "before takes 0.980 J a pass on card 0 and 1.100 J on card 3: 12.2 % more"}},
-		{[]measure.Spread{base, ratio("a", 0.905), ratio("b", 0.95)}, []string{"cards: b: −10.00 % on card 3 and −5.00 % on card 0 differ by more than their intervals\n", "−10.00 … −5.00 %", "differ\n"}},
-		{[]measure.Spread{base, {Name: "c", RelativeEnergy: &measure.Range{Smallest: 0.9, Largest: 0.9}}}, []string{"c: agreement of the cards is unknown", "−10.00 %"}},
+		{[]measure.Spread{base, ratio("a", 0.905), ratio("b", 0.909)}, []string{"cards: the cards agree within their intervals\n", "  1500  ", "before takes 0.980 J per pass on card 0 and 1.100 J on card 3: 12.2 % more"}},
+		{[]measure.Spread{base, ratio("a", 0.905), ratio("b", 0.95)}, []string{"cards: b: energy changes by −10.00 % on card 3 and by −5.00 % on card 0, and the difference is\n  larger than the intervals explain\n", "−10.00 … −5.00 %", "differ\n"}},
+		{[]measure.Spread{base, {Name: "c", RelativeEnergy: &measure.Range{Smallest: 0.9, Largest: 0.9}}}, []string{"c: whether the cards agree is unknown", "−10.00 %"}},
 		{[]measure.Spread{{Name: "before"}, {Name: "d"}}, []string{"d"}},
 	} {
 		var out bytes.Buffer

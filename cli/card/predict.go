@@ -17,9 +17,9 @@ var Predict = &cli.Command{
 	Name:      "predict",
 	Usage:     "predict the energy of a product with different weights, without a GPU",
 	ArgsUsage: "[SOURCE...]",
-	Description: `Predicts energy, time, power and clock of y[M,N] = x[M,K]·w[N,K]ᵀ with each SOURCE as w, by a
-calibration: a model of a GPU that was fitted to measurements on it. Energy and time are relative
-to random normal operands of the same scale.
+	Description: `Predicts energy, time, power and clock of y[M,N] = x[M,K]·w[N,K]ᵀ with each SOURCE as w. The
+prediction comes from a calibration, a model that was fitted to measurements of a GPU. Energy and
+time are relative to random normal operands of the same scale.
 
 ` + sourceHelp + `
 Patterns take the shapes of the first source from a file, or --shape.
@@ -63,7 +63,7 @@ samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits
 		r, err := predict.Sources(c.Context, model, f.sources, predict.Options{Operands: operands, Cold: f.cold, Compare: f.compared, Progress: event})
 		end()
 		if errors.Is(err, predict.ErrNotComparable) {
-			return fmt.Errorf("%w; leave --w out to predict each by itself", err)
+			return fmt.Errorf("%w; leave --w out to predict each source by itself", err)
 		}
 		if err != nil {
 			return operandError(err)

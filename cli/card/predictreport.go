@@ -83,11 +83,11 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	fmt.Fprintln(w)
 	scale := "the same scale"
 	if f.compared && f.sources[0].Path != "" {
-		scale += " (for files compared with --w: the scale of --w)"
+		scale += " (of the scale of --w, for files compared with --w)"
 	}
 	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
 	if f.compared {
-		term.Remark(w, "over --w", "the change from --w with a 95 % interval of its own, as convert and verify print; the column 95 % holds the error relative to random operands instead")
+		term.Remark(w, "over --w", "the change from --w with its own 95 % interval, as convert and verify print it; the column 95 % is the interval of energy relative to random operands")
 	}
 	term.Remark(w, "calibration", all[0].Calibration)
 	if text := belowCap(all); text != "" {
@@ -112,10 +112,10 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 // for these remarks.
 func (f *predictRequest) caution(w io.Writer, r *predict.Report) {
 	if f.onChip(r) {
-		term.Remark(w, "note", "the weights are taken to be on chip, in the cache; if they are read from memory, as in decode, add --cold")
+		term.Remark(w, "note", "the prediction assumes that the weights are in the card's cache; if they are read from memory, as in decode, add --cold")
 	}
 	for _, path := range f.forDecode() {
-		term.Remark(w, "hint", path+" was made for decode: add --workload decode to predict decode")
+		term.Remark(w, "hint", path+" was converted for decode: add --workload decode to predict decode")
 	}
 	term.Remarks(w, "warning", r.Warnings())
 }
@@ -162,9 +162,9 @@ func belowCap(all []predict.Prediction) string {
 	case !known:
 		return ""
 	case list == nil:
-		return "energy and time change as in the table, within half a point"
+		return "the changes of energy and time are those of the table, within half a percentage point"
 	}
-	return strings.Join(append(list, "others as in the table, within half a point")[:min(len(list)+1, len(all))], "; ")
+	return strings.Join(append(list, "the other sources' changes are those of the table, within half a percentage point")[:min(len(list)+1, len(all))], "; ")
 }
 
 // kernelsOf lists the kernels of all sources without repetition.

@@ -23,15 +23,15 @@ var Profile = &cli.Command{
 	Name:  "profile",
 	Usage: "measure a product's power over time, with more detail than any sensor has",
 	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow, but
-every run begins at another phase of the sensors, so their readings form one power trace (the
+every run begins at another phase of the sensors. So their readings form one power trace (the
 method of Singhania et al., "FinGraV"). profile finds the first execution with steady execution
 time (SSE) and the first with steady power (SSP).
 
    lowtoggle profile                                     # 8192³ in BF16
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
    lowtoggle profile --w MODEL:TENSOR --shape 4096 -o report.html
-   lowtoggle profile --interleave 2048x2048x2048         # also each right after the other
-   lowtoggle profile --copy 500MB                        # a copy, which multiplies nothing
+   lowtoggle profile --interleave 2048x2048x2048         # two products, also in turns
+   lowtoggle profile --copy 500MB                        # a copy in memory, without a product
    lowtoggle profile --collective allreduce,64MB --device 0,1
    lowtoggle profile --csv > trace.csv                   # power over time
    lowtoggle profile --json --readings > FILE            # later, without a GPU:
@@ -45,8 +45,8 @@ GPU and shows what a report looks like. After an interrupt the report covers the
 
 In the table, power is the mean over a time before the moment (column "over"), with its 95 %
 interval. – means that the trace is too coarse at that moment. In JSON, times are in seconds.
-With --resolution the trace is equally fine everywhere; without, it is finest where power
-changes.
+With --resolution, the trace is equally fine everywhere. Without it, the trace is finest where
+power changes.
 
 With --collective allreduce or allgather, cards of one host exchange BF16 values through NCCL.
 The product, the collective and both at once are profiled on every card, each from idle cards.
@@ -88,7 +88,7 @@ or the readings do not support the --resolution; 4: no GPU.`,
 		}
 		if c.IsSet("collective") {
 			if c.Bool("csv") {
-				return exit.Usagef("--csv and --collective exclude each other: --json has the trace of every card")
+				return exit.Usagef("--csv and --collective exclude each other: use --json, which has the trace of every card")
 			}
 			return profileCollective(c)
 		}
@@ -134,9 +134,9 @@ or the readings do not support the --resolution; 4: no GPU.`,
 // interruptedProfile returns the error of an interrupted profile.
 func interruptedProfile(report *profileReport) error {
 	if report == nil {
-		return fmt.Errorf("%w before the first run: nothing is kept", context.Canceled)
+		return fmt.Errorf("%w before the first run ended: nothing is kept", context.Canceled)
 	}
-	return fmt.Errorf("%w: the report covers the runs until then; the same command starts again", context.Canceled)
+	return fmt.Errorf("%w: the report covers the runs until then; the same command starts from the beginning", context.Canceled)
 }
 
 // take measures the profile. The report is nil if nothing was measured.

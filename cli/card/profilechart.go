@@ -18,7 +18,7 @@ import (
 func (r profileReport) picture() chart.Chart {
 	watts, after := chart.Axis{Label: "power, W", With: []float64{0}}, chart.Axis{Label: "time since the start of the work, s"}
 	early := chart.Panel{Title: r.title(), X: chart.Axis{Label: "time since the start of the work, ms", Log: 10}, Y: watts}
-	whole := chart.Panel{Title: "all of it", X: after, Y: watts}
+	whole := chart.Panel{Title: "the whole run", X: after, Y: watts}
 	clock := chart.Panel{Title: "clock", X: after, Y: chart.Axis{Label: "clock, MHz", With: []float64{0}}}
 	for i, p := range r.Profiles {
 		if p.Trace == nil {
@@ -52,7 +52,7 @@ func (r profileReport) draw(c *cli.Context, path string) error {
 	case r.HasTrace():
 		return outfile.WriteChart(c, path, r.picture())
 	case path != "" && !c.Bool("json"):
-		term.Remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
+		term.Remark(c.App.Writer, "picture", "not drawn, because there is no trace: "+path+" was not changed")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 func profileCollective(c *cli.Context) (err error) {
 	for _, name := range []string{"interleave", "copy"} {
 		if c.IsSet(name) {
-			return exit.Usagef("--%s and --collective exclude each other", name)
+			return exit.Usagef("--%[1]s and --collective exclude each other: leave out --%[1]s", name)
 		}
 	}
 	op, size, err := readCollective(c.String("collective"))
@@ -127,7 +127,7 @@ func (r *overTimeReport) print(w io.Writer) {
 		}
 		tab.Print(w)
 		fmt.Fprintln(w)
-		term.Remark(w, "power", "the mean over the second half of the work; idle is that before it")
+		term.Remark(w, "power", "mean power over the second half of the work; idle is the power before the work")
 	}
 	switch {
 	case r.unsplit != "":
@@ -137,7 +137,7 @@ func (r *overTimeReport) print(w io.Writer) {
 	}
 	term.Remark(w, "rest", "links between the cards, awake multiprocessors and the model's error; no reading of a card separates them")
 	if b := r.Bandwidth; b != nil {
-		term.Remark(w, "bandwidth", fmt.Sprintf("algorithm %.1f GB/s, bus %.1f GB/s (as nccl-tests define them), of the %s alone", b.Algorithm/1e9, b.Bus/1e9, collectiveNames[r.Operation]))
+		term.Remark(w, "bandwidth", fmt.Sprintf("the %s alone has an algorithm bandwidth of %.1f GB/s and a bus bandwidth of %.1f GB/s, as nccl-tests defines them", collectiveNames[r.Operation], b.Algorithm/1e9, b.Bus/1e9))
 	}
 	if r.Library != "" {
 		term.Remark(w, "NCCL", r.Library)

@@ -89,10 +89,10 @@ func (r profileReport) print(w io.Writer) {
 		for _, a := range r.Interleaved {
 			name := r.Products[a.Product].Name
 			if a.Watts == 0 {
-				term.Remark(w, "note", fmt.Sprintf("%s right after the other: unknown, because the product ran for less than the trace's resolution there (%v)", name, a.Over))
+				term.Remark(w, "note", fmt.Sprintf("power of %s right after the other product: unknown, because the product ran for less than the trace's resolution there (%v)", name, a.Over))
 			}
 			if a.Alone == 0 {
-				term.Remark(w, "note", fmt.Sprintf("%s alone did not reach steady power, so there is nothing to compare with: give a longer --length", name))
+				term.Remark(w, "note", fmt.Sprintf("%s alone did not reach steady power, so the change is unknown: give a longer --length", name))
 			}
 		}
 	}
@@ -150,9 +150,9 @@ func (r profileReport) interleavedTable() *term.Table {
 func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	r.aboutRuns(w, p)
 	if p.Trace == nil {
-		why := "there is no trace"
+		why := "there is no trace of power over time"
 		if r.Interrupted() {
-			why += ": there were too few readings so far, or too little time"
+			why += ": the interrupt left too few readings, or no time to compute it"
 		}
 		term.Remark(w, "note", why)
 		return
@@ -177,9 +177,9 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	term.Remark(w, "resolution", resolutionText(p))
 	if slices.ContainsFunc(p.Milestones, profile.Milestone.TooCoarse) {
-		more := "more --runs show more"
+		more := "a larger --runs shows more moments"
 		if r.asked == 0 {
-			more = "more --runs, or a --resolution such as 10ms, show more"
+			more = "a larger --runs, or a --resolution such as 10ms, shows more moments"
 		}
 		term.Remark(w, "–", "power is not known: the trace is too coarse at that moment to separate it from later power; "+more)
 	}
@@ -189,7 +189,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 		term.Remark(w, "not resolved", "power within an execution: "+in.Why)
 	}
 	if r.asked > 0 && p.Coarsest().Duration() > r.asked {
-		term.Remark(w, "note", fmt.Sprintf("too few runs for the --resolution: with %s the trace is as coarse as %v in places, or uncertain by more than ±5 %% at %v: allow more with --runs and --time",
+		term.Remark(w, "note", fmt.Sprintf("too few runs for the --resolution: with %s the trace is as coarse as %v in places, or uncertain by more than ±5 %% at %v: give larger --runs and --time",
 			term.Plural(p.Golden, "golden run", "golden runs"), p.Coarsest(), stitch.Seconds(r.asked)))
 	}
 }
@@ -197,20 +197,20 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 	text := fmt.Sprintf("%s, %d of them golden, in %.0f s", term.Plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
 	if low, high, ok := p.Temperatures(); ok {
-		text += fmt.Sprintf(", the die at %.0f to %.0f °C", low, high)
+		text += fmt.Sprintf("; the GPU was at %.0f to %.0f °C", low, high)
 	}
 	if p.LateReadings > 0 {
-		text += fmt.Sprintf("; %s came too late to be dated and were left out", term.Plural(p.LateReadings, "reading", "readings"))
+		text += fmt.Sprintf("; %s arrived too late to give them a time, and were left out", term.Plural(p.LateReadings, "reading", "readings"))
 	}
 	term.Remark(w, how(r.Simulated), text)
 	if p.Taken < p.Advised {
-		term.Remark(w, "note", fmt.Sprintf("FinGraV's Table I asks for %d runs, and the profile has %d: allow more with --runs and --time", p.Advised, p.Taken))
+		term.Remark(w, "note", fmt.Sprintf("Table I of the FinGraV paper asks for %d runs, and the profile has %d: give larger --runs and --time", p.Advised, p.Taken))
 	}
 }
 
 // densityText compares the number of readings within an execution with Table I of the FinGraV paper.
 func densityText(d profile.Density) string {
-	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s within all of steady power; Table I asks for %s in one execution",
+	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s during steady power; the paper's Table I asks for %s within one execution",
 		term.Plural(d.SSE, "reading", "readings"), term.Count(d.SSP), term.Count(d.Steady), term.Count(d.Asked))
 	if !d.Met() && d.Runs > 0 {
 		text += fmt.Sprintf("; these sensors need %s runs for that", term.Count(d.Runs))
@@ -224,13 +224,13 @@ var flagged = strings.NewReplacer("take longer runs", "take longer runs (--lengt
 func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
 		mean := p.Segments[0].End / profile.Seconds(p.Segments[0].Executions)
-		term.Remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %v); %v on average",
+		term.Remark(w, "execution time", fmt.Sprintf("steady from execution %s on (SSE), which takes %v; %v on average",
 			term.Count(s.Execution), stitch.Of(s.Seconds), mean))
 	} else {
 		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP, %v after the start): %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 		if !s.Lasts {
 			term.Remark(w, "note", "steady power did not last: "+s.Why)
 		}
@@ -242,7 +242,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 // remarks prints the remarks that apply to all profiles.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
-		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
+		text := fmt.Sprintf("the card's clock was read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
 		if s.Launch > s.Delay {
 			text += fmt.Sprintf("; work began %v after its launch", s.Launch)
 		}
@@ -257,9 +257,9 @@ func (r profileReport) remarks(w io.Writer) {
 		term.Remark(w, "note", r.unsplit)
 	}
 	if r.Interrupted() && r.HasTrace() {
-		of := "a trace uses the latest golden runs only, and is coarser than that of a complete measurement"
+		of := "a trace uses only the latest golden runs, and is coarser than in a complete measurement"
 		if r.Recomputed != "" {
-			of = "traces use all golden runs until then"
+			of = "traces use all golden runs before the interrupt"
 		}
 		term.Remark(w, "note", "the measurement was interrupted; "+of)
 	}
@@ -314,7 +314,7 @@ func sensorText(s stitch.Sensor) string {
 		text += fmt.Sprintf(", %v early", -late)
 	}
 	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
-		text += fmt.Sprintf(", %s %% off the counter", term.Signed(100*(s.Gain-1), 1))
+		text += fmt.Sprintf(", differs from the energy counter by %s %%", term.Signed(100*(s.Gain-1), 1))
 	}
 	return text + fmt.Sprintf(", ±%.1f W", s.Error)
 }
@@ -324,7 +324,7 @@ func executionText(in profile.Execution) string {
 	for _, w := range in.Watts {
 		parts = append(parts, fmt.Sprintf("%.0f", w))
 	}
-	return fmt.Sprintf("%s W in parts of %v, the mean of %s of steady power",
+	return fmt.Sprintf("%s W in consecutive parts of %v each; mean of %s at steady power",
 		strings.Join(parts, ", "), in.Length/profile.Seconds(len(in.Watts)), term.Plural(in.Executions, "execution", "executions"))
 }
 
@@ -341,18 +341,18 @@ func decimal(v float64, digits int) string {
 
 // resolutionText says which changes of power the trace can show.
 func resolutionText(p profile.Profile) string {
-	text := fmt.Sprintf("%v in the first %v, %v on the whole; shorter changes cannot be separated",
+	text := fmt.Sprintf("%v in the first %v, %v over the whole run; shorter changes of power cannot be separated",
 		p.Resolution(0, profile.EarlyTime), profile.EarlyTime, p.Resolution(0, p.End()))
 	if l := p.Trace.Law; l != nil && l.Exponent != 0 {
-		text += fmt.Sprintf(", except those that follow the executions' speed, down to %v: 1 %% of speed changes power by %.1f %%",
+		text += fmt.Sprintf(", except changes that follow the executions' speed, which show down to %v: 1 %% of speed changes power by %.1f %%",
 			p.Trace.Step, l.Exponent)
 	}
 	switch {
 	case len(p.Sensors) == 0:
 	case p.Sensors[0].TimeConstant > 0:
-		text += "; power that itself rose and fell so slowly would look the same as the filter"
+		text += "; the filter cannot be told from power that rises and falls as slowly"
 	default:
-		text += fmt.Sprintf("; a delay common to all sensors below %v stays undetected and shifts all times", stitch.UnresolvedDelay)
+		text += fmt.Sprintf("; a delay below %v that all sensors share is not detected and shifts all times", stitch.UnresolvedDelay)
 	}
 	return text
 }

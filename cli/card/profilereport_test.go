@@ -20,7 +20,7 @@ import (
 
 func TestSensorText(t *testing.T) {
 	s := stitch.Sensor{Name: stitch.Instant, Readings: 1200, Window: 25 * profile.Seconds(time.Millisecond), Delay: 3 * profile.Seconds(time.Millisecond), Gain: 0.98, Error: 2.04, Used: true}
-	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, −2.0 % off the counter, ±2.0 W"; got != want {
+	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, differs from the energy counter by −2.0 %, ±2.0 W"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.Delay, s.Gain = -stitch.Seconds(time.Millisecond), 1
@@ -64,7 +64,7 @@ func TestProfileMet(t *testing.T) {
 	}
 	r.Recomputed = "profile --from a" // traces of all golden runs
 	b.Reset()
-	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than that of a complete") || !strings.Contains(b.String(), "all golden runs until then") {
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than in a complete") || !strings.Contains(b.String(), "all golden runs before the interrupt") {
 		t.Errorf("recomputed:\n%s", b.String())
 	}
 	none := p
@@ -83,7 +83,7 @@ func TestSteadyTime(t *testing.T) {
 	}
 	var b strings.Builder
 	aboutSteady(&b, p)
-	if want := "execution time: no longer falls from execution 1 on (SSE, 1.42 ms); 1.66 ms on average\n"; !strings.HasPrefix(b.String(), want) {
+	if want := "execution time: steady from execution 1 on (SSE), which takes 1.42 ms; 1.66 ms on average\n"; !strings.HasPrefix(b.String(), want) {
 		t.Errorf("%s, want %s", b.String(), want)
 	}
 }
@@ -99,7 +99,7 @@ func TestInterleavedTable(t *testing.T) {
 	}}
 	var b strings.Builder
 	r.print(&b)
-	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: a right after the other: unknown, because the product ran for less than the trace's resolution\n  there (300 ms)", "note: a alone did not reach steady power"} {
+	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: power of a right after the other product: unknown, because the product ran for less than the\n  trace's resolution there (300 ms)", "note: a alone did not reach steady power"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -146,7 +146,7 @@ func TestNothingToDraw(t *testing.T) {
 	if err := r.draw(c, path); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(path); string(text) != "old" || err != nil || !strings.HasPrefix(out.String(), "picture: none: ") {
+	if text, err := os.ReadFile(path); string(text) != "old" || err != nil || !strings.HasPrefix(out.String(), "picture: not drawn, because there is no trace: ") {
 		t.Errorf("%q, %v; said %q", text, err, out)
 	}
 }

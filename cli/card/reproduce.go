@@ -28,12 +28,12 @@ const reproduceOut = "reproduce"
 var reproduceFlags = []cli.Flag{
 	&cli.StringFlag{Name: "type", Usage: "only series of these `TYPES`, such as bf16,fp16", DefaultText: "all"},
 	&cli.IntFlag{Name: "size", Usage: "only series of this `SIZE`, 2048 or 8192", DefaultText: "both"},
-	&cli.StringFlag{Name: "change", Usage: "only series in which `WHAT` changes, both or weights", DefaultText: "either"},
+	&cli.StringFlag{Name: "change", Usage: "only series that change `WHAT`: both operands, or weights", DefaultText: "either"},
 	&cli.StringFlag{Name: "role", Usage: "only series with weights in this `ROLE`, stationary or streaming", DefaultText: "either"},
 	&cli.StringFlag{Name: "only", Usage: "only these experiments, `IDS` such as 3a,4b", DefaultText: "all"},
 	&cli.IntFlag{Name: "seeds", Value: 1, Usage: "draw the main points from `N` seeds; the paper used 10", DefaultText: "1"},
 	&cli.IntFlag{Name: "rounds", Value: 1, Usage: "measure every point `N` times", DefaultText: "1"},
-	&cli.BoolFlag{Name: "quick", Usage: "three points of every experiment", DisableDefaultText: true},
+	&cli.BoolFlag{Name: "quick", Usage: "measure only three points of every experiment", DisableDefaultText: true},
 	&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
 	deviceFlag,
 }
@@ -43,21 +43,21 @@ var Reproduce = &cli.Command{
 	Usage:     "reproduce a paper's measurements of bits and power on this GPU",
 	ArgsUsage: "[OUT]",
 	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs" again: products whose operands
-are drawn from patterns, each compared with a baseline, in series of one type, size and role. The
-measurements are kept in OUT (default: reproduce). After an interrupt the same command continues.
+are drawn from patterns, each compared with a baseline. A series has one type, size and role. The
+measurements are kept in OUT (default: reproduce). After an interrupt, the same command continues.
 
    lowtoggle reproduce --quick --type bf16,fp16     three points of every experiment
    lowtoggle reproduce                              every point from one seed, for an hour
    lowtoggle reproduce --seeds 10                   and the main points from ten, for hours
    lowtoggle reproduce OUT --report                 report on OUT; needs no GPU
 
-At the end it reports which of the paper's takeaways hold, and writes OUT/report.md with figures.
-Several GPUs can fill one OUT at the same time, each with its own --type.
+At the end, reproduce reports which of the paper's takeaways hold, and writes OUT/report.md with
+figures. Several GPUs can fill one OUT at the same time, each with its own --type.
 
 The card's settings are never changed. Exit status 3: points are missing, or measurements are
 doubtful; 4: no GPU.`,
 	Flags: flag.Join(reproduceFlags, []cli.Flag{
-		&cli.BoolFlag{Name: "report", Usage: "report on the measurements in OUT; measures nothing", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "report", Usage: "report on the measurements in OUT; measure nothing", DisableDefaultText: true},
 		flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) (err error) {
@@ -193,7 +193,7 @@ func measureWorks(c *cli.Context, m measure.Machine, out string, works []experim
 	}
 	err := experiment.Run(c.Context, m, out, works, o)
 	if err = cmp.Or(err, c.Context.Err()); c.Context.Err() != nil { // an interrupt may come between the last point and the report
-		return fmt.Errorf("%w: the measurements until then are in %s; the same command continues", err, out)
+		return fmt.Errorf("%w: the measurements until then are in %s; run the same command to continue", err, out)
 	}
 	return err
 }

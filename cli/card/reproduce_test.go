@@ -35,7 +35,7 @@ func TestReproduceInterrupted(t *testing.T) {
 	}
 	cancel()
 	err := <-ended
-	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": the measurements until then are in "+out+"; the same command continues") {
+	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": the measurements until then are in "+out+"; run the same command to continue") {
 		t.Errorf("error %v", err)
 	}
 	if s, err := experiment.Load(file); err != nil || len(s.Sessions) != 1 || len(s.Sessions[0].Readings) == 0 {

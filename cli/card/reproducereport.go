@@ -55,7 +55,7 @@ func printReproduced(w io.Writer, r *paper.Report) {
 		if low, high, ok := extent(t.Effects); ok {
 			text += ": " + changes(low, high)
 		}
-		fmt.Fprint(w, term.Wrap(text+"; in the paper "+t.Paper, indent, indent, term.Width))
+		fmt.Fprint(w, term.Wrap(text+"; the paper: "+t.Paper, indent, indent, term.Width))
 	}
 	fmt.Fprintln(w)
 	points := 0

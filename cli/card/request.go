@@ -105,7 +105,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	for _, text := range against {
 		text = flag.Path(text)
 		if text == "none" {
-			return nil, exit.Usagef("--against none excludes every other --against")
+			return nil, exit.Usagef("--against none excludes every other --against: leave the others out")
 		}
 		s, err := operand.Parse(text)
 		if err != nil {

@@ -28,7 +28,7 @@ func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err err
 		return nil, "", fmt.Errorf("--components: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, "", fmt.Errorf("%w; move the file away, or name another one with --components", err)
+		return nil, "", fmt.Errorf("%w; move this file away, or name another one with --components", err)
 	case m.Card == card && m.Coefficients != nil:
 		return fitToSplit(m, cmp.Or(file, usual))
 	case file != "" && m.Card != card:
@@ -42,7 +42,7 @@ func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err err
 	}
 	m, err := component.Find(card)
 	if errors.Is(err, component.ErrUnknown) {
-		return nil, fmt.Sprintf("power by component: %v%s; lowtoggle reads the card's file here as %s, or as --components names it", err, besides, usual), nil
+		return nil, fmt.Sprintf("power by component: %v%s; lowtoggle then reads %s in the current folder, or the file that --components names", err, besides, usual), nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -69,7 +69,7 @@ func printSignatures(w io.Writer, list []*measure.Signature) {
 		by += " of " + list[0].Date
 	}
 	if off := list[0].Off; off > 0 {
-		by += fmt.Sprintf("; errors of held-out kernels are up to %.1f %%", 100*off)
+		by += fmt.Sprintf("; the predicted power of held-out kernels is off by up to %.1f %%", 100*off)
 	}
 	fmt.Fprint(w, term.Wrap("power by component, in watts, predicted by "+by, "", "", term.Width))
 	fmt.Fprintln(w)

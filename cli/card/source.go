@@ -17,9 +17,9 @@ const sourceHelp = `A SOURCE is one of
    PATTERN       such as normal(0,0.02), zeros, or normal(0,0.02) | round(4) | sparse(50%);
                  docs/patterns.md has the language
    PATH:TENSOR   a tensor of a folder or a safetensors file
-   PATH:         all linear layers, one after the other; PATH:*up_proj.weight those that match.
-                 Further models give the layers with the same names; --x gives each layer
-                 the tensor with its name.
+   PATH:         all linear layers, one after the other; PATH:*up_proj.weight takes the layers
+                 that match. Of further models, the layers with the same names are used. An
+                 --x of this form holds each layer's inputs under the layer's name.
 tensor(PATH:TENSOR) | round(4) is a pattern, too. The default is normal(0,0.02) for w and
 normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32) in INT8. Tensors of other types are
 scaled by a power of two to the range of these two.`

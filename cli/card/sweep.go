@@ -47,7 +47,7 @@ MIG slices or locked clocks. An earlier clock lock cannot be read, so after --cl
 is unlocked.
 
 Exit status 1: failed, settings could not be restored, or interrupted (the report has what was
-measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
+measured); 3: the measurement is invalid, or less precise than --precision; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "caps", Usage: "`WATTS` to set: 400,500 or 300..700/50", DefaultText: "8 steps"},
 		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock the clocks at: 1000..1800/200", DefaultText: "none"},
@@ -112,7 +112,7 @@ func readSweep(c *cli.Context) (*sweepRequest, error) {
 		return nil, err
 	}
 	if len(q.against) > 1 {
-		return nil, exit.Usagef("--against is given %d times: a sweep compares two", len(q.against))
+		return nil, exit.Usagef("--against is given %d times, but a sweep compares two sources: give it once", len(q.against))
 	}
 	if err := outfile.CheckOutput(q.picture, q.models(), outfile.Pictures...); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func sweepChart(r *sweep.Result) chart.Chart {
 var sweepStyles = []chart.Style{{Colour: 0, Marker: 2}, {Colour: 1, Dashes: 1, Marker: 4}}
 
 func sweepPanel(r *sweep.Result, title, label string, x func(sweep.Setting) (float64, bool), y func(*sweep.Figures) (float64, []float64)) chart.Panel {
-	p := chart.Panel{Title: title, X: chart.Axis{Label: label}, Y: chart.Axis{Label: fmt.Sprintf("over the original at %g W", r.Reference)}}
+	p := chart.Panel{Title: title, X: chart.Axis{Label: label}, Y: chart.Axis{Label: fmt.Sprintf("relative to the original at %g W", r.Reference)}}
 	for i, of := range []func(*sweep.Point) *sweep.Figures{
 		func(p *sweep.Point) *sweep.Figures { return &p.Original },
 		func(p *sweep.Point) *sweep.Figures { return p.Converted },

@@ -35,7 +35,7 @@ func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 	var settings *sweep.SettingsError
 	switch {
 	case errors.Is(err, predict.ErrNotComparable):
-		return nil, fmt.Errorf("%w; sweep each by itself", err)
+		return nil, fmt.Errorf("%w; sweep each model by itself", err)
 	case errors.As(err, &settings):
 		return nil, exit.Usage(err)
 	case err != nil:
@@ -201,20 +201,20 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) erro
 	text := fmt.Sprintf("%s is set to %v, the reference of all results", d.GPU, plan.Reference)
 	switch {
 	case plan.AboveReference():
-		text += "; --caps names higher limits: find out first why the limit was lowered"
+		text += "; --caps names higher limits: before that, find out why the limit was lowered"
 	case d.Default > d.Reference:
-		text += fmt.Sprintf("; its default is %g W, and nothing above %v is set unless --caps names it", d.Default, plan.Reference)
+		text += fmt.Sprintf("; its default limit is %g W, but limits above %v are set only if --caps names them", d.Default, plan.Reference)
 	}
-	text += fmt.Sprintf(". A sweep would set it, in this order, to %s; then to %v again. That takes about %s.",
+	text += fmt.Sprintf(". A sweep would set the card, in this order, to %s, and at the end to %v again. This takes about %s.",
 		strings.Join(order, ", "), plan.Reference, term.Plural(int(d.Seconds+59)/60, "minute", "minutes"))
 	w := c.App.Writer
 	fmt.Fprint(w, term.Wrap(text, "", "", term.Width))
-	fmt.Fprint(w, term.Wrap("Nothing was changed and nothing was measured: --change-settings does this, --simulate predicts it.", "", "", term.Width))
+	fmt.Fprint(w, term.Wrap("Nothing was changed and nothing was measured: add --change-settings to measure, or --simulate to predict.", "", "", term.Width))
 	if d.Refused != "" {
-		term.Remark(w, "would be refused now", d.Refused)
+		term.Remark(w, "a sweep would be refused now", d.Refused)
 	}
 	if q.picture != "" {
-		term.Remark(w, "picture", "not drawn: nothing was measured")
+		term.Remark(w, "picture", "not drawn, because nothing was measured")
 	}
 	return nil
 }

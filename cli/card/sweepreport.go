@@ -158,7 +158,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	if alike {
-		term.Remark(w, "*", "other settings are equally good within their intervals; --json names them")
+		term.Remark(w, "*", "other settings are as good within their intervals; --json names these settings")
 	}
 }
 
@@ -167,15 +167,15 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
 		if r.IsReference(p.Setting) {
 			o := p.Original
-			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v for one pass through all layers. Energy and time are relative to it; gain − loss is in points",
+			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v for one pass through all layers. Energy and time are relative to this reference; gain − loss is in percentage points",
 				p.Setting, aboutReference(r), siJoules(o.Joules), stitch.Of(o.Seconds)))
 		}
 	}
 	switch {
 	case r.Predicted:
-		term.Remark(w, "pred.", fmt.Sprintf("predicted, not measured. At %g W the prediction rests on measurements of a card", r.Reference))
+		term.Remark(w, "pred.", fmt.Sprintf("predicted, not measured. Only predictions for %g W rest on measurements of a card", r.Reference))
 		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
-			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less. Where it shows –, none of these changes the figure")
+			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less. – means that none of these changes the figure")
 		}
 		term.Remark(w, "calibration", r.Calibration)
 	case r.Simulated:
@@ -210,13 +210,13 @@ func coinciding(r *sweep.Result) (at []string) {
 func aboutReference(r *sweep.Result) string {
 	switch {
 	case r.Predicted:
-		return "the calibration's limit"
+		return "the power limit of the calibration"
 	case r.Default == r.Reference:
-		return "the card's default, which was set"
+		return "the card's default power limit"
 	}
-	return fmt.Sprintf("which was set (the card's default is %g W)", r.Default)
+	return fmt.Sprintf("the power limit that was set (the card's default is %g W)", r.Default)
 }
 
 func visitsText(r *sweep.Result) string {
-	return fmt.Sprintf("%s; the reference drifted by %.2f %%", term.Plural(len(r.Visits), "visit", "visits"), 100*r.Drift)
+	return fmt.Sprintf("%s; energy at the reference drifted by %.2f %%", term.Plural(len(r.Visits), "visit", "visits"), 100*r.Drift)
 }

@@ -43,7 +43,7 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 		return nil, nil, nil
 	}
 	if c.Bool("json") && c.Bool("bench") {
-		return nil, nil, exit.Usagef("--json and --bench exclude each other")
+		return nil, nil, exit.Usagef("--json and --bench exclude each other: give one of them")
 	}
 	q, err := meterRequest(c, o)
 	if err != nil {

@@ -172,7 +172,7 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 		if p.Total != nil {
 			text += ": the total is the sum of the rows, weighted by energy"
 		} else {
-			text += ", and there is no total, because some rows were not measured"
+			text += ", but there is no total, because some rows were not measured"
 		}
 		term.Remark(w, "note", text)
 	}

@@ -66,7 +66,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 		}
 	}
 	if len(w.Batches) == 0 && w.Batches != nil && w.Prompt < 0 {
-		return nil, exit.Usagef("--batch none --prompt 0 leaves nothing to measure")
+		return nil, exit.Usagef("--batch none --prompt 0 leaves nothing to measure: give one of them a number")
 	}
 	return w, nil
 }
@@ -153,7 +153,7 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 			term.Count(q.Prompt), term.Count(q.Output), q.Batch, q.Context, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), requestChange(q),
 			millijoules(q.PerTotalBefore), millijoules(q.PerTotalAfter)))
 	}
-	term.Remark(w, "linear layers", "their share of the source's energy, measured by running them alone; the card's idle power in that time is included")
+	term.Remark(w, "linear layers", "share of the source's energy, measured by running the linear layers alone; the share includes the card's idle power in that time")
 	var null, time float64
 	var warnings []string
 	for _, s := range r.Steps {

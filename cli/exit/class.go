@@ -47,7 +47,7 @@ const (
 // hints say, for each class, what to do next, if the error itself does not.
 var hints = map[Class]string{
 	ClassUsage:        "lowtoggle --help lists the commands",
-	ClassInput:        "check the named file",
+	ClassInput:        "check the file that the message names, or name another one",
 	ClassOutput:       "choose another place for the output",
 	ClassOutputExists: "choose another name, or move the existing file or folder away",
 	ClassTemporary:    "run this part again",
@@ -56,9 +56,9 @@ var hints = map[Class]string{
 	ClassGPU:          "end other programs on the GPU, and run the command again",
 	ClassServer:       "check the server's log, and run the command again",
 	ClassInterrupted:  "run the command again",
-	ClassShortfall:    "read the report, which names what fell short",
-	ClassInternal:     "report the message to lowtoggle's authors",
-	ClassFailed:       "read the message",
+	ClassShortfall:    "read the report, which says what was not reached",
+	ClassInternal:     "this is a defect of lowtoggle: report the message to its authors",
+	ClassFailed:       "correct what the message names, and run the command again",
 }
 
 // Problem is an error as --json prints it, in the document's field "error".

@@ -34,7 +34,7 @@ func ReadCalibration(c *cli.Context) (*cost.Calibration, error) {
 		}
 		return k, nil
 	case named && c.IsSet("gpu"):
-		return nil, exit.Usagef("--gpu and --calibration exclude each other")
+		return nil, exit.Usagef("--gpu and --calibration exclude each other: give one of them")
 	case path == "":
 		return nil, exit.Usagef("--calibration: name a file that lowtoggle calibrate has written")
 	default:

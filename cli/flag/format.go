@@ -16,7 +16,7 @@ func OneFormat(c *cli.Context) error {
 		switch {
 		case !c.Bool(name):
 		case given != "":
-			return exit.Usagef("--%s and --%s exclude each other", given, name)
+			return exit.Usagef("--%s and --%s exclude each other: give one of them", given, name)
 		default:
 			given = name
 		}

@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "search within --max-loss on the tokens in `FILE`; test the result"}
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "search within --max-loss on part of the tokens in `FILE`; test on the rest"}
 	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "0.1%; balanced: 1%"}
-	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "look for finer choices for up to `TIME`, such as 5m", DefaultText: "do not look"}
+	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "refine the plan for up to `TIME`, such as 5m", DefaultText: "not refined"}
 	planDeviceFlag = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
 	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's statistics, curves and plan in `DIR`", DefaultText: "not kept"}
 )
@@ -58,7 +58,7 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 		return nil
 	}
 	if c.IsSet("min-snr") {
-		return exit.Usagef("--max-loss and --min-snr exclude each other")
+		return exit.Usagef("--max-loss and --min-snr exclude each other: give one of them")
 	}
 	text := c.String("max-loss")
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
@@ -70,7 +70,7 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 		return exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
 	}
 	if !percent && v >= largeShare {
-		term.Notice(c, "--max-loss %s is read as %.3g %%: perplexity may rise by that much; for %[1]s %% write %[1]s%%", strings.TrimSpace(text), 100*v)
+		term.Notice(c, "--max-loss %s means that perplexity may rise by %.3g %%; for %[1]s %% write %[1]s%%", strings.TrimSpace(text), 100*v)
 	}
 	o.Budget.MaxLoss, o.Budget.MinSNR = nats(v), nil
 	return nil
@@ -119,7 +119,7 @@ func announce(c *cli.Context, t *transform.Tokens, maxLoss float64) {
 		return
 	}
 	e := t.Effort()
-	term.Notice(c, "search on %s: calibration statistics of %s fitting and %s held-out tokens take %s in %s; then each of %s is evaluated on %s tokens, and whole models on %s tokens",
+	term.Notice(c, "search on %s: calibration statistics of %s fitting and %s held-out tokens, %s in %s; then %s one by one on %s tokens, and whole models on %s tokens",
 		t.Device.Name(), term.Count(e.Fit), term.Count(e.Held), term.Size(e.Statistics), t.Dir, term.Plural(e.Layers, "layer", "layers"), term.Count(e.Few), term.Count(e.Held))
 }
 

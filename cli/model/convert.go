@@ -48,10 +48,10 @@ except routers; lm_head and embeddings are not. --passes may be scales, zeros, r
 trellis and compensate, or empty. The default is scales, if the format has a choice of scales,
 and with tokens also compensate. docs/quantising.md describes the formats.
 
-   lowtoggle convert MODEL OUT                           the recipe near-lossless
+   lowtoggle convert MODEL OUT                           by the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode
    lowtoggle convert MODEL OUT --recipe exact            exact changes only
-   lowtoggle convert MODEL OUT --min-snr 25              another budget
+   lowtoggle convert MODEL OUT --min-snr 25              output SNR of 25 dB or more
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
                                                          largest saving at +0.1 % perplexity
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1% --device 0
@@ -63,9 +63,9 @@ and with tokens also compensate. docs/quantising.md describes the formats.
    lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
                                                          earlier conversion
    lowtoggle convert MODEL OUT --plan plan.json --part 3/16
-                                                         one of 16 parts, on any machine
+                                                         writes one of 16 parts, on any machine
    lowtoggle convert MODEL OUT --plan plan.json --finish
-                                                         OUT of all parts
+                                                         makes OUT from all parts
 
 --part K/N writes the K-th of N parts into OUT.partial, in any order and any number of times.
 --part auto takes the part from an array job: K and N from Slurm, or K from JOB_COMPLETION_INDEX
@@ -156,7 +156,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
-			fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck it: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], r.Manifest), took),
+			fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck the result: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], r.Manifest), took),
 				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
 			printFolder(c.App.Writer, m, folder, r.Manifest.LeftOut)
 			if left != "" {
@@ -181,7 +181,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 }
 
 // alreadyThere describes an OUT that the same conversion wrote before.
-const alreadyThere = "was finished before"
+const alreadyThere = "was already finished"
 
 // done describes what happened to OUT, and its size.
 func done(did string, size int64, took time.Duration) string {

@@ -46,7 +46,7 @@ func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transfor
 	addLoss(p, loss, c.String("tokens"))
 	p.Figure("time taken", term.Duration(took), term.Size(sizeOf(m, args[1], r.Manifest))+" written", report.Computed)
 
-	s := p.Section("What was done to which layers")
+	s := p.Section("Changes by kind of layer")
 	printPlan(s, m, did, layout)
 	if total != nil {
 		s.Picture(page.Ratios("energy after the conversion", "the source's", kindRatios(m, did, layout, total)),
@@ -59,7 +59,7 @@ func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transfor
 	addValues(p, all)
 	if rows := layerTable(did); len(rows.Rows) > 0 {
 		rows.Print(p.Section("Every layer").Folded(term.Plural(len(rows.Rows), "layer", "layers")))
-		p.Origin("SNR of layers", report.Computed, "the values before and after, or held-out calibration tokens where the heading says so")
+		p.Origin("SNR of layers", report.Computed, "the values before and after; on held-out calibration tokens where a heading says so")
 	}
 	p.Origin("time", report.Computed, "this machine's clock")
 	return p.Write(c, path)
@@ -113,8 +113,8 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 		l.X, l.Y, l.Titles = append(l.X, share(rise)), append(l.Y, 100*(energy-1)), append(l.Titles, title)
 		l.XLow, l.XHigh = append(l.XLow, share(interval[0])), append(l.XHigh, share(interval[1]))
 	}
-	tried := chart.Line{Name: "tried", Style: chart.Style{Colour: 2, Marker: 1, Hollow: true}, Scattered: true}
-	taken := chart.Line{Name: "taken", Style: chart.Style{Colour: 3, Marker: 4}, Scattered: true}
+	tried := chart.Line{Name: "tried by the search", Style: chart.Style{Colour: 2, Marker: 1, Hollow: true}, Scattered: true}
+	taken := chart.Line{Name: "chosen", Style: chart.Style{Colour: 3, Marker: 4}, Scattered: true}
 	best := f.Best()
 	for i := range f.Trials {
 		t, to := &f.Trials[i], &tried
@@ -123,7 +123,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 		}
 		point(to, t.Loss, t.Interval, t.Energy, fmt.Sprintf("divergence %.6f nats per token", t.Divergence))
 	}
-	estimates := chart.Line{Name: "predicted for other budgets", Style: chart.Style{Colour: 0, Dashes: 1}}
+	estimates := chart.Line{Name: "best for each budget, predicted", Style: chart.Style{Colour: 0, Dashes: 1}}
 	for _, b := range f.Frontier {
 		if most := r.Plan.Request.MaxLoss; most != nil && b.MaxLoss > 4*math.Expm1(*most) {
 			continue // points at the same place cover each other
@@ -137,7 +137,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 		}
 	}
 	if r.Loss != nil && total != nil {
-		evaluated := chart.Line{Name: "taken, on evaluation tokens", Style: chart.Style{Colour: 4, Marker: 3}, Scattered: true}
+		evaluated := chart.Line{Name: "chosen, on evaluation tokens", Style: chart.Style{Colour: 4, Marker: 3}, Scattered: true}
 		interval := finiteInterval(r.Loss.Low, r.Loss.High)
 		point(&evaluated, r.Loss.Difference, interval, total.Relative, "the result on evaluation tokens")
 		panel.Lines = append(panel.Lines, evaluated)
@@ -151,7 +151,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	}
 	s := p.Section("Accuracy against energy")
 	s.Picture(chart.Chart{Title: "energy against perplexity", Panels: []chart.Panel{panel}, Legend: []chart.Group{legend}, Width: report.Narrow},
-		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise. The line is predicted for other budgets.")
+		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise. The line is the predicted best energy for each budget.")
 	trialTable(f).Print(s)
 	p.Origin("rises of perplexity in the search", report.Computed, "whole models on held-out calibration tokens")
 }

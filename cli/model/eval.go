@@ -27,9 +27,9 @@ var Eval = &cli.Command{
 	Usage:     "compute a model's loss and perplexity on tokens",
 	ArgsUsage: "MODEL [OUT...]",
 	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is
-exp(loss). Every OUT is compared with MODEL on the same tokens: the change of perplexity with a
-95 % interval over sequences, and the divergence, which is the mean of KL(MODEL ‖ OUT) over all
-tokens, in nats.
+exp(loss). Every OUT is compared with MODEL on the same tokens. The report has the change of
+perplexity, with a 95 % interval over sequences, and the divergence. The divergence is the mean of
+KL(MODEL ‖ OUT) over all tokens, in nats.
 
 FILE is a safetensors file of integer tensors [sequences, length] named calibration, which a
 conversion may use, and evaluation, which only tests the result. A single tensor is cut in
@@ -50,7 +50,7 @@ computes the linear layers only, and the CPU does the rest.
    lowtoggle eval MODEL OUT --csv > loss.csv`,
 	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tokens,
 		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
-		&cli.IntFlag{Name: "sequences", Usage: "take the first `N` sequences of the part", DefaultText: "all"},
+		&cli.IntFlag{Name: "sequences", Usage: "use only the first `N` sequences of the part", DefaultText: "all"},
 		&cli.StringFlag{Name: "device", Usage: "run on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
 		flag.Arch, flag.CSV}, flag.Common),
 	Action: func(c *cli.Context) (err error) {
@@ -109,7 +109,7 @@ type evaluation struct {
 func readEval(c *cli.Context) (q *evaluation, err error) {
 	q = &evaluation{paths: c.Args().Slice(), purpose: c.String("part"), file: c.String("tokens")}
 	if len(q.paths) == 0 || slices.Contains(q.paths, "") {
-		return nil, exit.Usagef("eval takes a MODEL, and others to compare with it; see lowtoggle eval --help")
+		return nil, exit.Usagef("eval takes a MODEL, and any models to compare with it; see lowtoggle eval --help")
 	}
 	if q.purpose != tokens.Evaluation && q.purpose != tokens.Calibration {
 		return nil, exit.Usagef("--part %s: give %s or %s", q.purpose, tokens.Evaluation, tokens.Calibration)
@@ -167,7 +167,7 @@ func (q *evaluation) open(ctx context.Context) error {
 		return err
 	}
 	if q.most > q.tokens.N {
-		return exit.Usagef("--sequences %d: the part %s of %s has %d: give at most that many", q.most, q.purpose, q.tokens.File, q.tokens.N)
+		return exit.Usagef("--sequences %d: the part %s of %s has %d sequences: give at most this number", q.most, q.purpose, q.tokens.File, q.tokens.N)
 	}
 	if q.most > 0 {
 		q.tokens.Part = q.tokens.First(q.most)

@@ -120,10 +120,10 @@ func (r *evalReport) print(w io.Writer) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	p := r.tokens
-	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", term.Plural(p.Predicted(), "predicted token", "predicted tokens")))
+	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean over %s, which are all but the first of each sequence", term.Plural(p.Predicted(), "predicted token", "predicted tokens")))
 	if len(r.models) > 1 {
-		term.Remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
-		term.Remark(w, "divergence", "of the predictions from "+r.models[0].Model+"'s: the mean of KL over all tokens, in nats")
+		term.Remark(w, "change", "change of the perplexity relative to "+r.models[0].Model+"; the 95 % interval is over sequences, paired")
+		term.Remark(w, "divergence", "mean KL divergence of the predictions from those of "+r.models[0].Model+" over all tokens, in nats")
 	}
 	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.File, p.Purpose, p.Split))
 	term.Remark(w, "device", r.device())
@@ -137,7 +137,7 @@ func (r *evalReport) device() string {
 	case r.gpu == "":
 		return "CPU, in float32"
 	case r.productsOnly != "":
-		return r.gpu + " for products by linear layers, the CPU for the rest, in float32: " + r.productsOnly
+		return r.gpu + " for linear layers and the CPU for the rest, in float32: " + r.productsOnly
 	}
 	return r.gpu + ", with float32 activations"
 }
@@ -179,7 +179,7 @@ func wider(c forward.Comparison, p tokens.Set) string {
 		return ""
 	}
 	n = twoDigits(n)
-	return fmt.Sprintf("an interval of ±%g %% would take about %s sequences such as these, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
+	return fmt.Sprintf("an interval of ±%g %% needs about %s sequences of this kind, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
 }
 
 // twoDigits rounds an estimate up to two significant digits.

@@ -20,8 +20,8 @@ var Families = &cli.Command{
 	Usage:     "list the known architectures and the symmetries of each",
 	ArgsUsage: "[NAME]",
 	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted,
-negated and scaled together in a family, and what may not and why. --arch FILE checks your own
-family file and shows that family instead.
+negated and scaled together in a family, and which symmetries are missing, with the reason. --arch
+FILE checks your own family file and shows its family instead.
 
    lowtoggle families
    lowtoggle families llama --tensors
@@ -148,7 +148,7 @@ func printTensors(w io.Writer, f *arch.Family) {
 // printFlags names the fields of config.json that decide the conditions in the result of freedoms.
 func printFlags(w io.Writer, f *arch.Family) {
 	for _, flag := range f.Flags() {
-		where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
+		where := fmt.Sprintf("%s: set by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
 		fmt.Fprint(w, "\n", term.Wrap(where, "  ", "    ", term.Width))
 	}
 }

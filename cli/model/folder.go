@@ -31,9 +31,9 @@ func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions,
 		for _, l := range m.Leftovers(nil) {
 			left = append(left, l.Path)
 		}
-		what := "nothing is left out of this model"
+		what := "a conversion of this model leaves no file out: leave --keep out"
 		if len(left) > 0 {
-			what = "these are: " + strings.Join(left[:min(len(left), 8)], ", ")
+			what = "the files left out are: " + strings.Join(left[:min(len(left), 8)], ", ")
 		}
 		return o, exit.Usagef("--keep %s: matches no file that would be left out; %s", unmatched, what)
 	}
@@ -56,7 +56,7 @@ func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left 
 		if n := len(files) - 8; n > 0 {
 			text += fmt.Sprintf(" and %d others", n)
 		}
-		term.Remark(w, "left out", fmt.Sprintf("%s: %s; --keep copies it", text, why))
+		term.Remark(w, "left out", fmt.Sprintf("%s: %s; --keep FILES copies them", text, why))
 	}
 	if o.BaseModel == "" {
 		name, from := transform.BaseModel(m)

@@ -78,7 +78,7 @@ func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 		}
 		names = append(names, s.String())
 	}
-	term.Remark(w, "untouched", "not part of the family, and never changed: "+strings.Join(names, ", "))
+	term.Remark(w, "untouched", "tensors that are not part of the family; no conversion changes them: "+strings.Join(names, ", "))
 }
 
 func printAdapter(w io.Writer, a *inspect.Adapter) {
@@ -90,7 +90,7 @@ func printAdapter(w io.Writer, a *inspect.Adapter) {
 	case a.Problem != "":
 		text += "; passes that move weights are refused, because the adapter cannot follow them: " + a.Problem
 	case a.Changes > 0:
-		text += "; it changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model and follows passes that move them"
+		text += "; the adapter changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model, and is converted with passes that move weights"
 	}
 	term.Remark(w, "adapter", text)
 }

@@ -106,7 +106,7 @@ func writePart(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, pa
 	case len(done.Shards) == 0:
 		fmt.Fprintf(w, "part %v: has no shards\n", part)
 	case done.Before == len(done.Shards):
-		fmt.Fprintf(w, "part %v: was written before: %s, %s\n", part, term.Plural(len(done.Shards), "shard", "shards"), term.Size(done.Bytes))
+		fmt.Fprintf(w, "part %v: was already written: %s, %s\n", part, term.Plural(len(done.Shards), "shard", "shards"), term.Size(done.Bytes))
 	default:
 		fmt.Fprintf(w, "part %v: written: %s, %s in %s\n", part, term.Plural(len(done.Shards), "shard", "shards"), term.Size(done.Bytes), term.Duration(took))
 	}
@@ -145,7 +145,7 @@ func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, 
 		}
 	} else {
 		printPlan(c.App.Writer, m, p, layoutOf(c, m))
-		fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck it: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], man), took),
+		fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck the result: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], man), took),
 			term.CommandLine(withReference(c, checkWith(c, p.Request, "verify", args[0], args[1])...)...))
 	}
 	return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))
@@ -188,12 +188,12 @@ func notFinished(c *cli.Context, args []string, err error) error {
 	var lines strings.Builder
 	for i, n := range missing.Parts {
 		if i == mostCommands {
-			fmt.Fprintf(&lines, "\n  and so on")
+			fmt.Fprintf(&lines, "\n  and the other missing parts")
 			break
 		}
 		fmt.Fprintf(&lines, "\n  %s", partCommand(c, args, "--part", apply.Part{Number: n, Of: missing.Of}.String()))
 	}
-	return fmt.Errorf("%w\nrun them again, then finish:%s\n  %s", err, lines.String(), partCommand(c, args, "--finish"))
+	return fmt.Errorf("%w\nrun the missing parts again, then finish:%s\n  %s", err, lines.String(), partCommand(c, args, "--finish"))
 }
 
 // mostCommands is the largest number of parts whose commands an error lists.
@@ -285,7 +285,7 @@ const (
 func autoPart(of int, getenv func(string) string) (apply.Part, error) {
 	read := func(name string) (n int, err error) {
 		if n, err = strconv.Atoi(getenv(name)); err != nil {
-			err = fmt.Errorf("the variable %s is %q, not a whole number", name, getenv(name))
+			err = fmt.Errorf("the environment variable %s is %q, not a whole number: name the part, as in 3/16", name, getenv(name))
 		}
 		return n, err
 	}

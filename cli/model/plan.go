@@ -20,28 +20,28 @@ import (
 
 var Plan = &cli.Command{
 	Name:      "plan",
-	Usage:     "decide what to do to a model; write the plan and nothing else",
+	Usage:     "decide what a conversion changes, and write the plan",
 	ArgsUsage: "MODEL",
 	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan applies it.
 A plan of more than 4 MiB is packed: a summary of its steps, then the whole plan, compressed.
 --json prints the plan, never packed, on standard output. A file is then written only with -o.
 
---part K/N makes one of N parts, on any machine, in any order and any number of times; --merge
+--part K/N makes one of N parts, on any machine, in any order and any number of times. --merge
 makes the plan of all parts, with the bytes of a single run. With --tokens, the parts share the
 folder that --search-dir names: a part of a search (--max-loss) measures its layers into it.
 
-   lowtoggle plan MODEL                               the recipe near-lossless, into plan.json
+   lowtoggle plan MODEL                               by the recipe near-lossless, to plan.json
    lowtoggle plan MODEL -o p.json --passes round=4    exactly these passes
    lowtoggle plan MODEL --tokens FILE --max-loss 0.1%
    lowtoggle plan MODEL --tokens FILE --max-loss 0.1% --search-dir DIR --part 3/16
-                                                      one of 16 parts, on any machine
+                                                      makes one of 16 parts, on any machine
    lowtoggle plan MODEL --tokens FILE --max-loss 0.1% --search-dir DIR --merge
-                                                      the plan of all parts
+                                                      makes the plan of all parts
    lowtoggle plan MODEL --json                        the plan on standard output
-   lowtoggle convert MODEL OUT --plan plan.json       carry it out
+   lowtoggle convert MODEL OUT --plan plan.json       carries out the plan
 
-Exit status 3: the plan was written, but one of these is true: the budget does not allow --passes
-in every layer; the weights are quantised and nothing is left to do; the tensors do not fit
+Exit status 3: the plan was written, but one of these is true. The budget does not allow --passes
+in every layer. The weights are quantised and nothing is left to do. The tensors do not fit
 config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags, flag.Common),
@@ -109,7 +109,7 @@ config.json.`,
 			}
 		} else {
 			printPlan(c.App.Writer, m, p, layoutOf(c, m))
-			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", printable.Quote(path),
+			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry out the plan: %s\n", printable.Quote(path),
 				term.CommandLine(withDevice(c, p, withTokens(c, withReference(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...)...))
 			if hint := unusedCodes(c, m, args[0], o, p); hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)
@@ -156,11 +156,11 @@ func missed(p *plan.Plan) error {
 	if n == 0 {
 		return nil
 	}
-	remedy := "set a lower bound with --min-snr"
+	remedy := "give a smaller --min-snr"
 	if p.Request.MaxLoss != nil {
-		remedy = "allow more with --max-loss"
+		remedy = "give a larger --max-loss"
 	}
-	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
+	return fmt.Errorf("%w: the budget does not allow all passes in %s; %s, or passes that change less",
 		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
 }
 

@@ -36,11 +36,11 @@ func TestNoSaving(t *testing.T) {
 		want     string
 	}{
 		{0.9994, cost.Workload{Prefill: 1}, []*plan.Step{lossy}, ""},
-		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe or other passes"},
-		{1, cost.Workload{Prefill: 1}, nil, "predicted to save nothing: keep the source, or try another recipe or other passes"},
+		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "this conversion is predicted to save no energy: keep the source, or try another recipe or other passes"},
+		{1, cost.Workload{Prefill: 1}, nil, "this conversion is predicted to save no energy: keep the source, or try another recipe or other passes"},
 		{1, cost.Workload{Prefill: 1}, []*plan.Step{exact},
-			"predicted to save nothing, as is usual for exact passes in prefill: keep the source, or try another recipe or other passes"},
-		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "predicted to cost more: keep the source, or try another recipe or other passes"},
+			"this conversion is predicted to save no energy, as is usual for exact passes in prefill: keep the source, or try another recipe or other passes"},
+		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "this conversion is predicted to cost energy: keep the source, or try another recipe or other passes"},
 	} {
 		p := &plan.Plan{Steps: c.steps, Request: plan.Request{Workload: c.load}}
 		if got := noSaving(p, &predict.Ratio{Relative: c.relative}); got != c.want {
@@ -48,14 +48,14 @@ func TestNoSaving(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ format, passes, want string }{
-		{"int4=64", "zeros", ": the pass scales also chooses scales that save energy"},
+		{"int4=64", "zeros", ": add the pass scales, which also chooses scales that save energy"},
 		{"int4", "scales=2", ""},
-		{"fp8-block", "", ": the pass scales also chooses scales that save energy"},
+		{"fp8-block", "", ": add the pass scales, which also chooses scales that save energy"},
 		{"mxfp4", "", ""},
-		{"int8", "", ": other passes for codes, such as --passes round=1, save more and lose more accuracy"},
+		{"int8", "", ": try other passes for codes, such as --passes round=1, which save more energy and lose more accuracy"},
 	} {
 		p := &plan.Plan{Request: plan.Request{Workload: cost.Workload{Prefill: 1}, Format: c.format, Passes: []string{c.passes}}}
-		want := "predicted to save nothing, relative to " + transform.FormatBaseline + c.want
+		want := "this conversion is predicted to save no energy, relative to " + transform.FormatBaseline + c.want
 		if got := noSaving(p, &predict.Ratio{Relative: 1}); got != want {
 			t.Errorf("--format %s --passes %q: %q, not %q", c.format, c.passes, got, want)
 		}

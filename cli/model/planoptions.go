@@ -25,7 +25,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	o.Seed, o.Version, o.Cost = c.Uint64("seed"), c.App.Version, r.Calibration
 	passes := c.String("passes")
 	if c.IsSet("passes") && c.IsSet("recipe") {
-		return o, exit.Usagef("--passes and --recipe exclude each other")
+		return o, exit.Usagef("--passes and --recipe exclude each other: give one of them")
 	}
 	switch {
 	case c.IsSet("format"):

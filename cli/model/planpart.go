@@ -152,7 +152,7 @@ func mergeSearch(c *cli.Context, m *weights.Model, model, path string, o transfo
 	o.Search.Measured = true
 	p, err := makePlan(c, m, o)
 	if errors.Is(err, search.ErrUnmeasured) {
-		err = fmt.Errorf("%s: %w: run the parts that have not ended, then merge again; to measure the rest here: %s", o.Tokens.Dir, err, planCommand(c, model, path))
+		err = fmt.Errorf("%s: %w: run the parts that have not ended, then merge again; or measure the rest on this machine: %s", o.Tokens.Dir, err, planCommand(c, model, path))
 	}
 	return p, err
 }

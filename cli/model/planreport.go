@@ -98,11 +98,11 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	}
 	t := f.Best()
 	if t == nil {
-		advice := "allow more with --max-loss"
+		advice := "give a larger --max-loss"
 		if slices.ContainsFunc(f.Trials, func(t plan.Trial) bool { return t.Divergence <= f.Budget }) {
 			advice = "the held-out tokens are too few to measure so small a loss: give more calibration tokens, or " + advice
 		}
-		term.Remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; "+advice)
+		term.Remark(w, "search", "no lossy change of any layer keeps the budget, so the plan has none; "+advice)
 		return
 	}
 	interval := ""
@@ -113,12 +113,12 @@ func printSearch(w io.Writer, p *plan.Plan) {
 		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
 	}
 	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on held-out calibration tokens its outputs diverge by %.6f nats per token "+
-		"(limit: %.6f, %g %% of the budget), and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
+		"(limit: %.6f, %g %% of the budget), and its loss rises by %s nats per token%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
 	most := p.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:
 	case t.Interval != nil && t.Interval[1] > 0.5**most:
-		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the upper end of that interval on the held-out tokens may not exceed %.6f; "+
+		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the upper end of the interval on the held-out tokens may not exceed %.6f; "+
 			"more calibration tokens would let the search spend more", *most))
 	default:
 		term.Remark(w, "note", "not all of the budget is spent: these passes offer no coarser values, or the next coarser model exceeds the budget")
@@ -146,7 +146,7 @@ func printExact(w io.Writer, p *plan.Plan) {
 
 // othersDoNotFit is the note for a result whose weights were moved.
 const othersDoNotFit = "LoRA adapters of the source do not fit the result, unless they are converted with the model: put an adapter into the source's folder; " +
-	"convert --plan OUT/lowtoggle.json does the same again"
+	"and repeat the conversion with convert --plan OUT/lowtoggle.json"
 
 // leavesAdapters reports whether LoRA adapters for the source do not fit the result. An adapter in the model's folder
 // is converted with the model.
@@ -161,18 +161,18 @@ func noSaving(p *plan.Plan, total *predict.Ratio) string {
 	if !nothing {
 		return ""
 	}
-	what := "save nothing"
+	what := "save no energy"
 	if more {
-		what = "cost more"
+		what = "cost energy"
 	}
 	if p.Request.Format != "" {
-		return fmt.Sprintf("predicted to %s, relative to %s%s", what, transform.FormatBaseline, otherPasses(p))
+		return fmt.Sprintf("this conversion is predicted to %s, relative to %s%s", what, transform.FormatBaseline, otherPasses(p))
 	}
 	usual := ""
 	if load := p.Request.Workload; load.Decode == 0 && len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, lossy) {
 		usual = fmt.Sprintf(", as is usual for exact passes in %s", load)
 	}
-	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe or other passes", what, usual)
+	return fmt.Sprintf("this conversion is predicted to %s%s: keep the source, or try another recipe or other passes", what, usual)
 }
 
 // otherPasses returns advice on passes that save energy in a new format; empty if there are none, or if the plan has them.
@@ -182,9 +182,9 @@ func otherPasses(p *plan.Plan) string {
 	case err != nil:
 		return ""
 	case transform.FormatPasses(f, false) != "" && !slices.ContainsFunc(p.Request.Passes, func(s string) bool { return strings.HasPrefix(s, suggested) }):
-		return ": the pass " + suggested + " also chooses scales that save energy"
+		return ": add the pass " + suggested + ", which also chooses scales that save energy"
 	case f.Codes == "int8":
-		return ": other passes for codes, such as --passes round=1, save more and lose more accuracy"
+		return ": try other passes for codes, such as --passes round=1, which save more energy and lose more accuracy"
 	}
 	return ""
 }
@@ -200,7 +200,7 @@ func printNotDropIn(w io.Writer, p *plan.Plan) {
 	if p == nil || p.DropIn || p.Request.Format != "" {
 		return
 	}
-	term.Remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+weights.ShiftSuffix+")")
+	term.Remark(w, "NOT DROP-IN", "only a runtime that applies the stored shifts computes the right outputs (tensors *"+weights.ShiftSuffix+")")
 }
 
 // missedKinds lists the requests that did not fit the budget, with the layers' kinds.

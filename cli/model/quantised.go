@@ -52,7 +52,7 @@ func nothingLeft(m *weights.Model, p *plan.Plan) error {
 	case !p.NothingLeft() || missed(p) != nil:
 		return nil
 	case p.Request.MinSNR != nil && transform.ChangesCodes(m, strings.Join(p.Request.Passes, ",")):
-		return fmt.Errorf("%w: with these passes, no change to a quantised weight keeps an output SNR of %g dB: set a lower bound with --min-snr", exit.ErrShort, *p.Request.MinSNR)
+		return fmt.Errorf("%w: with these passes, no change to a quantised weight keeps an output SNR of %g dB: give a smaller --min-snr", exit.ErrShort, *p.Request.MinSNR)
 	}
-	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged", exit.ErrShort)
+	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged; lowtoggle inspect MODEL says which passes apply", exit.ErrShort)
 }

@@ -104,8 +104,8 @@ func TestInspectCountsQuantisedLayers(t *testing.T) {
 // TestNothingLeft: the status is 3, and the copy is written.
 func TestNothingLeft(t *testing.T) {
 	dir, out := quantised(t, true), filepath.Join(t.TempDir(), "out")
-	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged"
-	const coarse = "with these passes, no change to a quantised weight keeps an output SNR of 31 dB: set a lower bound with --min-snr"
+	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged; lowtoggle inspect MODEL says which passes apply"
+	const coarse = "with these passes, no change to a quantised weight keeps an output SNR of 31 dB: give a smaller --min-snr"
 	says(t, exit.Short, []string{coarse}, "plan", "-o", filepath.Join(t.TempDir(), "plan.json"), dir)
 	says(t, exit.Short, []string{coarse, "15 × codes", "written"}, "convert", dir, out)
 	says(t, exit.Short, []string{left}, "convert", "--recipe", "exact", dir, out+"2")

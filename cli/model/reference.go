@@ -61,7 +61,7 @@ func printReference(w io.Writer, p *plan.Plan) {
 	if p.Request.Format == "" {
 		printAgainst(w, before, after, where)
 	} else if len(before) > 0 {
-		term.Remark(w, "output SNR", fmt.Sprintf("of %s against the source's values, %s: %.1f dB on average and %.1f dB at least; the nearest codes have %.1f and %.1f dB",
+		term.Remark(w, "output SNR", fmt.Sprintf("of %s relative to the source's values, %s: mean %.1f dB, lowest %.1f dB; with the nearest codes mean %.1f dB, lowest %.1f dB",
 			term.Plural(len(before), "quantised layer", "quantised layers"), where, mean(after), slices.Min(after), mean(before), slices.Min(before)))
 	}
 }
@@ -69,7 +69,7 @@ func printReference(w io.Writer, p *plan.Plan) {
 // printAgainst prints output SNRs of quantised layers against a reference, of the source and of the result.
 func printAgainst(w io.Writer, source, result []float64, where string) {
 	if len(source) > 0 {
-		term.Remark(w, "reference", fmt.Sprintf("output SNR of %s against it, %s: the source %.1f dB on average and %.1f dB at least, the result %.1f and %.1f dB",
+		term.Remark(w, "reference", fmt.Sprintf("output SNR of %s relative to the reference model, %s: source mean %.1f dB, lowest %.1f dB; result mean %.1f dB, lowest %.1f dB",
 			term.Plural(len(source), "quantised layer", "quantised layers"), where, mean(source), slices.Min(source), mean(result), slices.Min(result)))
 	}
 }

@@ -187,7 +187,7 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 	if k, ok := o.Cost.(*cost.Calibration); ok && slices.ContainsFunc(man.Plan.Predictions, func(p plan.Prediction) bool {
 		return p.After != nil && !strings.HasPrefix(p.After.Calibration, k.Card)
 	}) {
-		return "was predicted with another calibration", nil
+		return "was made with predictions of another calibration", nil
 	}
 	return "", nil
 }
@@ -215,7 +215,7 @@ func unchanged(r *transform.Conversion, out string) error {
 			return nil
 		}
 	}
-	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found no change that saves energy; try others, such as --recipe balanced"
+	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found no change that saves energy; try other passes, or --recipe balanced"
 	if !slices.ContainsFunc(r.Plan.Predictions, func(p plan.Prediction) bool { return p.Linear }) {
 		why = "no tensor was recognised as a linear layer that the passes could change; describe the architecture with --arch FILE"
 	}

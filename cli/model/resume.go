@@ -59,7 +59,7 @@ func unfinished(c *cli.Context, out string) (*plan.Plan, error) {
 func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	for _, f := range requestFlags {
 		if c.IsSet(f) {
-			return nil, exit.Usagef("--plan and --%s exclude each other: the plan says what to do", f)
+			return nil, exit.Usagef("--plan and --%s exclude each other, because the plan already decides all changes: leave one of them out", f)
 		}
 	}
 	var p *plan.Plan

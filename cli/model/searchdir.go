@@ -57,7 +57,7 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	switch {
 	case !transform.HasSearch(dir):
 	case t != nil && t.Dir == dir:
-		term.Notice(c, "%s holds results of an interrupted search; those of the same model, tokens and passes are used again", dir)
+		term.Notice(c, "%s holds results of an interrupted search; the search uses again what fits this model, its tokens and passes", dir)
 	default:
 		term.Notice(c, "%s holds results of an interrupted search, which this conversion does not use: "+
 			"give --tokens and all other flags as before to continue the search, or remove %[1]s", dir)

@@ -14,7 +14,7 @@ import (
 var (
 	ignoreFlag      = &cli.StringFlag{Name: "ignore", Usage: "do not change `PATTERNS`, such as lm_head,*.v_proj,re:.*gate$"}
 	onlyFlag        = &cli.StringFlag{Name: "only", Usage: "change weights of these `PATTERNS` only"}
-	trustFamilyFlag = &cli.BoolFlag{Name: "trust-family", Usage: "the model's own code (auto_map) computes its family's function",
+	trustFamilyFlag = &cli.BoolFlag{Name: "trust-family", Usage: "trust that the model's own code (auto_map) computes what its family does",
 		DisableDefaultText: true}
 )
 

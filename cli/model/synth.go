@@ -40,7 +40,7 @@ var Synth = &cli.Command{
 		flag.Seed,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
 		&cli.StringFlag{Name: "format", Usage: "write a quantised checkpoint in the format `NAME`", DefaultText: "none"},
-		&cli.BoolFlag{Name: "sparse", Usage: "leave holes in the files: one row in 128 of a matrix has values", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "sparse", Usage: "write sparse files, in which one row in 128 of a matrix has values", DisableDefaultText: true},
 		&cli.StringFlag{Name: "filled", Usage: "with --sparse: `NUMBERS` of files without holes, such as 1,7", DefaultText: "none"},
 		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
 		flag.Arch,
@@ -82,7 +82,7 @@ var Synth = &cli.Command{
 				return exit.Usage(fmt.Errorf("--format: %w", err))
 			}
 			if o.DType.Bits() == 8 {
-				return exit.Usagef("--format and --dtype %s exclude each other", o.DType)
+				return exit.Usagef("--format and --dtype %s exclude each other: give one of them", o.DType)
 			}
 		}
 		config, err := readConfig(args[0])
@@ -150,7 +150,7 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 	if c.Bool("json") {
 		return term.JSON(c.App.Writer, synthJSON{out, len(m.Infos()), elements, m.Size(), len(m.Shards), took.Seconds()})
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", printable.Quote(out),
+	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect the model: %s\n", printable.Quote(out),
 		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
 		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
 	if err == nil && formats != "" {

@@ -32,7 +32,8 @@ var Verify = &cli.Command{
 
    identical    the same bytes                  compensated  shifted, or a norm was folded
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
-   untouched    the same bytes: no part of the model's family, or of a quantised weight
+   untouched    the same bytes; the tensor is outside the model's family, or part of a
+                quantised weight
 
 SNR is the output SNR of a layer against MODEL. If convert was run with --reference, give verify
 the same flag: it then checks the SNRs against that model.
@@ -41,12 +42,12 @@ the same flag: it then checks the SNRs against that model.
    lowtoggle verify MODEL OUT --tokens FILE
    lowtoggle verify MODEL OUT --gpu -o report.html       also a report
 
-With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
+With --tokens, compares both models' losses on the evaluation part of FILE, as eval does. It also
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
 
 The defaults of --workload and --role are those of the conversion, from OUT/lowtoggle.json.
---calibration has none, because OUT does not contain that file: for convert's prediction, give
-the file that convert had.
+--calibration has no such default, because OUT does not contain that file. For the prediction
+that convert printed, give the file that convert had.
 
 With --gpu, measures the energy of all linear layers before and after. Prefill has 8192 tokens.
 Decode has 16, and reads the weights from memory. --workload chooses. The table has a total and a
@@ -88,7 +89,7 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 		}
 		defer out.Close()
 		if isModel(src, args[1]) {
-			return exit.Usagef("%s and %s are the same: MODEL is the source, and OUT is its conversion", args[0], args[1])
+			return exit.Usagef("%s and %s are the same: give the source as MODEL, and its conversion as OUT", args[0], args[1])
 		}
 		taken, err := asMade(c, out, &o)
 		if err != nil {
@@ -147,10 +148,10 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 			r.print(w, c.Bool("tensors"))
 			r.hint(w, src, args, o.Family != nil)
 			if judge != nil && !r.OK {
-				term.Remark(w, "note", "the loss was not measured: the output is wrong")
+				term.Remark(w, "note", "the loss was not measured, because the output is not a correct conversion")
 			}
 			if cards != nil && !r.OK {
-				term.Remark(w, "note", "the energy was not measured: the output is wrong")
+				term.Remark(w, "note", "the energy was not measured, because the output is not a correct conversion")
 			}
 		}
 		if err == nil && path != "" {

@@ -80,6 +80,6 @@ func (r *verifyJSON) printOnInputs(w io.Writer) {
 		term.Remark(w, "SNR on inputs", fmt.Sprintf("the inputs that %s %s tokens produce in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
 	}
 	if r.incomparable > 0 {
-		term.Remark(w, "note", fmt.Sprintf("the SNR on inputs is not known of %s whose weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))
+		term.Remark(w, "note", fmt.Sprintf("of %s the SNR on inputs is not known, because their weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))
 	}
 }

@@ -46,7 +46,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		r.Loss.print(w)
 		r.printOnInputs(w)
 	case r.lossBefore != nil:
-		term.Remark(w, "loss", fmt.Sprintf("%.6f before; the output's was not computed", *r.lossBefore))
+		term.Remark(w, "loss", fmt.Sprintf("%.6f nats per token before; the output's loss was not computed", *r.lossBefore))
 	case r.OK && r.tokens != "":
 		term.Remark(w, "loss", "not measured: pass --tokens "+r.tokens+" to measure it")
 	}
@@ -58,7 +58,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		}
 	}
 	if r.taken != "" && r.Energy != nil {
-		term.Remark(w, "note", "as OUT's lowtoggle.json says: "+r.taken+"; give the flag for another")
+		term.Remark(w, "note", "OUT's lowtoggle.json gives the defaults "+r.taken+"; the flags set other values")
 	}
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)
@@ -67,7 +67,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 			term.Remark(w, "note", "the measured energy is relative to "+r.Energy.MeasuredTo)
 		}
 		if r.Energy.MeasuredTo != "" {
-			term.Remark(w, "note", fmt.Sprintf("to measure what the prediction compares: lowtoggle convert MODEL NEAREST --format %s --passes \"\", then "+
+			term.Remark(w, "note", fmt.Sprintf("the prediction compares OUT with the nearest codes; to measure the same: lowtoggle convert MODEL NEAREST --format %s --passes \"\", then "+
 				"lowtoggle measure --w NEAREST: --against OUT:", r.Plan.Request.Format))
 		}
 	}

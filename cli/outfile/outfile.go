@@ -37,7 +37,7 @@ func CheckPlan(ctx context.Context, path, model string, m *weights.Model) error 
 	}
 	if err == nil && st.Mode().IsRegular() && st.Size() > 0 {
 		if _, notPlan := plan.Read(path); notPlan != nil {
-			return exit.OutputExists(weights.FileErrorf(path, "exists and is not a plan, so it is not replaced: name another file with -o"))
+			return exit.OutputExists(weights.FileErrorf(path, "exists and is not a plan, so lowtoggle does not replace it: name another file with -o"))
 		}
 	}
 	if err := CheckParent(path); err != nil {

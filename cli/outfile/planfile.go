@@ -59,7 +59,7 @@ func checkStoredPlan(ctx context.Context, path, model string) error {
 		return err
 	}
 	if _, notPlan := plan.Decode(js); notPlan != nil && len(js) > 0 {
-		return exit.OutputExists(weights.FileErrorf(path, "exists and is not a plan, so it is not replaced: name another file with -o"))
+		return exit.OutputExists(weights.FileErrorf(path, "exists and is not a plan, so lowtoggle does not replace it: name another file with -o"))
 	}
 	return nil
 }

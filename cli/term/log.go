@@ -55,7 +55,7 @@ func (l LogLine) String() string {
 	}
 	s += fmt.Sprintf(", %.0f %% done", math.Floor(100**l.Share))
 	if l.SecondsLeft != nil {
-		s += ", about " + inSeconds(*l.SecondsLeft) + " left in this stage"
+		s += ", about " + inSeconds(*l.SecondsLeft) + " until the end of this stage"
 	}
 	return s
 }

@@ -34,7 +34,7 @@ func TestLog(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		event(progress.Event{Stage: "check", Done: 60, Total: 100})
 		event(progress.Event{Stage: "check", Done: 59, Total: 100}) // a late event from another goroutine
-		expect(20*time.Second, "lowtoggle convert: 1m0s: check, 60 % done, about 58s left in this stage\n")
+		expect(20*time.Second, "lowtoggle convert: 1m0s: check, 60 % done, about 58s until the end of this stage\n")
 		event(progress.Event{Stage: "write", Total: 7, Number: 6, Stages: 7})
 		expect(30*time.Second, "lowtoggle convert: 1m30s: write (stage 6 of 7), 0 % done\n")
 		l.clear()

@@ -377,7 +377,7 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		"type":     {Kernel{Name: "k", Type: arith.FP8, Ops: 1}, "only with bf16"},
-		"no type":  {Kernel{Name: "k", Ops: 1}, "need a type"},
+		"no type":  {Kernel{Name: "k", Ops: 1}, "give the type of its operands"},
 		"clock":    {Kernel{Name: "k", Seconds: 1}, "clock"},
 		"negative": {Kernel{Name: "k", Asked: -1}, "negative"},
 		"NaN":      {Kernel{Name: "k", Bits: math.NaN()}, "negative"},

@@ -142,7 +142,7 @@ func TestInventedCard(t *testing.T) {
 		{`"smallest_tile_results":300`, `"smallest_tile_results":10000`, "facts.tiles.largest_tile_results is 9000"},
 		{`"bf16":0.53,`, ``, "facts.random_moved_bits.bf16 is missing"},
 		{`"facts":`, `"fact":`, "facts is missing"},
-		{`"components_version":3`, `"components_version":1`, "files of version 1 have no facts"},
+		{`"components_version":3`, `"components_version":1`, "a file of version 1 must not have the field facts"},
 	} {
 		testmodel.WriteReplaced(t, file, text, c.from, c.to)
 		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), c.want) {

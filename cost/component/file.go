@@ -119,12 +119,12 @@ func decode(data []byte) (*Model, error) {
 	case v == nil:
 		return nil, errors.New("not a components file: it has no components_version: " + instead)
 	case *v == withoutFacts && head.Facts != nil:
-		return nil, fmt.Errorf("damaged components: files of version %d have no facts, and this one has: %s", *v, instead)
+		return nil, fmt.Errorf("damaged components: a file of version %d must not have the field facts, and this file has it: %s", *v, instead)
 	case *v == withoutFacts:
 	case *v < withoutFacts || *v > version:
 		return nil, fmt.Errorf("the components have version %d, but this program reads versions up to %d: %s", *v, version, instead)
 	case head.Facts == nil:
-		return nil, errors.New("damaged components: facts is missing: " + instead)
+		return nil, errors.New("damaged components: the field facts is missing: " + instead)
 	default:
 		if field := strictjson.Missing(head.Facts, Facts{}); field != "" {
 			return nil, fmt.Errorf("damaged components: facts.%s is missing: %s", field, instead)
@@ -156,7 +156,7 @@ func decode(data []byte) (*Model, error) {
 	for _, r := range m.Readings {
 		key := measured{r.Kernel, r.Watts}
 		if seen[key] {
-			return nil, fmt.Errorf("damaged components: one reading of %s occurs twice: delete one of them", r.Name)
+			return nil, fmt.Errorf("damaged components: one reading of %s occurs twice: delete one of the two entries", r.Name)
 		}
 		seen[key] = true
 	}

@@ -47,11 +47,11 @@ func (k Kernel) Validate() error {
 	}
 	switch {
 	case k.Ops > 0 && k.Type == 0:
-		return fmt.Errorf("kernel %s: operations need a type", k.Name)
+		return fmt.Errorf("kernel %s: has operations, but no type: give the type of its operands", k.Name)
 	case k.Launches < 0 || k.Seconds > 0 && k.Idle > k.Seconds:
-		return fmt.Errorf("kernel %s: %d launches and %g s without work in %g s", k.Name, k.Launches, k.Idle, k.Seconds)
+		return fmt.Errorf("kernel %s: %d launches, and %g s without work of %g s in all: launches must be 0 or more, and the time without work at most the whole time", k.Name, k.Launches, k.Idle, k.Seconds)
 	case (k.Seconds > 0) != (k.Clock > 0):
-		return fmt.Errorf("kernel %s: a time needs the clock of its measurement, and a clock needs a time", k.Name)
+		return fmt.Errorf("kernel %s: give the measured time and the clock together, or neither", k.Name)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // ErrUnfit marks a model whose errors on unseen kernels, or on some kernels, are too large for advice.
-var ErrUnfit = errors.New("its errors are too large for advice")
+var ErrUnfit = errors.New("the model's errors are too large for advice")
 
 // UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels. These are the
 // held-out kernels. If there are none, they are the fit's own kernels, each left out in turn. Without both, the
@@ -50,9 +50,9 @@ func (m *Model) Verdict() error {
 	}
 	switch {
 	case s.Kernels < fewUnseen:
-		return unfit("%d unseen kernels between %.0f and %.0f W test it; %d are needed", s.Kernels, lowest, highest, fewUnseen)
+		return unfit("%d unseen kernels between %.0f and %.0f W test the model; %d are needed", s.Kernels, lowest, highest, fewUnseen)
 	case s.Mean > halved*s.BestNaive():
-		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model; at most half of the latter is allowed",
+		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model; at most half of the second figure is allowed",
 			100*s.Mean, 100*s.BestNaive())
 	}
 	return nil
@@ -77,7 +77,7 @@ func (m *Model) trust(kernels []Kernel) error {
 	}
 	switch {
 	case below < fewAlike:
-		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %.0f and %.0f W test it; %d are needed",
+		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %.0f and %.0f W test the model; %d are needed",
 			m.Card, ErrUnfit, below, kind, lowest, highest, fewAlike)
 	case sum > mostOff*float64(all):
 		return fmt.Errorf("%s: %w on these kernels: power of the %d unseen kernels of %s is off by %.1f %% on average; at most %.0f %% is allowed",

@@ -23,8 +23,8 @@ func TestVerdict(t *testing.T) {
 	}{
 		{&Span{Kernels: 9, Mean: 0.1, Naive: []float64{0.3, 0.2, 0.05}}, true, ""}, // utilisation is not a naive model
 		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.3, 0.2, 0.9}}, false, "off by 11.0 % on average, and by 20.0 % with the best naive model"},
-		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.2, 0.3, 0.9}}, false, "half of the latter is allowed"},
-		{&Span{Kernels: 7, Mean: 0.01, Naive: []float64{0.3, 0.3, 0.3}}, false, "7 unseen kernels between 150 and 690 W test it; 8 are needed"},
+		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.2, 0.3, 0.9}}, false, "half of the second figure is allowed"},
+		{&Span{Kernels: 7, Mean: 0.01, Naive: []float64{0.3, 0.3, 0.3}}, false, "7 unseen kernels between 150 and 690 W test the model; 8 are needed"},
 		{nil, false, "0 unseen kernels"},
 	} {
 		judged := *m

@@ -51,7 +51,7 @@ func Register(s Step) error {
 		return fmt.Errorf("the language has an operation %s already", s.Name)
 	}
 	if s.Doc == "" || s.Of == nil {
-		return fmt.Errorf("the step %s needs Doc, which says what it does, and Of, which does it", s.Name)
+		return fmt.Errorf("the step %s needs Doc, which describes the step, and Of, its function", s.Name)
 	}
 	op := &Operation{Name: s.Name, Doc: s.Doc}
 	for i, name := range s.Parameters {

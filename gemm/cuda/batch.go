@@ -73,7 +73,7 @@ func (d *Device) NewMix(ctx context.Context, name string, products []Product, tr
 		b.layers, err = d.newLayers(ctx, products, b.stack)
 	}
 	if err == nil && len(products)+len(traffic) == 0 {
-		err = errors.New("no products and no traffic: give at least one of them")
+		err = errors.New("give at least one product or one kind of traffic")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("batch %s: %w", name, err)

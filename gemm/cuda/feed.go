@@ -16,7 +16,7 @@ const (
 	pollEvery = 200 * time.Microsecond
 )
 
-var errCancelled = errors.New("cancelled before all of the work had run")
+var errCancelled = errors.New("the run was cancelled before all of its work was done")
 
 // supply queues the work of a run, piece by piece. Its methods are called on the device's thread.
 type supply interface {

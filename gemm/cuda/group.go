@@ -328,7 +328,7 @@ func (r *GroupRun) Wait(ctx context.Context) error {
 func (r *GroupRun) Elapsed() (longest time.Duration, err error) {
 	for i, m := range r.group.members {
 		if !r.runs[i].over() || r.runs[i].err != nil {
-			return 0, errors.New("the run of a group has not ended, or failed")
+			return 0, errors.New("the group's run has failed or has not ended yet: wait for it, and check its error")
 		}
 		var took time.Duration
 		if err := m.device.thread.do(func() (err error) { took, err = m.device.between(m.begin, m.end); return err }); err != nil {

@@ -25,7 +25,7 @@ func (a *api) info(index int) (Info, int32, error) {
 		return Info{}, 0, noGPU("%w", err)
 	}
 	if index < 0 || index >= int(count) {
-		return Info{}, 0, noGPU("no GPU number %d: this machine shows %d, counted from 0", index, count)
+		return Info{}, 0, noGPU("there is no GPU %d: CUDA lists %d on this machine, numbered from 0", index, count)
 	}
 	name, bus := make([]byte, 256), make([]byte, 32)
 	var memory uint64

@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 func TestOpenNamesTheIndex(t *testing.T) {
 	c := newCard(t)
 	_, err := open(c.api(), 3, false)
-	if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "no GPU number 3: this machine shows 1") {
+	if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "there is no GPU 3: CUDA lists 1") {
 		t.Error(err)
 	}
 	c.leaks()

@@ -116,8 +116,8 @@ func TestRunnerOnLessSharedMemory(t *testing.T) {
 // the card.
 func TestSizesWithoutAKernel(t *testing.T) {
 	for _, c := range []struct{ model, changes, want string }{
-		{"llama-tiny", `{"head_dim": 520}`, `tensor "model.layers.0.self_attn.o_proj.weight": no kernel for this size: values of 520 channels a head, at most 512`},
-		{"deepseek_v3-tiny", `{"n_routed_experts": 130, "n_group": 65, "topk_group": 2}`, `gate.weight": no kernel for this size: 130 experts in 65 groups, at most 4096 in 64 groups of up to 256`},
+		{"llama-tiny", `{"head_dim": 520}`, `tensor "model.layers.0.self_attn.o_proj.weight": no kernel for this size: its heads have 520 value channels, and at most 512 are supported`},
+		{"deepseek_v3-tiny", `{"n_routed_experts": 130, "n_group": 65, "topk_group": 2}`, `gate.weight": no kernel for this size: it routes to 130 experts in 65 groups; at most 4096 experts in 64 groups of up to 256 are supported`},
 	} {
 		card := cuda.NewFakeCard(t, 1<<30)
 		device := card.Open(t)

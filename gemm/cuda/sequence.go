@@ -56,7 +56,7 @@ func (d *Device) NewSequence(ctx context.Context, name string, products []Produc
 		t.layers, err = d.newLayers(ctx, products, 1)
 	}
 	if err == nil && len(products)+len(traffic) == 0 {
-		err = errors.New("no products and no traffic: give at least one of them")
+		err = errors.New("give at least one product or one kind of traffic")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sequence %s: %w", name, err)

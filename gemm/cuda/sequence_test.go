@@ -154,7 +154,7 @@ func TestFirstExecutionDoesNotWaitForTheHost(t *testing.T) {
 
 func TestSequenceRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
-	if _, err := d.NewSequence(t.Context(), "none", nil, nil); err == nil || err.Error() != "sequence none: no products and no traffic: give at least one of them" {
+	if _, err := d.NewSequence(t.Context(), "none", nil, nil); err == nil || err.Error() != "sequence none: give at least one product or one kind of traffic" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

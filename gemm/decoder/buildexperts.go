@@ -48,13 +48,13 @@ func (b *builder) grouped(e *Experts) {
 	n, r, from := e.Router.Outputs, e.Routing, e.Router.Outputs
 	if r.Groups > 0 {
 		if n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || n/r.Groups < r.Best {
-			b.config.failf("%s is %d and %s is %d: %d experts cannot be divided so",
+			b.config.failf("%s is %d and %s is %d, but %d experts cannot be divided into such groups",
 				b.family.ffn.experts.groups.name, r.Groups, b.family.ffn.experts.groupsUsed.name, r.GroupsUsed, n)
 			return
 		}
 		from = n / r.Groups * r.GroupsUsed
 	}
 	if r.Used < 1 || r.Used > from {
-		b.config.failf("%s is %d, of %d experts", b.family.ffn.experts.used.name, r.Used, from)
+		b.config.failf("%s is %d, but must be from 1 to %d, the number of experts to choose from", b.family.ffn.experts.used.name, r.Used, from)
 	}
 }

@@ -50,7 +50,7 @@ func TestBlocksMayBeLeftHalfway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[int]string{0: "cannot go through block 0", len(layers) - 6: "cannot go back to step 0"} {
+	for at, want := range map[int]string{0: "so block 0 cannot run now", len(layers) - 6: "cannot go back to step 0"} {
 		if err := d.Before(t.Context(), layers[at], w, s.Clone()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("back to %s: error %v, want %q", layers[at].Tensor, err, want)
 		}

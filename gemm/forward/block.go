@@ -40,7 +40,7 @@ func (d *Decoder) Before(ctx context.Context, l Layer, w Weights, s *State) erro
 		return err
 	}
 	if s.Step > l.Step {
-		return fmt.Errorf("block %d: a state before step %d cannot go back to step %d, where %s is", l.Block, s.Step, l.Step, l.Tensor)
+		return fmt.Errorf("block %d: the state stands before step %d and cannot go back to step %d, which holds %s", l.Block, s.Step, l.Step, l.Tensor)
 	}
 	return d.steps(ctx, l.Step, w, s, nil)
 }
@@ -58,7 +58,7 @@ func (d *Decoder) steps(ctx context.Context, to int, w Weights, s *State, o Obse
 // at returns an error unless block i is the state's next one.
 func (s *State) at(i int) error {
 	if s.Next != i {
-		return fmt.Errorf("a state whose next block is %d cannot go through block %d: take it there block by block", s.Next, i)
+		return fmt.Errorf("the state's next block is %d, so block %d cannot run now: run the blocks in order", s.Next, i)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func readTriangle(ctx context.Context, path string, fits func(header) bool, row 
 	damaged := func(what string) (header, error) { return header{}, fmt.Errorf("%s: %w: %s", path, errDamaged, what) }
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return damaged("it is gone")
+		return damaged("the file was removed")
 	}
 	if err != nil {
 		return h, err
@@ -94,11 +94,11 @@ func readTriangle(ctx context.Context, path string, fits func(header) bool, row 
 	line, err := r.ReadSlice('\n')
 	switch {
 	case err == io.EOF || err == bufio.ErrBufferFull:
-		return damaged("its first line does not end")
+		return damaged("its header line is too long or cut off")
 	case err != nil:
 		return h, err
 	case json.Unmarshal(line, &h) != nil || h.Format != fileFormat || !fits(h):
-		return damaged("its first line does not fit the index")
+		return damaged("its header does not agree with the index")
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -126,7 +126,7 @@ func readTriangle(ctx context.Context, path string, fits func(header) bool, row 
 		return h, fmt.Errorf("%s: %w", path, err)
 	}
 	if stored != sum.Sum32() {
-		return damaged("its checksum does not agree")
+		return damaged("its checksum does not match its data")
 	}
 	return h, nil
 }

@@ -101,7 +101,7 @@ func (s simulated) NewMix(ctx context.Context, name string, products []cuda.Prod
 
 func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (*simBatch, error) {
 	if len(products)+len(traffic) == 0 {
-		return nil, fmt.Errorf("batch %s: no products and no traffic", name)
+		return nil, fmt.Errorf("batch %s: give at least one product or one kind of traffic", name)
 	}
 	b := &simBatch{name: name, products: slices.Clone(products), traffic: slices.Clone(traffic), stack: max(1, o.Stack), copies: 1, place: s.nextPlace()}
 	k, err := b.pass(ctx)

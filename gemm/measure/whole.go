@@ -44,7 +44,7 @@ type WholeOptions struct {
 }
 
 // ErrTooLong marks sequences that are longer than a model takes.
-var ErrTooLong = errors.New("measure shorter sequences")
+var ErrTooLong = errors.New("give fewer tokens for each sequence")
 
 // defaults fills in what is not set, for a model that takes sequences of at most limit tokens. It returns a note if the
 // limit made a default smaller.
@@ -79,9 +79,9 @@ func (o *WholeOptions) defaults(limit int) (note string) {
 	switch {
 	case len(o.Batches) == 0:
 	case note != "" && o.Output == 0:
-		note += ": a prompt of as many leaves no room for an output, so no request is reported"
+		note += ": a prompt of this length leaves no room for an output, so no request is reported"
 	case note != "":
-		note += fmt.Sprintf(": a request has %d prompt and %d output tokens", o.Prompt, o.Output)
+		note += fmt.Sprintf(": a request is taken to have %d prompt and %d output tokens", o.Prompt, o.Output)
 	}
 	if o.Context == 0 {
 		o.Context = o.Prompt + o.Output/2

@@ -73,7 +73,7 @@ func TestWhole(t *testing.T) {
 	if q.Batch != 8 || q.Context != 32 || q.Prompt != 48 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/64)-1) > 1e-9 {
 		t.Errorf("request %+v, want %v J per output token", q, want)
 	}
-	if want := "the model takes sequences of at most 64 tokens: a request has 48 prompt and 16 output tokens"; r.Note != want {
+	if want := "the model takes sequences of at most 64 tokens: a request is taken to have 48 prompt and 16 output tokens"; r.Note != want {
 		t.Errorf("note %q, want %q", r.Note, want)
 	}
 }

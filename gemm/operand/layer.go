@@ -210,7 +210,7 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 		}
 		l, err := m.layer(t)
 		if w := m.storedIn(name); err != nil && w != "" {
-			return nil, fmt.Errorf("%w; it is a part of the quantised weight %s: name that", err, w)
+			return nil, fmt.Errorf("%w; the tensor is a part of the quantised weight %s: name this weight", err, w)
 		}
 		if err != nil {
 			return nil, err
@@ -271,7 +271,7 @@ func (m *model) layer(t weights.Tensor) (Layer, error) {
 
 // noLayers returns the error of a source without layers.
 func noLayers(src Source, skipped []string, q *quant.Description) error {
-	text := "there are no linear layers in it"
+	text := "the model has no linear layers"
 	switch {
 	case len(skipped) > 0:
 		text = fmt.Sprintf("none of its layers is a matrix of numbers that can be multiplied (%s)", strings.Join(skipped, ", "))

@@ -32,7 +32,7 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 		r.Invalidate("%v", err)
 	}
 	for _, why := range m.again {
-		r.Warn("waited, and measured again: %s", why)
+		r.Warn("a reading was repeated after a wait, because it was disturbed: %s", why)
 	}
 	if n := r.arrangements(); n > 0 && n < loads.Arrangements {
 		r.Warn("blocks were measured in %d of %d arrangements of the memory, so the ratios include effects of addresses: allow more time", n, loads.Arrangements)

@@ -120,17 +120,17 @@ func (m *Meter) inspect(w *Window) error {
 	info := m.card.Info()
 	watts := WattsRange(info)
 	if w.Watts <= 0 || !watts.Holds(w.Watts) {
-		return Disturbed("%s: by its energy counter the card drew %.4g W: the counter is wrong, perhaps because the driver was reloaded", info.Name, w.Watts)
+		return Disturbed("%s: by its energy counter the card drew %.4g W: this is impossible, and the driver may have been reloaded: measure again", info.Name, w.Watts)
 	}
 	w.SMClock = w.plausible("clock, in MHz,", w.SMClock, ClockRange(info))
 	w.Temperature = w.plausible("temperature, in °C,", w.Temperature, TemperatureRange)
 	w.MemoryWatts = w.plausible("memory's power sensor, in W,", w.MemoryWatts, watts)
 	w.InstantWatts = w.plausible("power sensor, in W,", w.InstantWatts, watts)
 	if w.InstantWatts != nil && m.quick && m.opt.Duty == 0 && math.Abs(*w.InstantWatts/w.Watts-1) > sensorsDiffer {
-		return Disturbed("%s: the energy counter shows %.0f W and the power sensor %.0f W: one of them is wrong", info.Name, w.Watts, *w.InstantWatts)
+		return Disturbed("%s: the energy counter shows %.0f W and the power sensor %.0f W: one of the two is wrong; measure again, or choose another card", info.Name, w.Watts, *w.InstantWatts)
 	}
 	if w.heat {
-		return Disturbed("%s reduced its clock because of its temperature: let it cool, or check its airflow", info.Name)
+		return Disturbed("%s reduced its clock because of its temperature: let the card cool, or check its airflow", info.Name)
 	}
 	return m.monitor.Check()
 }

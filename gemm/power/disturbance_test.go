@@ -12,7 +12,7 @@ import (
 // spoilt are the faults of a card that lasts, each with a piece of the reason that an invalid result gives; empty: the figures stay right,
 // and a warning has the piece of the second column.
 var spoilt = map[SimFaultKind]struct{ reason, warning string }{
-	FaultCounterStops:      {"the energy counter does not move", ""},
+	FaultCounterStops:      {"the energy counter does not change", ""},
 	FaultCounterBack:       {"the energy counter went from", ""},
 	FaultCounterRepeats:    {"the energy counter went from", ""},
 	FaultCounterAbsurd:     {"by its energy counter the card drew", ""},
@@ -92,7 +92,7 @@ func TestFaultsThatPass(t *testing.T) {
 			if len(r.Warnings) == 0 {
 				t.Error("nothing was noticed")
 			}
-			if want := spoilt[kind]; want.reason != "" && !strings.Contains(strings.Join(r.Warnings, "\n"), "waited, and measured again: ") {
+			if want := spoilt[kind]; want.reason != "" && !strings.Contains(strings.Join(r.Warnings, "\n"), "a reading was repeated after a wait, because it was disturbed: ") {
 				t.Errorf("warnings %q", r.Warnings)
 			}
 			rightRatio(t, r)

@@ -155,7 +155,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 		case err != nil:
 			return 0, err
 		case w.CappedShare == nil:
-			return 0, fmt.Errorf("%s does not report whether it is at its power cap: give a number as the duty", m.card.Info().Name)
+			return 0, fmt.Errorf("%s does not report whether it is at its power cap: give the duty as a number instead of auto", m.card.Info().Name)
 		case isCapped(*w.CappedShare):
 			high = duty
 		default:
@@ -163,7 +163,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 		}
 	}
 	if low == 0 {
-		return 0, fmt.Errorf("%s is at its power cap even at a duty of %v", m.card.Info().Name, step)
+		return 0, fmt.Errorf("%s is at its power cap even at a duty of %v, the smallest: measure a smaller product, or without a duty", m.card.Info().Name, step)
 	}
 	return low, nil
 }

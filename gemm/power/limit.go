@@ -38,7 +38,7 @@ func (s *Summary) limit(card *Info) Limit {
 func (l Limit) Describe() string {
 	switch l {
 	case AveragePower:
-		return "average power, at the card's limit"
+		return "average power is at the card's limit"
 	case DriverCap:
 		return "the driver reports its power cap, though mean power is below the limit"
 	case StretchedClock:
@@ -46,5 +46,5 @@ func (l Limit) Describe() string {
 	case ReportedClock:
 		return "the reported clock is below the highest, and the driver gives no reason"
 	}
-	return "none that the sensors show"
+	return "the sensors show no limit of the clock"
 }

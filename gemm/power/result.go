@@ -148,7 +148,7 @@ func (r *Result) validate() {
 	}
 	for _, v := range r.Variants {
 		if v.Blocks == 0 && v.Dropped > 0 {
-			r.Invalidate("every block of %s was dropped because execution times varied", v.Name)
+			r.Invalidate("every block of %s was dropped because execution times varied: check what else runs on the card", v.Name)
 		}
 	}
 	switch null := r.Null.Interval; {
@@ -157,6 +157,6 @@ func (r *Result) validate() {
 	case null == nil:
 		r.Invalidate("no block was completed: allow more time")
 	case null[0] > 1 || null[1] < 1:
-		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1, so this run shows a difference between identical weights: run it again, for longer", null[0], null[1])
+		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1, so this run shows a difference between identical weights: measure again, for longer", null[0], null[1])
 	}
 }

@@ -31,7 +31,7 @@ type Span struct {
 // a millisecond, because the processes that feed the card need the host's processors.
 func Watch(ctx context.Context, card Card, clock Clock, open func(now time.Duration) bool, enough func(begin, now time.Duration) bool) (Span, error) {
 	if card == nil || clock == nil || enough == nil {
-		return Span{}, errors.New("watching a card takes a card, a clock and an end")
+		return Span{}, errors.New("to watch a card, give the card, a clock and a function that ends the watch")
 	}
 	w := watcher{card: card, clock: clock}
 	e0, t0, err := w.step(ctx)

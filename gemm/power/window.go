@@ -9,7 +9,7 @@ import (
 )
 
 // ErrCounterStill is the error for a card whose energy counter does not move, so that no energy can be measured.
-var ErrCounterStill = errors.New("the energy counter does not move")
+var ErrCounterStill = errors.New("the energy counter does not change")
 
 // Window is one measurement: a load running back to back between two steps of the energy counter. A nil
 // pointer is the value of a sensor that did not answer.

@@ -77,7 +77,7 @@ func otherBatch(by Predictor, p gemm.Problem) string {
 		if p.M == 1 {
 			tokens = "token"
 		}
-		return fmt.Sprintf("decode was measured with %d tokens: the figures for %d %s are those of %d, and the interval leaves the difference out; a conversion saves less with more tokens%s",
+		return fmt.Sprintf("decode was measured with %d tokens: the figures for %d %s are those of %d, and the interval does not cover the difference; a conversion saves less with more tokens%s",
 			measured, p.M, tokens, measured, see)
 	}
 	return ""

@@ -109,7 +109,7 @@ func TestNoWork(t *testing.T) {
 	if p.Seconds != nil || p.Watts != nil || p.Clock != nil {
 		t.Errorf("%+v", p)
 	}
-	if _, err := p.Work(); err == nil || !strings.Contains(err.Error(), "the effect of a setting follows from watts and seconds") {
+	if _, err := p.Work(); err == nil || !strings.Contains(err.Error(), "the effect of a setting is computed from power and time") {
 		t.Error(err)
 	}
 }

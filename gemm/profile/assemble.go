@@ -312,7 +312,7 @@ func (c *subject) warnings(self int) {
 			r.warn("only %d of %d runs are golden: execution times vary; check what else the card does", one.Golden, one.Taken)
 		}
 		if one.throttle.Heat() {
-			r.warn("the card lowered its clock for heat: let it cool down, or improve its airflow")
+			r.warn("the card lowered its clock for heat: let the card cool down, or improve its airflow")
 		}
 		if held := one.throttle & heldDown; held != 0 {
 			r.warn("the card's clock was limited (%s): the figures are those of a slower card", strings.Join(held.Names(), ", "))

@@ -29,7 +29,7 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, tr
 		return nil, parallel.ErrNoContext
 	}
 	if n := len(products) + len(traffic); n < 1 || n > mostKernels {
-		return nil, fmt.Errorf("%d products and traffic: give 1 to %d in all", n, mostKernels)
+		return nil, fmt.Errorf("%d products and kinds of traffic were given: give 1 to %d in all", n, mostKernels)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -265,15 +265,17 @@ func (p *profiler) selfTest(ctx context.Context, c *subject, load power.Load) er
 	err = power.Undisturbed(ctx, p.clock, func(bool) (err error) {
 		test, err = meter.SelfTest(ctx, load)
 		return err
-	}, func(err error) { c.result.warn("waited, and tested the sensors again: %v", err) })
+	}, func(err error) {
+		c.result.warn("the sensors' self-test was repeated after a wait, because it was disturbed: %v", err)
+	})
 	switch {
 	case err == nil:
 		c.result.SelfTest = &test
 	case errors.Is(err, power.ErrAbsent):
-		c.result.warn("no self-test: %v", err)
+		c.result.warn("the sensors were not tested: %v", err)
 	case errors.Is(err, power.ErrCounterStill):
-		c.result.warn("no self-test: %v", err)
-		c.sampler.absent[stitch.Counter] = "the energy counter does not move" // it would spoil every run
+		c.result.warn("the sensors were not tested: %v", err)
+		c.sampler.absent[stitch.Counter] = "the energy counter does not change" // it would spoil every run
 	default:
 		return err
 	}

@@ -337,7 +337,7 @@ func TestSilentSensors(t *testing.T) {
 	r := measured(t, other{Machine: m, card: mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true}}}, fewer, product("still", false))
 	near(t, "power at the end", r.Profiles[0].Milestones[len(r.Profiles[0].Milestones)-1].Watts, planted, 0.03)
 	all := strings.Join(r.Warnings, "\n")
-	if !strings.Contains(all, "no self-test") || !strings.Contains(all, "no energy counter") {
+	if !strings.Contains(all, "the sensors were not tested") || !strings.Contains(all, "no energy counter") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	m = measure.Simulated(plain())

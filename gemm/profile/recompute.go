@@ -107,7 +107,7 @@ func (p *Profile) checkTimelines(all int) error {
 		n := len(t.Done)
 		if n < 2 || n != len(t.At) || t.Done[0] != 0 || t.At[0] != 0 || t.Done[n-1] != all ||
 			!slices.IsSorted(t.Done) || !slices.IsSorted(t.At) || t.At[n-1] <= 0 {
-			return fmt.Errorf("run %d: its timeline does not lead from 0 to %d executions", run, all)
+			return fmt.Errorf("run %d: its timeline does not go from 0 to %d executions", run, all)
 		}
 		if t.At[n-1] > longestRun {
 			return fmt.Errorf("run %d works for %v: expected at most %v", run, t.At[n-1], longestRun)
@@ -119,7 +119,7 @@ func (p *Profile) checkTimelines(all int) error {
 			done = t.Done
 		}
 		if !slices.Equal(done, t.Done) {
-			return fmt.Errorf("run %d has other stamps than the runs before", run)
+			return fmt.Errorf("run %d has other time stamps than the runs before it", run)
 		}
 	}
 	return nil
@@ -138,10 +138,10 @@ func (p *Profile) checkReadings() error {
 			return fmt.Errorf("reading %d, of run %d by the %s: %s", i+1, r.Run, r.Sensor, fmt.Sprintf(format, args...))
 		}
 		if _, ok := p.Timelines[r.Run]; !ok {
-			return wrong("that run has no timeline")
+			return wrong("its run has no timeline")
 		}
 		if !slices.Contains([]string{stitch.Counter, stitch.Instant, stitch.Average, stitch.Buffer}, r.Sensor) {
-			return wrong("there is no such sensor")
+			return wrong("the sensor is not known")
 		}
 		if !(r.Watts >= 0 && r.Watts <= highest) {
 			return wrong("%v W: expected 0 to %.0f W", r.Watts, highest)
@@ -151,7 +151,7 @@ func (p *Profile) checkReadings() error {
 		}
 		if r.Sensor == stitch.Counter {
 			if r.Since > r.At || r.Since < -farthest {
-				return wrong("it is for the time from %v to %v", r.Since, r.At)
+				return wrong("it covers the time from %v to %v, which is impossible", r.Since, r.At)
 			}
 			steps = append(steps, (r.At - r.Since).Seconds())
 		}

@@ -27,10 +27,10 @@ func TestRecomputeRefuses(t *testing.T) {
 		"contains no profile":    func(r *Result) { r.Profiles = nil },
 		"contains no readings":   func(r *Result) { r.Profiles[0].Readings = nil },
 		"does not fit 1 product": func(r *Result) { r.Profiles[0].Segments[0].Product = 1 },
-		"does not lead":          func(r *Result) { r.Profiles[0].Timelines[2].At[0] = 5 },
+		"does not go":            func(r *Result) { r.Profiles[0].Timelines[2].At[0] = 5 },
 		"from 0 to 10":           func(r *Result) { r.Profiles[0].Timelines[1].Done[1] = 11 },
-		"has other stamps than":  func(r *Result) { r.Profiles[0].Timelines[2] = Timeline{[]int{0, 5, 10}, []Seconds{0, 5, 10}} },
-		"of run 3 by the driver's buffer: that run has no timeline": func(r *Result) { r.Profiles[0].Readings[0].Run = 3 },
+		"has other time stamps":  func(r *Result) { r.Profiles[0].Timelines[2] = Timeline{[]int{0, 5, 10}, []Seconds{0, 5, 10}} },
+		"of run 3 by the driver's buffer: its run has no timeline": func(r *Result) { r.Profiles[0].Readings[0].Run = 3 },
 		"tolerance -1: give a": nil,
 		"segment 1 goes from 0 ns to 1000000000 s, but in the mean run from 0 ns to 100 ms": func(r *Result) {
 			r.Profiles[0].Segments[0].End = 1e9 * Seconds(time.Second)
@@ -53,7 +53,7 @@ func TestRecomputeRefuses(t *testing.T) {
 		"1e+308 W":                        func(r *Result) { r.Profiles[0].Readings[1].Watts = 1e308 },
 		"NaN W":                           func(r *Result) { r.Profiles[0].Readings[1].Watts = math.NaN() },
 		"of less than 1 W":                func(r *Result) { r.Profiles[0].Readings[0].Watts, r.Profiles[0].Readings[1].Watts = 0, 0 },
-		"no such sensor":                  func(r *Result) { r.Profiles[0].Readings[0].Sensor = "x" },
+		"the sensor is not known":         func(r *Result) { r.Profiles[0].Readings[0].Sensor = "x" },
 		"expected at most 360 s":          func(r *Result) { r.Profiles[0].Readings[0].At = math.MinInt64 },
 		"the time from 60 ms":             func(r *Result) { r.Profiles[0].Readings[1].Since = 60*ms + 1 },
 		"energy counter steps every 60 s": func(r *Result) { r.Profiles[0].Readings[1].Since = 60*ms - Seconds(time.Minute) },

@@ -118,7 +118,7 @@ func (r *Result) warnOfOthers(card power.Card, self int) {
 		return
 	}
 	if rest := power.Others(all, self); len(rest) > 0 {
-		r.warn("another process is on the card (%d), and its power is part of the figures: end it and measure again", rest[0].PID)
+		r.warn("another process is on the card (%d), and its power is part of the figures: end that process and measure again", rest[0].PID)
 	}
 }
 

@@ -26,7 +26,9 @@ func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (al
 			}
 		}
 		return nil
-	}, func(err error) { disturbed.result.warn("waited, and ran again: %v", err) })
+	}, func(err error) {
+		disturbed.result.warn("a run was repeated after a wait, because it was disturbed: %v", err)
+	})
 	return all, err
 }
 

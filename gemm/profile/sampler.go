@@ -96,21 +96,21 @@ func (s *sampler) record(run int) *recording {
 		{name: "clock", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.SMClock()
 			if err == nil && !power.ClockRange(r.card.Info()).Holds(v) {
-				err = fmt.Errorf("%.4g MHz is not plausible", v)
+				err = fmt.Errorf("a clock of %.4g MHz is not plausible", v)
 			}
 			return r.state(state{clock: &v}, err)
 		}},
 		{name: "throttle reasons", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.Throttle()
 			if err == nil && v.Heat() {
-				r.spoil("the card lowered its clock for heat: let it cool down, or improve its airflow")
+				r.spoil("the card lowered its clock for heat: let the card cool down, or improve its airflow")
 			}
 			return r.state(state{throttle: &v}, err)
 		}},
 		{name: "temperature", every: 4 * stateEvery, next: first, query: func() error {
 			v, err := r.card.Temperature()
 			if err == nil && !power.TemperatureRange.Holds(v) {
-				err = fmt.Errorf("%.4g °C is not plausible", v)
+				err = fmt.Errorf("a temperature of %.4g °C is not plausible", v)
 			}
 			return r.state(state{temperature: &v}, err)
 		}},
@@ -190,7 +190,7 @@ func (r *recording) count() error {
 		case e < c.value:
 			r.spoil("the energy counter went from %d to %d mJ", c.value, e)
 		case e == c.value && r.still > patience:
-			r.spoil("the energy counter does not move")
+			r.spoil("the energy counter does not change")
 		case e == c.value:
 		case max(gap, c.gap) > 3*r.gap+time.Millisecond:
 			r.late++

@@ -73,7 +73,7 @@ func FindSteady(trace *stitch.Trace, t Timeline, margin, tolerance float64) Stea
 func sse(t Timeline, margin float64) SteadyPoint {
 	each := t.executionSeconds()
 	if len(each) < 2 {
-		return SteadyPoint{Why: "there are not enough executions: take longer runs"}
+		return SteadyPoint{Why: "a run has fewer than two executions: take longer runs"}
 	}
 	for i, took := range each[:len(each)-1] {
 		if took <= (1+margin)*slices.Min(each[i+1:]) {
@@ -118,7 +118,7 @@ func (s steadySearch) uncertainty() float64 {
 // ssp finds SSP, at an execution or later.
 func (s steadySearch) ssp(first int) SteadyPoint {
 	if len(s.trace.Watts) == 0 || len(s.timeline.Done) < 2 {
-		return SteadyPoint{Why: "there is no trace to find it on"}
+		return SteadyPoint{Why: "there is no trace of power to search"}
 	}
 	if u := s.uncertainty(); u > mostUncertain*s.tolerance {
 		return SteadyPoint{Why: fmt.Sprintf("power at the end is known to ±%.1f %% only, which cannot show a change of %.1f %%: take more runs", 100*u, 100*s.tolerance)}
@@ -190,7 +190,7 @@ func (p *SteadyPoint) explain(capped float64) {
 		return
 	}
 	if p.Found {
-		p.Why = fmt.Sprintf("it stayed within the tolerance until %v", p.Until)
+		p.Why = fmt.Sprintf("power stayed within the tolerance until %v", p.Until)
 	}
 	if capped > 0.5 {
 		p.Why = fmt.Sprintf("the card was at its power cap, where power swings for seconds: %s", p.Why)

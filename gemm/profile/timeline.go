@@ -32,7 +32,7 @@ func timelineOf(stamps []cuda.Stamp, segments []cuda.Segment) (Timeline, error) 
 	var t Timeline
 	for _, s := range stamps {
 		if s.Segment < 0 || s.Segment >= len(segments) {
-			return t, fmt.Errorf("a stamp of segment %d of %d", s.Segment, len(segments))
+			return t, fmt.Errorf("a time stamp names segment %d, but the segments are 0 to %d", s.Segment, len(segments)-1)
 		}
 		done, at := before[s.Segment]+s.Done, Seconds(s.At-stamps[0].At)
 		n := len(t.Done)

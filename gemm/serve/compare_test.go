@@ -234,7 +234,7 @@ var broken = map[string]struct {
 		c.Read(make([]byte, 1)) // closes once the connection is used again
 	}, "status 400 Bad Request: no"},
 	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "the server ends answers early: ask for fewer output tokens"},
-	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the "},
+	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the requested "},
 	"no text":   {events("data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 32}}\n\ndata: [DONE]\n\n"), "the answer has no text"},
 	"never ends": {func(w http.ResponseWriter, r *http.Request) {
 		events(token+"data: [DONE]\n\n")(w, r)
@@ -330,7 +330,7 @@ func TestBrokenOnce(t *testing.T) {
 				if len(invalid) != 1 || !strings.HasPrefix(invalid[0], "b: server b, request ") || !strings.Contains(invalid[0], c.want) {
 					t.Errorf("invalid windows: %q, want %q", invalid, c.want)
 				}
-				if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "a window does not count") || r.Variants[0].InvalidWindows != 1 || r.Baseline.InvalidWindows != 0 {
+				if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "a window was left out") || r.Variants[0].InvalidWindows != 1 || r.Baseline.InvalidWindows != 0 {
 					t.Errorf("%q, %d and %d windows", r.Warnings, r.Variants[0].InvalidWindows, r.Baseline.InvalidWindows)
 				}
 				if v := r.Variants[0]; v.Passes < 2 {

@@ -133,7 +133,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 		}
 		if c.text() {
 			if len(a.arrivals) == most {
-				return fmt.Errorf("the server sends more than the %d tokens that it was asked for", most)
+				return fmt.Errorf("the server sends more than the requested %d tokens: look at its log", most)
 			}
 			a.arrivals = append(a.arrivals, now)
 			arrived(now)
@@ -153,7 +153,7 @@ func (a *answer) complaint(want int) error {
 	case have < want && a.finish == "stop":
 		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason \"stop\"): the server ends answers early: ask for fewer output tokens, or give prompts with long answers", have, want)
 	case have != want:
-		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason %s)", have, want, quoted([]byte(a.finish)))
+		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason %s): look at the server's log, or ask for fewer output tokens", have, want, quoted([]byte(a.finish)))
 	}
 	return nil
 }

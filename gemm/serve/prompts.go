@@ -39,7 +39,7 @@ func (p *Prompt) UnmarshalJSON(data []byte) error {
 	}
 	for _, id := range p.Tokens {
 		if id < 0 {
-			return fmt.Errorf("token id %d: give one from 0 on", id)
+			return fmt.Errorf("token id %d: give a number of at least 0", id)
 		}
 	}
 	if p.Text == "" && len(p.Tokens) == 0 {

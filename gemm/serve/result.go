@@ -101,11 +101,11 @@ func (r *Result) validate() {
 	for _, w := range r.windows("", false) {
 		for _, c := range w.Cards {
 			if c.Heat {
-				r.Warn("a card reduced its clock because of temperature: let it cool, or check its airflow")
+				r.Warn("a card reduced its clock because of temperature: let the card cool, or check its airflow")
 			}
 		}
 		if w.Invalid != "" {
-			r.Warn("a window does not count: %s", w.Invalid)
+			r.Warn("a window was left out: %s", w.Invalid)
 		}
 	}
 	base := r.Servers[0]
@@ -126,6 +126,6 @@ func (r *Result) validate() {
 	case r.Baseline.Windows == 0:
 		r.Invalidate("no block was completed: allow more time")
 	case r.Null != nil && r.Null.Interval != nil && (r.Null.Interval[0] > 1 || r.Null.Interval[1] < 1):
-		r.Invalidate("the null's interval [%.4f, %.4f] does not contain 1: this run shows a difference between identical weights; run it again, for longer", r.Null.Interval[0], r.Null.Interval[1])
+		r.Invalidate("the null's interval [%.4f, %.4f] does not contain 1: this run shows a difference between identical weights; measure again, for longer", r.Null.Interval[0], r.Null.Interval[1])
 	}
 }

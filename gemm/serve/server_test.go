@@ -168,7 +168,7 @@ func TestReadPrompts(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "the file has no prompts: write one prompt a line", "\n \n": "the file has no prompts", "a\n\xff": "line 2 is not UTF-8",
 		"{\"prompt\": \"a\"}\nb": "line 2: invalid character 'b'", "{}": `line 1 has no "prompt"`, `{"prompt": ""}`: "line 1: a prompt is empty",
-		`{"prompt": []}`: "a prompt is empty", `{"prompt": [-1]}`: "token id -1: give one from 0 on", `{"prompt": [1.5]}`: "a prompt is a string or a list of token ids",
+		`{"prompt": []}`: "a prompt is empty", `{"prompt": [-1]}`: "token id -1: give a number of at least 0", `{"prompt": [1.5]}`: "a prompt is a string or a list of token ids",
 		`{"prompt": {"a": 1}}`: "a prompt is a string or a list", "a\n" + strings.Repeat("x", 17<<20): "line 2 has more than 16777216 bytes",
 	} {
 		if list, err := serve.ReadPrompts(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -37,7 +37,7 @@ func free(card power.Card, self int) error {
 		return err
 	}
 	if used := card.Info().MemoryUsed; used != nil && *used > ownMemory {
-		return fmt.Errorf("%.1f GB of the card's memory were in use at the start: end the process that uses them, because the settings would apply to it too (in a container, the driver may not list it): %w",
+		return fmt.Errorf("%.1f GB of the card's memory were in use at the start: end the process that uses this memory, because the settings would apply to it too (in a container, the driver may not list the process): %w",
 			float64(*used)/1e9, ErrInUse)
 	}
 	reasons, err := card.Throttle()
@@ -57,7 +57,7 @@ func noOthers(card power.Card, self int) error {
 		return fmt.Errorf("the processes on the card cannot be listed: %w", err)
 	}
 	if rest := power.Others(all, self); len(rest) > 0 {
-		return fmt.Errorf("another process is on the card (%d), and the settings would apply to it too: end it first: %w", rest[0].PID, ErrInUse)
+		return fmt.Errorf("another process is on the card (%d), and the settings would apply to it too: end that process first: %w", rest[0].PID, ErrInUse)
 	}
 	return nil
 }

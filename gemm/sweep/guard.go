@@ -59,7 +59,7 @@ func (o Original) restore(g power.Governor) error {
 	case err == nil && same(have, o.Cap):
 		limit = nil // the limit is right, so ignore the call's error
 	case err == nil && limit == nil:
-		limit = fmt.Errorf("the power limit is %g W and should be %g", have, o.Cap)
+		limit = fmt.Errorf("the power limit is %g W and should be %g W", have, o.Cap)
 	}
 	return errors.Join(clock, limit)
 }

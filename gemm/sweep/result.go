@@ -12,7 +12,7 @@ import (
 // Values of [Result].Intervals.
 const (
 	Intervals95    = "95 %"
-	IntervalsModel = "likely values, no 95 % interval: all settings may be off together"
+	IntervalsModel = "range of likely values, not a 95 % interval: the errors of all settings may have the same sign"
 )
 
 // Result is the result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.

@@ -43,7 +43,7 @@ func (r *Result) validate(p Plan) {
 		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons do not contain 1, and chance explains at most %d: the measurements show differences where there are none", missed, len(r.Visits), most))
 	}
 	if r.Drift > mostDrift {
-		r.Invalid = append(r.Invalid, fmt.Sprintf("the reference drifted by %.1f %% between its visits: run it again on a warm card that nobody else uses", 100*r.Drift))
+		r.Invalid = append(r.Invalid, fmt.Sprintf("energy at the reference drifted by %.1f %% between its visits: sweep again, on a warm card that nobody else uses", 100*r.Drift))
 	}
 	if n := len(r.Visits); n < len(p.Order) {
 		text := fmt.Sprintf("%d of %d visits were made", n, len(p.Order))

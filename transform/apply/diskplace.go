@@ -64,7 +64,7 @@ func (d diskPlace) mayBegin(entries []fs.DirEntry) error {
 		case name == partsName:
 			return fs.ErrExist
 		case name == journalName || name == plan.ManifestName:
-			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: move the folder away, or resume it", d.dir)}
+			return resumable{fmt.Errorf("%s: this folder holds a conversion that was begun without parts: move the folder away, or resume that conversion", d.dir)}
 		case strings.HasPrefix(name, "."+partsName): // left by a killed call
 		case strings.HasPrefix(name, partPrefix) || name == resultName || name == recordsName:
 			if err == nil {
@@ -209,7 +209,7 @@ func (d diskPlace) unwritten(part int) error {
 	case errors.Is(lock.Check(filepath.Join(dir, lockName)), lock.ErrHeld):
 		return errors.New("is not written yet: its part is running")
 	case slices.ContainsFunc(entries, fs.DirEntry.IsDir):
-		return errors.New("is not written: its part was killed, or is running where there are no locks")
+		return errors.New("is not written: its part was killed, or runs on a file system without locks")
 	}
 	return errNoRecord
 }

@@ -151,7 +151,7 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 		if err == nil && files[i] == c.Model.Adapter { // the plan does not identify the adapter
 			var now string
 			if now, err = c.digestSource(ctx, files[i], func(int) {}); err == nil && now != r.Source {
-				err = errors.New("was made with another adapter than the model has now")
+				err = errors.New("was made with another adapter than the model has now: run its part again")
 			}
 		}
 		if err == errNoRecord {
@@ -194,7 +194,7 @@ func (f *partsFolder) onlyKnown(ctx context.Context, m *weights.Model) error {
 	for _, name := range names {
 		shard := slices.ContainsFunc(m.Files(), func(file *weights.File) bool { return filepath.Base(file.Path) == name })
 		if !shard && name != plan.ManifestName && name != card.Name && !slices.Contains(m.Others, name) {
-			return fmt.Errorf("%s: is not a file of this conversion: move it away and finish again", f.path(name))
+			return fmt.Errorf("%s: is not a file of this conversion: move the file away and finish again", f.path(name))
 		}
 	}
 	return nil

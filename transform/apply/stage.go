@@ -72,7 +72,7 @@ func inUse(dir string) error {
 }
 
 func unfinished(dir string) error {
-	return weights.FileErrorf(dir, "%w: move the folder away, or resume it", ErrUnfinished)
+	return weights.FileErrorf(dir, "%w: move the folder away, or resume the conversion", ErrUnfinished)
 }
 
 func taken(out string) error {

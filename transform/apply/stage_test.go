@@ -48,7 +48,7 @@ func TestOutputThatCannotBeMade(t *testing.T) {
 	for _, c := range []struct{ out, want string }{
 		{there, "exists already: choose a new folder"},
 		{dangling, "exists already"},
-		{begun, "this folder holds an unfinished conversion: move the folder away, or resume it"},
+		{begun, "this folder holds an unfinished conversion: move the folder away, or resume the conversion"},
 		{filepath.Join(m.Dir, "out"), "lies inside the model's folder"},
 		{filepath.Join(m.Dir, "onnx", "out"), "lies inside the model's folder"},
 		{filepath.Join(link, "out"), "lies inside the model's folder"},

@@ -308,7 +308,7 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 		}
 	} else {
 		if _, err := o.Store.Stat(ctx, about(partsName)); err == nil {
-			return nil, weights.FileErrorf(o.Store.URL(), "%w: remove the folder, or resume it", ErrUnfinished)
+			return nil, weights.FileErrorf(o.Store.URL(), "%w: remove the folder, or resume the conversion", ErrUnfinished)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

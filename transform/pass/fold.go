@@ -20,7 +20,7 @@ func compileShift(s *plan.Step, c *program.Context) (o program.Operation, err er
 		return o, err
 	}
 	if c.Layout == nil || c.Layout.Claims[p.Source.Name] == nil {
-		return o, errors.New("is not part of a family that is known")
+		return o, errors.New("the tensor is not part of a known family")
 	}
 	if !p.Format.IsFloat() {
 		return o, errors.New("integers cannot be shifted")

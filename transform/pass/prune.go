@@ -30,7 +30,7 @@ var Prune = &Pass{
 		"real activations, and changes the weights of the other inputs to compensate. Inputs of early layers are the most " +
 		"predictable: in the first layer of a byte-level model, half of them can be pruned. If no layer reads the output " +
 		"of a neuron, the weights of the neuron are zeroed too. A row or column of zeros saves more energy than any " +
-		"rounding of its values, but later layers can spare few of them. Give a share for experiments only; otherwise " +
+		"rounding of its values, but in later layers few inputs can be pruned. Give a share for experiments only; otherwise " +
 		"--max-loss chooses it.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s > 0 && s < 1) {

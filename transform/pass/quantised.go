@@ -10,7 +10,7 @@ import (
 )
 
 // savesNothing is the reason why no pass changes an index that quantised weights share.
-const savesNothing = "quantised weights share it, and other orders, signs and exponents of codes are predicted to save no energy (docs/quantised.md)"
+const savesNothing = "quantised weights share this index, and other orders, signs and exponents of their codes are predicted to save no energy (docs/quantised.md)"
 
 // givenStep returns the step for a given order. If the codes of a quantised weight cannot follow the order, it
 // returns an error.

@@ -26,7 +26,7 @@ var Reorder = &Pass{
 	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream), so that labels that " +
 		"follow one another in multipliers and memory differ in few bits. In multipliers these are runs of four rows of a " +
 		"streaming operand. In memory they are elements 64 bytes apart, in decode 2 and 32 bytes. Bits are compared after " +
-		"the lossy passes that have arguments, and with signs under the better of both signs. The order is a " +
+		"the lossy passes that have arguments; with the pass signs, the better of both signs counts. The order is a " +
 		"nearest-neighbour path, improved by 2-opt; more than 2048 labels are ordered in blocks of 1024. given/FILE reads " +
 		"a JSON object from index to permutation. An order that toggles no fewer bits than the source's is not used. One " +
 		"permutation must serve every column, and trained rows are almost never similar, so reordering saves no " +
@@ -36,7 +36,7 @@ var Reorder = &Pass{
 		case args[0] == "given" && len(args) > 1, args[0] == "tour" && len(args) == 1:
 			return nil
 		case slices.Contains([]string{"greedy", "window", "sort", "tour"}, args[0]):
-			return fmt.Errorf("%s is no longer an argument, because the only order that is left saves as much: leave the argument out", strings.Join(args, "/"))
+			return fmt.Errorf("%s is no longer an argument, because the one remaining order saves as much: leave the argument out", strings.Join(args, "/"))
 		}
 		return fmt.Errorf("%q is not a way to order", args)
 	},

@@ -21,15 +21,15 @@ var Scale = &Pass{
 	Usage: "scale[=labels|uncached]",
 	Doc: "Multiplies weights by powers of two on one side of an index and by the inverses on the other side (a norm's " +
 		"weight and the layers that read it, up and down, V and O). Each label gets a power that makes its values about " +
-		"as large as its neighbours'. With labels, scale does no more than that. In workloads with decode, scale also " +
+		"as large as its neighbours'. With the argument labels, scale does no more. In workloads with decode, scale also " +
 		"multiplies all labels of an index by one common power. The common powers of all indices are chosen together, for " +
 		"the values that the lossy passes will leave: they move exponents to values whose bits differ little. This saves " +
-		"energy on coarse grids, where zeros then differ in one bit from their neighbours: llama-17m, measured in decode, " +
-		"−2.5 points with grid=2, −1.3 with grid=4, −0.5 alone (docs/scaling.md). In prefill it saves nothing measurable. " +
+		"energy on coarse grids, where zeros then differ in one bit from their neighbours. Energy of llama-17m in decode, measured: " +
+		"−2.5 percentage points on top of grid=2, −1.3 on top of grid=4, −0.5 alone (docs/scaling.md). In prefill, scale saves nothing measurable. " +
 		"A label is not scaled if one of its values would overflow or become subnormal, or is not finite. At run time, " +
 		"the tensors between the two sides are multiplied by a power of two. BF16 and FP32 runtimes compute the same " +
 		"results. FP16 could overflow, and fixed scales of FP8 or INT8 activations and KV caches no longer fit. So a " +
-		"common power is used only where all tensors are BF16 or F32. With uncached, scale leaves out the indices of " +
+		"common power is used only where all tensors are BF16 or F32. With the argument uncached, scale leaves out the indices of " +
 		"attention heads and of latent vectors, so the contents of a KV cache (keys and values) stay the same.",
 	Args: func(args []string) error {
 		if len(args) != 1 || args[0] != onlyLabels && args[0] != uncached {

@@ -44,7 +44,7 @@ var Shift = &Pass{
 		"an untied lm_head, where all logits change by the same amount. The output of a LayerNorm sums to zero once its " +
 		"scale is folded into the next layer's weights. A larger S rounds the stored values more coarsely: at S = 8 a " +
 		"BF16 weight keeps about 35 dB. In all other layers a runtime must subtract the shift times the sum of the " +
-		"inputs, so the result is not drop-in. /epilogue shifts these layers too, and stores the shifts as extra tensors.",
+		"inputs, so the result is not drop-in. With /epilogue, shift changes these layers too, and stores the shifts as extra tensors.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.5 && s <= 64) {
 			return fmt.Errorf("%q is not a number from 0.5 to 64", args[0])

@@ -16,7 +16,7 @@ type ZeroSigns struct{}
 var PositiveZero = &Pass{
 	Name: "zeros", Class: Lossy,
 	Usage: "zeros",
-	Doc: "Replaces the codes of −0 by those of +0 in quantised weights of FP8 and FP4. No value changes. Passes that choose " +
+	Doc: "Replaces the code of −0 by the code of +0 in quantised weights of FP8 and FP4. No value changes. Passes that choose " +
 		"codes anew write +0 anyway.",
 	Codes: func(q *quant.Quantised, _ []string) string {
 		switch d := q.Tensors[0].DType; {

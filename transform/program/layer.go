@@ -411,7 +411,7 @@ func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 	seen := make([]bool, n)
 	for i, p := range positions {
 		if p < 0 || p >= n || seen[p] {
-			return nil, fmt.Errorf("position %d is not one of %d, or is named twice", p, n)
+			return nil, fmt.Errorf("position %d is outside the %d positions, or is named twice", p, n)
 		}
 		seen[p] = true
 		out[i] = place[p]

@@ -243,7 +243,7 @@ var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 			for i, code := range m.Result.Codes {
 				was, is := m.Source.Book.Values[m.Source.Codes[i]], m.Result.Book.Values[code]
 				if was != is && !(math.IsNaN(float64(was)) && math.IsNaN(float64(is))) {
-					return fmt.Errorf("code [%d, %d] has the value %g, and %g in the source", i/m.Result.K, i%m.Result.K, is, was)
+					return fmt.Errorf("code [%d, %d] has the value %g in the output and %g in the source", i/m.Result.K, i%m.Result.K, is, was)
 				}
 			}
 		}
@@ -278,7 +278,7 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 				return fmt.Errorf("scale %d is %g, which has more than %d mantissa bits", i, s, d.Bits)
 			}
 			if r := s / was; r < 0.5 || r > 2 {
-				return fmt.Errorf("scale %d is %g, but %g in the source", i, s, was)
+				return fmt.Errorf("scale %d is %g in the output and %g in the source", i, s, was)
 			}
 		}
 		return nil
@@ -312,7 +312,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 			}
 			was := m.Source.Codes[n*r.K+k]
 			if d := v - r.Book.Values[was]; max(d, -d) > nearest[zero][was] {
-				return fmt.Errorf("code [%d, %d] has the value %g, and %g in the source: another code is nearer", n, k, v, r.Book.Values[was])
+				return fmt.Errorf("code [%d, %d] has the value %g in the output and %g in the source: another code is nearer", n, k, v, r.Book.Values[was])
 			}
 		}
 	}
@@ -370,7 +370,7 @@ func gridCodes(m *Codes, s float64) error {
 		if x := math.Ldexp(is, -e); x != math.Trunc(x) {
 			wrong = fmt.Errorf("a code under scale %d has the value %g, which is not a multiple of 2^%d", place, is, e)
 		} else if m.Alone && math.Abs(is-was) >= math.Ldexp(1, e+1) {
-			wrong = fmt.Errorf("a code under scale %d has the value %g, and %g in the source: another multiple of 2^%d is nearer", place, is, was, e)
+			wrong = fmt.Errorf("a code under scale %d has the value %g in the output and %g in the source: another multiple of 2^%d is nearer", place, is, was, e)
 		}
 	})
 	return wrong

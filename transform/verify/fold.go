@@ -51,7 +51,7 @@ func (c *claims) wholeFolds() error {
 		fold := s.Fill != nil || s.Bias != "" || s.Scale != ""
 		switch {
 		case fold && !folds[name]:
-			return fmt.Errorf("the fold of %q belongs to no fold that its family allows", name)
+			return fmt.Errorf("the plan folds %q, and the family does not allow this fold", name)
 		case s.Add != 0 && claim.Role != arch.Linear:
 			return fmt.Errorf("%q is not a linear layer, so no constant can be added to it", name)
 		case !fold && !claim.Softmax && !s.Epilogue:

@@ -117,7 +117,7 @@ func TestLikeErrors(t *testing.T) {
 		{`{"family": "mine", "like": "base", "dims": [{"name": "neurons", "value": "1"}, {"name": "neurons", "remove": true}]}`, `dims: "neurons" is to be removed, but the base has none of that name, or it is listed twice`},
 		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "after": "y"}]}`, `tensors: "x" is to come after "y", but neither the base nor an entry before it is called so`},
 		{`{"family": "mine", "flags": [{"name": "x", "remove": true}]}`, `family "mine": flags[0] "x": "remove" and "after" need "like"`},
-		{`{"family": "mine", "like": "base", "loops": [{"name": "layer", "remove": true}]}`, `name "{prefix}l.{layer}.up.weight": no loop is called "layer"`},
+		{`{"family": "mine", "like": "base", "loops": [{"name": "layer", "remove": true}]}`, `name "{prefix}l.{layer}.up.weight": loops has no entry named "layer"`},
 	} {
 		if _, err := parse([]byte(c.text), circle); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got\n%v\nwant\n%s", c.text, err, c.want)

@@ -83,11 +83,11 @@ func TestSpellings(t *testing.T) {
 
 func TestPrefixErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{`{"prefix": "m.", "gamma": "gamma"}`, `"m."`, `prefixes[1]: does not say what {gamma} stands for, which prefixes[0] does`},
+		{`{"prefix": "m.", "gamma": "gamma"}`, `"m."`, `prefixes[1]: has no value for {gamma}, but prefixes[0] has one: give every entry the same variables`},
 		{`"gamma": "gamma"`, `"gamma": "a.b"`, `prefixes[1]: {gamma} stands for one part of a name, between dots, and not for "a.b"`},
 		{`"gamma": "gamma"`, `"gamma": 3`, `family file`},
 		{`"gamma": "weight"`, `"gamma": "weight", "layer": "l"`, `loops[0] "layer": the name is already used in prefixes`},
-		{`{layer}.norm.{gamma}`, `{layer}.norm.{beta}`, `no loop is called "beta"`},
+		{`{layer}.norm.{gamma}`, `{layer}.norm.{beta}`, `loops has no entry named "beta"`},
 		{`{prefix}l.{layer}.w.weight`, `{root}{prefix}l.{layer}.w.weight`, `a variable stands alone between dots`},
 		{`{prefix}l.{layer}.w.weight`, `{root}`, `name "{root}": empty`},
 	} {

@@ -86,18 +86,18 @@ func (c *compiler) head() {
 			}
 			for j, other := range c.family.prefixes {
 				if _, ok := other[word]; p.own(word) && !ok {
-					c.addf(fmt.Sprintf("prefixes[%d]", j), "does not say what {%s} stands for, which prefixes[%d] does", word, i)
+					c.addf(fmt.Sprintf("prefixes[%d]", j), "has no value for {%s}, but prefixes[%d] has one: give every entry the same variables", word, i)
 				}
 			}
 		}
 	}
 	for i, a := range c.spec.Absent {
 		if a.What == "" || a.Why == "" {
-			c.addf(place("absent", i, a.What), "needs what and why")
+			c.addf(place("absent", i, a.What), "give both \"what\" and \"why\"")
 		}
 	}
 	if len(c.spec.Tensors) == 0 {
-		c.addf("tensors", "there are none")
+		c.addf("tensors", "the list is empty: describe the model's tensors")
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *compiler) named(at, name string) bool {
 	case err != nil || len(toks) != 2 || toks[0].text != name || toks[0].kind != 'a':
 		c.addf(at, "a name is made of letters, digits and _, and starts with a letter")
 	case c.dims[name] || loop || index:
-		c.addf(at, "the name is taken")
+		c.addf(at, "the name is used already: choose another")
 	default:
 		return true
 	}
@@ -119,7 +119,7 @@ func (c *compiler) named(at, name string) bool {
 func (c *compiler) condition(at, s string) condition {
 	cond, unknown := parseCondition(s, c.flags)
 	for _, flag := range unknown {
-		c.addf(at, "no flag is called %q", flag)
+		c.addf(at, "the condition names the flag %q, which is not in flags", flag)
 	}
 	return cond
 }
@@ -136,7 +136,7 @@ func (c *compiler) arith(at, what, s string) *arith {
 	}
 	for _, name := range a.names() {
 		if !c.dims[name] {
-			c.addf(at, "%s %q: no dim before it is called %q", what, s, name)
+			c.addf(at, "%s %q: names the dim %q, which is not defined before this entry", what, s, name)
 		}
 	}
 	return a
@@ -157,16 +157,16 @@ func (c *compiler) readFlags() {
 		case f.Name == "" || strings.ContainsAny(f.Name, "! ") || f.Name == always:
 			c.addf(at, "a flag's name is a word other than %q, without \"!\"", always)
 		case c.flags[f.Name]:
-			c.addf(at, "the name is taken")
+			c.addf(at, "the name is used already: choose another")
 		}
 		if len(f.Fields) == 0 {
 			c.addf(at, "has no fields")
 		}
 		if n := len(f.Is); (n > 0 || f.Present) && len(f.Unlike) > 0 || n > 0 && f.Present {
-			c.addf(at, "only one of is, present and unlike can say when it is set")
+			c.addf(at, "give only one of \"is\", \"present\" and \"unlike\"")
 		}
 		if f.Present && f.Default {
-			c.addf(at, "present and default: true together are always set")
+			c.addf(at, "with \"present\" and \"default\": true the flag is always set: leave one of them out")
 		}
 		c.flags[f.Name] = true
 	}
@@ -178,15 +178,15 @@ func (c *compiler) readDims() {
 	for i, d := range c.spec.Dims {
 		at := place("dims", i, d.Name)
 		if unconditional[d.Name] {
-			c.addf(at, "never reached: an earlier one of that name has no \"when\"")
+			c.addf(at, "is never used, because an earlier entry of this name has no \"when\"")
 		} else if !c.dims[d.Name] {
 			c.named(at, d.Name)
 		}
 		if d.Of != "" && len(d.Fields) == 0 {
-			c.addf(at, "of needs fields")
+			c.addf(at, "\"of\" needs \"fields\"")
 		}
 		if len(d.Fields) == 0 && d.Value == "" {
-			c.addf(at, "has neither fields nor a value")
+			c.addf(at, "give \"fields\" or \"value\"")
 		}
 		if d.Min != nil && (*d.Min < 0 || *d.Min > maxDim) {
 			c.addf(at, "min is %d, outside 0 to %d", *d.Min, maxDim)
@@ -217,7 +217,7 @@ func (c *compiler) readIndices() {
 		for _, p := range x.Per {
 			slot, ok := c.slot(p)
 			if !ok {
-				c.addf(at, "per: no loop, and no index before it, is called %q", p)
+				c.addf(at, "per: names %q, which is neither a loop nor an index before this entry", p)
 				continue
 			}
 			for _, outer := range c.per(slot) {
@@ -226,7 +226,7 @@ func (c *compiler) readIndices() {
 				}
 			}
 			if slices.Contains(def.per, slot) {
-				c.addf(at, "per: %q stands there twice", p)
+				c.addf(at, "per: names %q twice", p)
 			}
 			def.per = append(def.per, slot)
 		}

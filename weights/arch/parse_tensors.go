@@ -12,7 +12,7 @@ func (c *compiler) readTensors() {
 	for i, t := range c.spec.Tensors {
 		at := place("tensors", i, t.Name)
 		if unconditional[t.Name] {
-			c.addf(at, "never reached: an earlier one of that name has no \"when\"")
+			c.addf(at, "is never used, because an earlier entry of this name has no \"when\"")
 		}
 		unconditional[t.Name] = unconditional[t.Name] || t.When == "" && t.From == "" && t.To == ""
 		def := &tensorDef{tensorSpec: t, when: c.condition(at, t.When)}
@@ -21,7 +21,7 @@ func (c *compiler) readTensors() {
 		def.from = c.arith(at, "from", t.From)
 		def.to = c.arith(at, "to", t.To)
 		if (t.From != "" || t.To != "") && len(def.pattern.vars) == 0 {
-			c.addf(at, "from and to need a variable in the name")
+			c.addf(at, "\"from\" and \"to\" need a variable in the tensor's name")
 		}
 		if err := def.role.UnmarshalText([]byte(t.Role)); err != nil {
 			c.addf(at, "%v", err)
@@ -46,7 +46,7 @@ func (c *compiler) pattern(at, s string) pattern {
 // readAxes parses a tensor's axes and checks what its role allows.
 func (c *compiler) readAxes(at string, t *tensorDef) {
 	if (t.role == Buffer) != (len(t.Axes) == 0) {
-		c.addf(at, "a buffer has no axes, and every other tensor needs them")
+		c.addf(at, "a buffer must have no axes, and every other tensor must have some")
 	}
 	if t.role != Linear && (t.Out != 0 || t.Softmax || t.Norm != "" || t.Bias != "") {
 		c.addf(at, "only a linear tensor has out, softmax, norm or bias")
@@ -137,14 +137,14 @@ func (c *compiler) scope(name pattern, n *node, bound []int) ([]int, error) {
 		return bound, nil
 	}
 	if slices.Contains(bound, n.slot) {
-		return nil, fmt.Errorf("column %d: %q inside itself", n.column, n.text)
+		return nil, fmt.Errorf("column %d: %q stands inside itself", n.column, n.text)
 	}
 	for _, p := range c.per(n.slot) {
 		if p < len(c.family.loops) && !name.has(p) {
 			return nil, fmt.Errorf("column %d: %q is per %s, but the name has no {%[3]s}", n.column, n.text, c.slotName(p))
 		}
 		if p >= len(c.family.loops) && !slices.Contains(bound, p) {
-			return nil, fmt.Errorf("column %d: %q is per %s, but stands in no %[3]s", n.column, n.text, c.slotName(p))
+			return nil, fmt.Errorf("column %d: %q is per %s, but stands inside no %[3]s", n.column, n.text, c.slotName(p))
 		}
 	}
 	return append(slices.Clone(bound), n.slot), nil
@@ -159,16 +159,16 @@ func (c *compiler) readNorms() {
 		at := place("norms", i, n.Name)
 		def := normDef{NormKind(n.Kind), c.pattern(at, n.Weight), c.pattern(at, n.Bias)}
 		if _, taken := c.family.norms[n.Name]; taken || n.Name == "" {
-			c.addf(at, "the name is empty or taken")
+			c.addf(at, "the name is empty or used already: choose another")
 		}
 		if !slices.Contains(normKinds, def.kind) {
 			c.addf(at, "kind is %q, not one of %q", n.Kind, normKinds)
 		}
 		if !c.listed(n.Weight, Norm) {
-			c.addf(at, "weight: no norm tensor is called %q", n.Weight)
+			c.addf(at, "weight: tensors has no norm named %q", n.Weight)
 		}
 		if n.Bias != "" && !c.listed(n.Bias, Norm) {
-			c.addf(at, "bias: no norm tensor is called %q", n.Bias)
+			c.addf(at, "bias: tensors has no norm named %q", n.Bias)
 		}
 		for _, t := range c.family.tensors {
 			if t.Name != n.Weight {
@@ -193,15 +193,15 @@ func (c *compiler) checkReferences() {
 	for i, t := range c.family.tensors {
 		at := place("tensors", i, t.Name)
 		if t.Bias != "" && !c.listed(t.Bias, Bias) {
-			c.addf(at, "bias: no bias tensor is called %q", t.Bias)
+			c.addf(at, "bias: tensors has no bias named %q", t.Bias)
 		}
 		norm, known := c.family.norms[t.Norm]
 		if t.Norm != "" && !known {
-			c.addf(at, "no norm is called %q", t.Norm)
+			c.addf(at, "norm: norms has no entry named %q", t.Norm)
 		}
 		for _, p := range []pattern{t.bias, norm.weight, norm.bias} {
 			if !t.pattern.covers(p) {
-				c.addf(at, "%q has a variable that this name lacks", p.text)
+				c.addf(at, "the name lacks a variable of %q, to which this entry refers", p.text)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (c *compiler) checkOverlaps() {
 			for _, j := range seen[o] {
 				other := c.family.tensors[j]
 				if other.Name != t.Name && overlap(t.pattern.words(prefix), other.pattern.words(prefix)) {
-					c.addf(place("tensors", i, t.Name), "a name can be both this and %s", place("tensors", j, other.Name))
+					c.addf(place("tensors", i, t.Name), "a tensor's name can match both this entry and %s", place("tensors", j, other.Name))
 				}
 			}
 			seen[o] = append(seen[o], i)
@@ -246,7 +246,7 @@ func (c *compiler) checkSymmetries() {
 		at, slot := place("indices", i, x.Name), len(c.family.loops)+i
 		switch {
 		case !used[slot]:
-			c.addf(at, "no axis uses it")
+			c.addf(at, "no axis uses this index: remove it")
 		case x.scale != nil && (plus[slot] == 0 || minus[slot] == 0):
 			c.addf(at, "a scale needs an axis with +%s and one with -%[1]s to cancel", x.Name)
 		case x.sign != nil && plus[slot]+minus[slot] < 2:

@@ -57,10 +57,10 @@ func parsePattern(s string, loops map[string]int, words prefix) (pattern, error)
 		}
 		slot, ok := loops[name]
 		if !ok {
-			return p, fmt.Errorf("name %q: no loop is called %q", s, name)
+			return p, fmt.Errorf("name %q: loops has no entry named %q", s, name)
 		}
 		if p.has(slot) {
-			return p, fmt.Errorf("name %q: {%s} stands there twice", s, name)
+			return p, fmt.Errorf("name %q: contains {%s} twice", s, name)
 		}
 		p.parts, p.vars = append(p.parts, part{slot: slot}), append(p.vars, slot)
 	}

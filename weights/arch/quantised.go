@@ -108,7 +108,7 @@ func (r *resolver) fixed(c *Claim) string {
 	case !ok || w.CanRead() != nil:
 		return "lowtoggle does not read its values"
 	case len(c.Axes) != 2 || c.OutAxis != 0:
-		return "it is not a matrix of outputs × inputs"
+		return "the weight is not a matrix of outputs × inputs"
 	case c.Axes[0].Len() != w.Shape[0] || c.Axes[1].Len() != w.Shape[1]:
 		return "its last inputs are padding"
 	}

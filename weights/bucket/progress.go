@@ -14,7 +14,9 @@ import (
 // stillError is the error of a request that was cancelled because no byte moved for this time.
 type stillError time.Duration
 
-func (e stillError) Error() string { return fmt.Sprintf("no byte moved for %v", time.Duration(e)) }
+func (e stillError) Error() string {
+	return fmt.Sprintf("no data was transferred for %v", time.Duration(e))
+}
 
 // movedKey is the context key of the function that reports moved bytes.
 type movedKey struct{}

@@ -49,7 +49,7 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 		return nil
 	}
 	got := 0
-	changed := &Error{URL: f.path(o.Path), err: fmt.Errorf("has changed while it was read"), advice: "run the command again"}
+	changed := &Error{URL: f.path(o.Path), err: fmt.Errorf("changed while lowtoggle read it"), advice: "run the command again"}
 	return f.retry(ctx, reading, o.Path, func(ctx context.Context) error {
 		body, now, err := f.protocol.get(ctx, weights.Object{Path: f.key(o.Path), Version: o.Version}, at+int64(got), int64(len(p)-got))
 		if err != nil {

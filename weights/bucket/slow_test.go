@@ -87,7 +87,7 @@ func testSlowLine(t *testing.T, scheme string) {
 				check := func(what string, err error) {
 					t.Helper()
 					switch {
-					case c.fails && (!errors.Is(err, weights.ErrUnreachable) || !strings.Contains(err.Error(), "no byte moved for 1m0s")):
+					case c.fails && (!errors.Is(err, weights.ErrUnreachable) || !strings.Contains(err.Error(), "no data was transferred for 1m0s")):
 						t.Errorf("%s: error %v", what, err)
 					case !c.fails && (err != nil || l.requests != 1):
 						t.Errorf("%s: error %v after %d requests", what, err, l.requests)

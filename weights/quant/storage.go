@@ -133,7 +133,7 @@ func (w *Quantised) layOutCodes(st *storage) error {
 	case strings.HasPrefix(kind, "int"):
 		st.bits, _ = strconv.Atoi(kind[len("int"):])
 		if st.bits < 1 || st.bits > 8 {
-			return fmt.Errorf("codes of %d bits cannot be read", st.bits)
+			return fmt.Errorf("lowtoggle reads codes of 1 to 8 bits, not of %d bits", st.bits)
 		}
 		st.book.Values, st.book.Zero = intValues[:1<<st.bits], 1<<(st.bits-1)
 		if st.codes = alongRow; codes.DType == weights.I8 {
@@ -143,7 +143,7 @@ func (w *Quantised) layOutCodes(st *storage) error {
 			st.zeros.packing = inOffset
 		}
 	default:
-		return errors.New("codes of this kind cannot be read")
+		return errors.New("lowtoggle does not read codes of this kind")
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func TestUnfitModels(t *testing.T) {
 		infos[i].DType = weights.I16
 	})
 	_, err = quantise.NewTarget(testmodel.Open(t, integers), nil, fp8, nil)
-	testmodel.WantError(t, err, "model.layers.1.mlp.up_proj.weight is I16: only BF16, F16 and F32 weights can be quantised")
+	testmodel.WantError(t, err, "model.layers.1.mlp.up_proj.weight is I16, and only BF16, F16 and F32 weights can be quantised")
 
 	plain := testmodel.Open(t, oddModel(t, func(map[string][]weights.Info) {}))
 	for part, want := range map[string]string{

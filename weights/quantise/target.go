@@ -76,7 +76,7 @@ func (t *Target) setMakers(m *weights.Model) (err error) {
 	for _, w := range t.Description.Weights {
 		source, ok := m.Tensor(w.Name)
 		if !ok {
-			return fmt.Errorf("the format %s makes a weight %q that the model does not have", t.Format, w.Name)
+			return fmt.Errorf("the format %s needs a weight %q, which the model does not have", t.Format, w.Name)
 		}
 		fused[fusedWith(w.Name)] = append(fused[fusedWith(w.Name)], source)
 	}

@@ -41,9 +41,9 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave fun
 		case c == nil || c.Layer < 0 || arch.IsRouter(info.Name) || leave != nil && leave(info.Name):
 			ignored[strings.TrimSuffix(module, ".")] = true
 		case c.OutAxis != 0:
-			return nil, fmt.Errorf("%s is stored as inputs × outputs, which no quantised format is made for", info.Name)
+			return nil, fmt.Errorf("%s is stored as inputs × outputs, and all quantised formats store outputs × inputs: leave this weight out", info.Name)
 		case !slices.Contains([]weights.DType{weights.BF16, weights.F16, weights.F32}, info.DType):
-			return nil, fmt.Errorf("%s is %s: only BF16, F16 and F32 weights can be quantised", info.Name, info.DType)
+			return nil, fmt.Errorf("%s is %s, and only BF16, F16 and F32 weights can be quantised: leave this weight out", info.Name, info.DType)
 		default:
 			t.Weights[info.Name] = true
 		}

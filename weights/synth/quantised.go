@@ -117,7 +117,7 @@ func (f *filler) jobs(m *weights.Model) (jobs []job, err error) {
 	for _, w := range f.d.Weights {
 		info, ok := f.values[w.Name]
 		if !ok {
-			return nil, fmt.Errorf("the format %s makes a weight %q that the model does not have", f.format, w.Name)
+			return nil, fmt.Errorf("the format %s needs a weight %q, which the model does not have", f.format, w.Name)
 		}
 		jobs = append(jobs, job{int64(info.Len()), func() error { return f.quantise(w, info) }})
 	}

@@ -17,7 +17,7 @@ const mostElements = 1 << 27
 func (h *handle) Round(ctx context.Context, w rounding.Values, f rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) ([][]byte, error) {
 	for _, c := range choosers {
 		if !choosers[0].Alike(c) || c.Format != w.Format {
-			return nil, fmt.Errorf("rounding on the GPU: choosers differ in more than prices")
+			return nil, fmt.Errorf("rounding on the GPU: all choosers of one call must have the same format and kind, and may differ only in their prices")
 		}
 	}
 	on, err := h.hessian(ctx)

@@ -25,7 +25,7 @@ type attention struct {
 func (l *loader) attention(ctx context.Context, a *decoder.Attention, t *turns) (*attention, error) {
 	on := &attention{Attention: a, heads: a.Heads, place: t.places[a]}
 	if a.ValueSize > maxValueSize {
-		return nil, fmt.Errorf("tensor %q: %w: values of %d channels a head, at most %d", a.Out.Weight, cuda.ErrNoKernel, a.ValueSize, maxValueSize)
+		return nil, fmt.Errorf("tensor %q: %w: its heads have %d value channels, and at most %d are supported", a.Out.Weight, cuda.ErrNoKernel, a.ValueSize, maxValueSize)
 	}
 	var err error
 	if a.Latent != nil {

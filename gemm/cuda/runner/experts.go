@@ -39,7 +39,7 @@ func (r route) most() int { return slices.Max(r.counts) }
 
 func (l *loader) experts(ctx context.Context, e *decoder.Experts) (*experts, error) {
 	if r := e.Routing; len(e.Each) > maxExperts || r.Groups > maxGroups || r.Groups > 0 && len(e.Each)/r.Groups > maxInGroup {
-		return nil, fmt.Errorf("tensor %q: %w: %d experts in %d groups, at most %d in %d groups of up to %d", e.Router.Weight, cuda.ErrNoKernel, len(e.Each), r.Groups, maxExperts, maxGroups, maxInGroup)
+		return nil, fmt.Errorf("tensor %q: %w: it routes to %d experts in %d groups; at most %d experts in %d groups of up to %d are supported", e.Router.Weight, cuda.ErrNoKernel, len(e.Each), r.Groups, maxExperts, maxGroups, maxInGroup)
 	}
 	on := &experts{Experts: e}
 	var err error

@@ -125,7 +125,7 @@ func (s *stitcher) preciseReference(ctx context.Context) (*solution, error) {
 	}
 	if best > 0 {
 		s.sensors[0], s.sensors[best] = s.sensors[best], first
-		first.Used, first.Why = false, fmt.Sprintf("its error is ±%.0f W, that of the %s ±%.0f W", off, s.sensors[0].Name, least)
+		first.Used, first.Why = false, fmt.Sprintf("its error is ±%.0f W, and the error of the %s is ±%.0f W", off, s.sensors[0].Name, least)
 	}
 	return c, nil
 }
@@ -155,7 +155,7 @@ func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
 		largestError = 0.05 // after a jump, relative to the jump
 	)
 	if tooSlow(sen, reference, 1) {
-		return false, fmt.Sprintf("it averages over %v, the %s over %v", sen.Window, reference.Name, reference.Window)
+		return false, fmt.Sprintf("it averages over %v, and the %s over %v", sen.Window, reference.Name, reference.Window)
 	}
 	if n := s.count(sen); n < minReadings {
 		return false, fmt.Sprintf("only %d of its readings lie within the trace", n)
