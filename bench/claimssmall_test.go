@@ -106,7 +106,7 @@ func passesClaims(e *evidence) []claim {
 	}
 	whole := regexp.MustCompile(`\.\d %`)
 	return []claim{
-		says("measured in decode, {} points with grid=2, {} with grid=4, {} alone", less("grid2"), less("grid4"),
+		says("in decode, measured: {} percentage points on top of grid=2, {} on top of grid=4, {} alone", less("grid2"), less("grid4"),
 			whole.ReplaceAllStringFunc(percent(change(e.of("level-decode", "scale").RelativeEnergy), 1), func(s string) string { return strings.TrimSuffix(s, " %") })),
 		says("a BF16 weight keeps about {} dB.", printed(0, lowest)),
 		says("share of its mean: {} unless given, and {} in quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),

@@ -35,8 +35,8 @@ var Calibrate = &cli.Command{
 	Usage:     "fit the cost model to this GPU",
 	ArgsUsage: "[OUT]",
 	Description: `Measures the energy of products whose patterns show how a card's datapath responds to bits. The
-measurements go into the folder OUT (default: calibration). Then calibrate fits the cost model and
-writes OUT.json, which predict, inspect, plan and convert take as --calibration. After an
+measurements go into the folder OUT (default: calibration). Then calibrate fits the cost model
+and writes OUT.json, which predict, inspect, plan and convert take as --calibration. After an
 interrupt, the same command continues where it stopped.
 
    lowtoggle calibrate                          less than ten minutes
@@ -59,13 +59,14 @@ the prediction error for families of patterns that the fit did not use. Its colu
 these predictions.
 
 --from also takes a CSV file, with the columns pattern, type, shape (MxNxK), role, and the joules
-and seconds of one execution. The columns watts, clock_mhz and cold are optional. Inputs are random:
-normal(0,32) in int8, normal(0,1) in other types. --list prints such a table without joules and
-seconds: the products that calibrate measures, or all products with --full. Each type, shape and
-role needs a row of random weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in
-other types, as in the list. Each type also needs 12 other patterns; with 40 or more, its fit does
-not depend on the built-in H200. Rows of one pattern are averaged. The card is named after OUT.
-After an interrupt, the same command continues where it stopped. docs/own-card.md has an example.
+and seconds of one execution. The columns watts, clock_mhz and cold are optional. Inputs are
+random: normal(0,32) in int8, normal(0,1) in other types. --list prints such a table without
+joules and seconds: the products that calibrate measures, or all products with --full. Each type,
+shape and role needs a row of random weights: normal(0,32) in int8, normal(0,16) in fp8,
+normal(0,1) in other types, as in the list. Each type also needs 12 other patterns; with 40 or
+more, its fit does not depend on the built-in H200. Rows of one pattern are averaged. The card
+is named after OUT. After an interrupt, the same command continues where it stopped.
+docs/own-card.md has an example.
 
 A simulated card takes as long as a real one. --time 1m ends the measurements after a minute;
 the same command continues them.
@@ -264,7 +265,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	})
 	end()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; measure the missing points with lowtoggle calibrate", err)
+		return fmt.Errorf("%w; measure a series with lowtoggle calibrate", err)
 	}
 	if errors.Is(err, context.Canceled) {
 		again := "run the same command again"

@@ -66,30 +66,30 @@ JSON lines with "prompt". docs/serving.md has the commands that start such serve
 
    lowtoggle measure --serve before=http://127.0.0.1:8000 --serve after=http://127.0.0.1:8001
 
-With --duty 0.4, the products run in bursts of about a millisecond with gaps between them. So the
-card's average power stays below its cap, as on a lightly loaded server. Energy and time are those
-of the bursts; the energy of the gaps is reported separately. auto is the largest duty below the
-cap. --duty 1,0.4 measures both, and the effective clock during the products.
+With --duty 0.4, the products run in bursts of about a millisecond with gaps between them. So
+the card's average power stays below its cap, as on a lightly loaded server. Energy and time
+are those of the bursts; the energy of the gaps is reported separately. auto is the largest
+duty below the cap. --duty 1,0.4 measures both, and the effective clock during the products.
 
 With --device 0,1 these cards run the same products at the same time, and each is measured on its
 own. Totals and the differences between the cards follow.
 
 With --collective allreduce or allgather, two or more cards of a host exchange BF16 values
-through NCCL: the collective alone, the products alone with each of the weights, and both at once.
-SIZE is the size of the buffer, for allgather of the gathered data; the default is the size of the
-product's results. Each of the three comparisons takes --time.
+through NCCL: the collective alone, the products alone with each of the weights, and both at
+once. SIZE is the size of the buffer, for allgather of the gathered data; the default is the size
+of the product's results. Each of the three comparisons takes --time.
 
    lowtoggle measure --collective allreduce,64MB --device 0,1 --against zeros
 
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
 needs no GPU and shows what a report looks like. benchstat -col /w reads the lines of --bench.
 
-No setting of the card is changed. Exit status 3: the measurement is invalid, or less precise than
-the given --precision; 4: no GPU.`,
+No setting of the card is changed. Exit status 3: the measurement is invalid, or less precise
+than the given --precision; 4: no GPU.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
 		againstFlag,
 		precisionFlag,
-		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that would end after `TIME`", DefaultText: "1m, servers 10m"},
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "measure for at most `TIME`", DefaultText: "1m, servers 10m"},
 		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, flag.CSV, benchFlag, flag.JSON, flag.Quiet, flag.Log,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {

@@ -199,4 +199,4 @@ func stackedNote(high int) string {
 }
 
 // simulatedNote ends every report of a simulated card.
-const simulatedNote = "this card is simulated: its figures show what a report looks like and say nothing about a real card"
+const simulatedNote = "this card is simulated: its figures show what a report looks like, not what a card does"

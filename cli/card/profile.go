@@ -22,8 +22,8 @@ import (
 var Profile = &cli.Command{
 	Name:  "profile",
 	Usage: "measure a product's power over time, with more detail than any sensor has",
-	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow, but
-every run begins at another phase of the sensors. So their readings form one power trace (the
+	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow,
+but every run begins at another phase of the sensors. So their readings form one power trace (the
 method of Singhania et al., "FinGraV"). profile finds the first execution with steady execution
 time (SSE) and the first with steady power (SSP).
 

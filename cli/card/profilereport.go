@@ -230,7 +230,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP, %v after the start): %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 		if !s.Lasts {
 			term.Remark(w, "note", "steady power did not last: "+s.Why)
 		}

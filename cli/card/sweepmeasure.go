@@ -209,7 +209,7 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) erro
 		strings.Join(order, ", "), plan.Reference, term.Plural(int(d.Seconds+59)/60, "minute", "minutes"))
 	w := c.App.Writer
 	fmt.Fprint(w, term.Wrap(text, "", "", term.Width))
-	fmt.Fprint(w, term.Wrap("Nothing was changed and nothing was measured: add --change-settings to measure, or --simulate to predict.", "", "", term.Width))
+	fmt.Fprint(w, term.Wrap("Nothing was changed or measured: add --change-settings to measure, or --simulate to predict.", "", "", term.Width))
 	if d.Refused != "" {
 		term.Remark(w, "a sweep would be refused now", d.Refused)
 	}

@@ -19,7 +19,7 @@ var VerifyFlags = append([]cli.Flag{
 	&cli.BoolFlag{Name: "total", Usage: "measure all layers together only, without a row for each kind", DisableDefaultText: true},
 	xFlag, kernelFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
-	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "end the last block of a row by `TIME`"},
+	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "measure a row for at most `TIME`"},
 	windowFlag, dutyFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
 }, wholeFlags...)
 

@@ -28,8 +28,8 @@ var Eval = &cli.Command{
 	ArgsUsage: "MODEL [OUT...]",
 	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is
 exp(loss). Every OUT is compared with MODEL on the same tokens. The report has the change of
-perplexity, with a 95 % interval over sequences, and the divergence. The divergence is the mean of
-KL(MODEL ‖ OUT) over all tokens, in nats.
+perplexity, with a 95 % interval over sequences, and the divergence. The divergence is the mean
+of KL(MODEL ‖ OUT) over all tokens, in nats.
 
 FILE is a safetensors file of integer tensors [sequences, length] named calibration, which a
 conversion may use, and evaluation, which only tests the result. A single tensor is cut in

@@ -20,8 +20,8 @@ var Families = &cli.Command{
 	Usage:     "list the known architectures and the symmetries of each",
 	ArgsUsage: "[NAME]",
 	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted,
-negated and scaled together in a family, and which symmetries are missing, with the reason. --arch
-FILE checks your own family file and shows its family instead.
+negated and scaled together in a family, and which symmetries are missing, with the reason.
+--arch FILE checks your own family file and shows its family instead.
 
    lowtoggle families
    lowtoggle families llama --tensors

@@ -90,7 +90,7 @@ func printAdapter(w io.Writer, a *inspect.Adapter) {
 	case a.Problem != "":
 		text += "; passes that move weights are refused, because the adapter cannot follow them: " + a.Problem
 	case a.Changes > 0:
-		text += "; the adapter changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model, and is converted with passes that move weights"
+		text += "; the adapter changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model, and is converted with the model"
 	}
 	term.Remark(w, "adapter", text)
 }
