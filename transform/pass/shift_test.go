@@ -193,7 +193,7 @@ func TestShiftIsRefused(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", weights.BF16)
 	one, two := 1.0, 2.0
 	for want, s := range map[string]*plan.Step{
-		"is not part of a family":             {Tensor: "transformer.wte.weight", Data: pass.Shifted{Add: 1}},
+		"is not part of a known family":       {Tensor: "transformer.wte.weight", Data: pass.Shifted{Add: 1}},
 		"is no layer":                         {Tensor: "transformer.wpe.weight", Data: pass.Shifted{Add: 1}},
 		"a constant would change the outputs": {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1}},
 		"no LayerNorm of weight":              {Tensor: "transformer.h.0.attn.c_attn.weight", Data: pass.Shifted{Scale: "transformer.h.1.ln_1.weight"}},
@@ -206,7 +206,7 @@ func TestShiftIsRefused(t *testing.T) {
 	} {
 		s.Pass = "shift"
 		p := testplan.Of(t, m, s)
-		if want == "is not part of a family" {
+		if want == "is not part of a known family" {
 			p.Model.Family = ""
 		}
 		out := filepath.Join(t.TempDir(), "out")
