@@ -51,6 +51,14 @@ func accuracyClaims(e *evidence) []claim {
 		list = append(list, says("\n| "+row.budget+" {} ({} to {}) | "+p.Workload+" {} | {} at {} |", percent(p.rise, 3), signed(p.low, 3), signed(p.high, 3),
 			e.spent(row.search), e.spent(row.coarse), e.rise(row.coarse, 3)))
 	}
+	for _, row := range []struct {
+		model, text string
+		options     []string
+	}{{"near-decode", "default, `--recipe near-lossless`", nil}, {"balanced-decode", "`--recipe balanced`", []string{"--recipe", "balanced"}}} {
+		interval := e.evaluation(row.model).Against.Interval // in nats
+		list = append(list, says("| "+row.text+" | {} ({} to {}) | {} |", e.evaluated(row.model, 2), signed(100*math.Expm1(interval[0]), 2), signed(100*math.Expm1(interval[1]), 2),
+			e.predicted(e.llama(), e.converted(e.llama(), append(row.options, "--workload", "decode")...), "decode")))
+	}
 	least := e.of("structure-stationary", "onemag")
 	return append(list,
 		says("All {} linear layers", fmt.Sprint(e.linearLayers())),

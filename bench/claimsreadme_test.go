@@ -19,7 +19,7 @@ func readmeClaims(e *evidence) []claim {
 		says("| prefill, 4096 tokens | {} | – |", e.whole("recipes-prefill", "--recipe balanced")),
 		says("| decode, batch 16 | {} | – |", e.whole("recipes-decode", balancedDecode)),
 		says("The default recipe saves {} (3.75 B weights, prefill) and {} (decode).", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
-		says("| 32 requests | {} | – |", e.served()),
+		says("| both phases, 32 requests | {} | – |", e.served()),
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
 		says("draw about {} of its power.", printed(0, 100*serverShare(cardWatts))+" %"),
@@ -38,7 +38,8 @@ func readmeClaims(e *evidence) []claim {
 			e.measured("layers-decode-stationary", "grid-4", 1)),
 		says("--max-loss 0.1%` | {} | {} | – |", e.rise(prefillSearch, 2), e.spent(prefillSearch)),
 		says("compensate` | {} | – | {} |", e.rise(decodeSearch, 2), e.spent(decodeSearch)),
-		says("Predicted energy: {} by default, {} with `balanced`.", e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
+		says("perplexity {} by default, {} with `balanced`; predicted energy {}\nand {}. A decode", e.evaluated("near-decode", 2), e.evaluated("balanced-decode", 2),
+			e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
 		says("- **{} architectures**", fmt.Sprint(len(arch.Families()))),
 	}
 }

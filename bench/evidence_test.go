@@ -323,6 +323,12 @@ func (e *evidence) evaluation(model string) evaluated {
 	return evaluated{}
 }
 
+// evaluated returns a model's rise of perplexity by lowtoggle eval.
+func (e *evidence) evaluated(model string, decimals int) string {
+	e.Helper()
+	return percent(change(e.evaluation(model).Against.Ratio), decimals)
+}
+
 // lost returns the rise of perplexity that bench/loss.py measured for a conversion.
 func (e *evidence) lost(model string, decimals int) string {
 	e.Helper()
