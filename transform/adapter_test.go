@@ -316,7 +316,7 @@ func TestAdaptersThatCannotFollow(t *testing.T) {
 		m := open(t, dir)
 		for _, passes := range []string{"reorder", "shift=2/epilogue,round=2"} {
 			_, err := transform.Plan(t.Context(), m, options(t, passes, 0))
-			wantError(t, err, c.want, "merge it into the base", "such as round=4")
+			wantError(t, err, c.want, "merge the adapter into the base model", "such as round=4")
 		}
 		_, err := transform.Apply(t.Context(), m, planOf(t, m, &plan.Step{Pass: "signs", Index: "residual", Data: []int{0}}), filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
 		wantError(t, err, c.want)

@@ -312,7 +312,7 @@ func TestGivenOrdersOfCodes(t *testing.T) {
 	ok(t, err)
 	for _, name := range []string{"scale", "reorder", "signs"} {
 		if !slices.ContainsFunc(p.Notes, func(n string) bool {
-			return strings.HasPrefix(n, name+": ") && strings.Contains(n, "quantised weights share it")
+			return strings.HasPrefix(n, name+": ") && strings.Contains(n, "quantised weights share this index")
 		}) {
 			t.Errorf("no note about %s: %q", name, p.Notes)
 		}

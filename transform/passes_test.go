@@ -148,7 +148,7 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 	o := Options{Budget: pass.Budget{MinSNR: &least}, Passes: parsed(t, "grid,round")}
 	testmodel.WantError(t, o.Validate(), "no cost model", "-3 dB: give a number from 0 to 200")
 	o = Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, "grid,round")}
-	testmodel.WantError(t, o.Validate(), "grid needs an argument (grid[=S]) or a budget", "round needs an argument (round[=BITS[/truncate]]) or a budget")
+	testmodel.WantError(t, o.Validate(), "grid needs an argument (grid[=S]) or an accuracy budget", "round needs an argument (round[=BITS[/truncate]]) or an accuracy budget")
 	snr, nats := 30.0, 0.001
 	for passes, c := range map[string]struct {
 		budget pass.Budget
