@@ -27,6 +27,7 @@ func scaleClaims(e *evidence) []claim {
 		says("The part of 163 takes {} s of processor time, so two cores need at least {} s.", printed(1, work), printed(1, work/2)),
 		says("SHA-256 of the source and the result is {} % of the processor time.", printed(0, number(`SHA-256 (\d+) %`))),
 		says("the headers of all files is {} %.", printed(0, number(`identity of the model (\d+) %`)+number(`other opening (\d+) %`))),
+		says("SHA-256 uses one core for {} s, which", printed(1, number(`SHA-256 25 % .* run: (\S+) s on one core`))),
 		says("at most 10 s | {} s |", printed(1, finish)),
 		says("at most 1.1 | {} ({} s) |", printed(1, ratio), printed(1, small)),
 		says("the source and the result takes {} of the {} s of processor time", printed(1, number(`, (\S+) s of it SHA-256`)), printed(1, number(`(?m)^small (\S+) s of processor`))),

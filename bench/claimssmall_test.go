@@ -33,7 +33,9 @@ func packagesClaims(e *evidence) []claim {
 }
 
 func storesClaims(e *evidence) []claim {
+	const stores = "storecopy-cpu.txt"
 	return []claim{
+		says("the conversion took {} times as long as the copy, and {} times", e.record(stores, `wall time (\S+),`)[0], e.record(stores, `processor time (\S+)\.\n`)[0]),
 		says("models, or {} MiB of smaller tensors", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
 		says("hold {} MiB of the source", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("four parts, {} MiB.", printed(0, 4*e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
