@@ -114,7 +114,7 @@ func pacingOf(p measure.Phase) *power.Pacing {
 
 // printPhase prints a table of a phase at one duty, and remarks.
 func printPhase(w io.Writer, p measure.Phase) {
-	heads := []string{"layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", ""}
+	heads := []string{"layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore,\nafter", "note"}
 	cells := rowCells
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Pacing != nil {
 		heads = slices.Insert(heads, 7, "effective\nbefore, after")
@@ -180,12 +180,24 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 		term.Remark(w, "note", stackedNote(t.Run.Stack))
 	}
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == power.StoppedTime {
-		term.Remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
+		term.Remark(w, "note", outOfTime(t.Run))
 	}
 	if missed > 0 {
-		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy's energy differs from the original's; by chance this happens in one row of twenty", term.Plural(missed, "row", "rows"), len(rows)))
+		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, with the note \"copy differs\", the copy's energy differs from the original's; by chance this happens in one row of twenty", term.Plural(missed, "row", "rows"), len(rows)))
 	}
 	term.Remarks(w, "warning", warnings)
+}
+
+// outOfTime says which intervals of the total were wider than the precision when the time was spent.
+func outOfTime(r *measure.Result) string {
+	wide := func(name string, interval []float64) string {
+		if interval == nil {
+			return fmt.Sprintf("%s (unknown)", name)
+		}
+		return fmt.Sprintf("%s (±%.2f %%)", name, 50*(interval[1]-interval[0]))
+	}
+	return fmt.Sprintf("the time was spent before the intervals of %s and of %s were both within ±%.2g %%: allow more with --time",
+		wide("the total", r.Variants[0].Interval), wide("the copy", r.Null.Interval), 100*r.Precision)
 }
 
 func rowCells(r measure.Row, name string) []string {
@@ -199,19 +211,23 @@ func rowCells(r measure.Row, name string) []string {
 		return append(cells, "–", "–", "–", "–", "–", "")
 	}
 	before, v := r.Run.Baseline, r.Run.Variants[0]
-	note := noteOf(r.Run.Valid, before.Capped, v.Capped)
+	note := noteOf(r.Run.Valid, r.Run.OnlyNull(), before.Capped, v.Capped)
 	return append(cells, term.MeasuredChange(v.RelativeEnergy, v.Interval), term.Interval(v.Interval), term.MeasuredChange(v.RelativeTime, v.TimeInterval),
 		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), twoClocks(before.SMClock, v.SMClock), note)
 }
 
-// noteOf returns the note on a row: whether a load ran at the power limit, and whether the run is invalid. A remark below
-// the table has the reason.
-func noteOf(valid bool, capped ...*bool) string {
+// noteOf returns the note on a row: whether a load ran at the power limit, and whether the run is invalid. copyDiffers
+// is true if the only reason is the copy's energy, which differs by chance in one row of twenty. A remark below the
+// table has the reason.
+func noteOf(valid, copyDiffers bool, capped ...*bool) string {
 	var notes []string
 	if slices.ContainsFunc(capped, func(c *bool) bool { return c != nil && *c }) {
 		notes = append(notes, "capped")
 	}
-	if !valid {
+	switch {
+	case copyDiffers:
+		notes = append(notes, "copy differs")
+	case !valid:
 		notes = append(notes, "invalid")
 	}
 	return strings.Join(notes, ", ")

@@ -215,7 +215,7 @@ func shortStep(s measure.WholeStep) string {
 }
 
 func capped(s measure.WholeStep) string {
-	return noteOf(s.Run.Valid, s.Before.Capped, s.After.Capped)
+	return noteOf(s.Run.Valid, s.Run.OnlyNull(), s.Before.Capped, s.After.Capped)
 }
 
 // millijoules formats an energy, given in joules, as millijoules with three digits.

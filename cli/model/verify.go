@@ -164,7 +164,7 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 		case !r.OK || !r.measurementHolds(false):
 			return exit.ErrShort
 		case !r.measurementHolds(c.IsSet("precision")):
-			return fmt.Errorf("%w: the measurement is less precise than --precision %s: give more with --time", exit.ErrShort, c.String("precision"))
+			return fmt.Errorf("%w: the 95 %% interval of a total, or of a copy of the source, is wider than --precision %s: give more with --time", exit.ErrShort, c.String("precision"))
 		}
 		return unfit(c, src)
 	},

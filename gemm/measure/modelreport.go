@@ -127,7 +127,8 @@ func (r *ModelReport) Measured() bool {
 }
 
 // Holds reports whether all totals exist and are valid. With precise, they must also have reached the meter's
-// precision. Rows of single kinds do not count: one in twenty misses its null comparison by chance.
+// precision. A row of a single kind may miss its null comparison, as one in twenty does by chance. It may not be invalid
+// for another reason.
 func (r *ModelReport) Holds(precise bool) bool {
 	if !r.Several() {
 		return r.Cards[0].complete(precise) && len(r.Cards[0].Invalid) == 0
@@ -135,12 +136,14 @@ func (r *ModelReport) Holds(precise bool) bool {
 	return !slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return !c.complete(precise) }) && len(r.Invalid) == 0
 }
 
-// complete reports whether all totals exist and, with precise, have reached the precision.
+// complete reports whether all totals exist and, with precise, have reached the precision. No row is invalid for
+// another reason than its null comparison.
 func (e *ModelEnergy) complete(precise bool) bool {
 	short := func(r *Result) bool { return precise && !r.precise() }
+	invalid := func(r Row) bool { return r.Run != nil && !r.Run.Valid && !r.Run.OnlyNull() }
 	return !slices.ContainsFunc(e.Phases, func(p Phase) bool {
 		switch t := p.Total; {
-		case t == nil:
+		case t == nil || slices.ContainsFunc(p.Layers, invalid):
 			return true
 		case t.Identical:
 			return false

@@ -102,6 +102,16 @@ func TestChance(t *testing.T) {
 			t.Errorf("%s: %q, holds %v", name, e.Invalid, e.Holds(false))
 		}
 	}
+	for reason, want := range map[string]bool{"the null comparison": true, "heat": false} { // against a row of one kind
+		p, row := phaseOf("prefill", 1, 1, 0.9), missed("prefill")
+		if row.Total.Run.Invalid = []string{reason}; !want {
+			row.Total.Run.Null.Interval = []float64{0.99, 1.01}
+		}
+		p.Layers = []Row{*row.Total}
+		if e := (&ModelReport{Cards: []CardEnergy{card("", p)}}); e.Holds(false) != want {
+			t.Errorf("a row with %q: holds %v, want %v", reason, !want, want)
+		}
+	}
 	alone := ModelEnergy{Phases: []Phase{missed("prefill")}}
 	if alone.Invalid = InvalidReasons(alone.totals("")); (&ModelReport{Cards: []CardEnergy{{ModelEnergy: &alone}}}).Holds(false) || !alone.complete(false) {
 		t.Error("a card alone, whose only null comparison misses, holds")

@@ -12,13 +12,6 @@ func MostMisses(n int) int {
 	return k
 }
 
-// OnlyNull reports whether the only reason against a result is its null comparison, whose interval does not
-// contain 1.
-func (r *Result) OnlyNull() bool {
-	null := r.Null.Interval
-	return len(r.Invalid) == 1 && null != nil && (null[0] > 1 || null[1] < 1)
-}
-
 // InvalidReasons lists the reasons against results that belong together, each with its result's name. Null
 // comparisons that miss 1 are left out if chance explains their number ([MostMisses]).
 func InvalidReasons(names []string, results []*Result) (reasons []string) {

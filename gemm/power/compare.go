@@ -128,6 +128,10 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 			return StoppedPrecision, nil
 		}
 		if r.Seconds+(r.Seconds-before) > m.opt.Time.Seconds() {
+			// No further block fits in the time. Fewer blocks than usual may be precise enough, too.
+			if r.arrangements() >= loads.Arrangements && r.widest() <= m.opt.Precision {
+				return StoppedPrecision, nil
+			}
 			return StoppedTime, nil
 		}
 	}

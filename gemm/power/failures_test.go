@@ -148,6 +148,17 @@ func TestLeastBlocks(t *testing.T) {
 	}
 }
 
+// TestPreciseInFewBlocks: a comparison whose time is over before the least number of passes has reached its precision if
+// every interval is narrow enough.
+func TestPreciseInFewBlocks(t *testing.T) {
+	for precision, want := range map[float64]string{0.2: StoppedPrecision, 1e-9: StoppedTime} {
+		r := compare(t, DefaultSim(), Options{Precision: precision, Time: 13 * time.Second}, 500, 480)
+		if len(r.Blocks) >= enoughPasses/2 || r.Stopped != want {
+			t.Errorf("precision %g: %d blocks, stopped %q, want fewer than %d and %q", precision, len(r.Blocks), r.Stopped, enoughPasses/2, want)
+		}
+	}
+}
+
 // TestRepeatedCounter: while the fault lasts, every other reading repeats the previous update.
 func TestRepeatedCounter(t *testing.T) {
 	o := quiet()

@@ -160,3 +160,10 @@ func (r *Result) validate() {
 		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1, so this run shows a difference between identical weights: measure again, for longer", null[0], null[1])
 	}
 }
+
+// OnlyNull reports whether the only reason against a result is its null comparison, whose interval does not
+// contain 1.
+func (r *Result) OnlyNull() bool {
+	null := r.Null.Interval
+	return len(r.Invalid) == 1 && null != nil && (null[0] > 1 || null[1] < 1)
+}
