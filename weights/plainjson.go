@@ -150,6 +150,7 @@ func (p *plainJSON) tensor(name string) (t Info, ok bool) {
 			})
 		case "data_offsets":
 			again := offsets != nil
+			offsets = []int64{}
 			return !again && p.list('[', ']', func() bool {
 				n, ok := p.integer()
 				offsets = append(offsets, n)
@@ -158,7 +159,7 @@ func (p *plainJSON) tensor(name string) (t Info, ok bool) {
 		}
 		return false
 	})
-	if !ok || members != 3 || len(offsets) != 2 || offsets[1] < offsets[0] {
+	if !ok || members != 3 || t.DType == 0 || t.Shape == nil || len(offsets) != 2 || offsets[1] < offsets[0] {
 		return t, false
 	}
 	t.Begin, t.End = offsets[0], offsets[1]

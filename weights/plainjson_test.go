@@ -23,6 +23,9 @@ func plainSeeds(t testing.TB) []string {
 	}
 }
 
+// twoOffsets is a header with a member twice, the first time empty, in place of the shape.
+const twoOffsets = `{"a":{"dtype":"F32","data_offsets":[],"data_offsets":[0,4]}}`
+
 // TestPlainJSON: headers and indices in the usual form are read without a walker.
 func TestPlainJSON(t *testing.T) {
 	for i, js := range plainSeeds(t) {
@@ -37,6 +40,7 @@ func TestPlainJSON(t *testing.T) {
 		entry("shape", `[-1]`), entry("shape", `[02]`), entry("shape", `[1.5]`), entry("shape", `[1e3]`), entry("shape", `[2,]`), entry("shape", `[`+strings.Repeat("9", 19)+`]`),
 		entry("dtype", `"f32"`), entry("dtype", `7`), entry("data_offsets", `[0]`), entry("data_offsets", `[8,0]`), entry("data_offsets", `[0,8,9]`),
 		`{"a":{"dtype":"F32","dtype":"F32","shape":[2]}}`, `{"a":{"shape":[2],"shape":[2],"data_offsets":[0,8]}}`, `{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}}`,
+		twoOffsets, `{"a":{"dtype":"F32","data_offsets":[0,4],"data_offsets":[]}}`,
 		`{"__metadata__":{},"__metadata__":{}}`, `{"__metadata__":{"k":"1","k":"2"}}`,
 		`{"weight_map":{"a":"b"},"weight_map":{"a":"b"}}`, `{"weight_map":{"a":"b","a":"b"}}`, `{"x":1}`, `{"metadata":{"total_size":1.5}}`,
 	} {
@@ -54,6 +58,7 @@ func FuzzPlainJSON(f *testing.F) {
 	for _, js := range plainSeeds(f) {
 		f.Add([]byte(js))
 	}
+	f.Add([]byte(twoOffsets))
 	f.Fuzz(func(t *testing.T, js []byte) {
 		if h, ok := plainHeader(js); ok && h.order() {
 			want, err := walkHeader(js)

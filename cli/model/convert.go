@@ -140,7 +140,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		if r.Loss != nil {
 			loss = newLoss(r.Loss)
 		}
-		hint, left := unusedCodes(c, m, args[0], o, r.Plan), leftSearch(args[1])
+		hint, left := unusedCodes(c, m, args[0], o, r.Plan), leftSearch(args[1], o.Tokens)
 		if c.Bool("json") {
 			report := convertReport(m, layoutOf(c, m), r.Manifest, args[1], took)
 			if hint != "" {

@@ -56,7 +56,7 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	dir := besideOut(out)
 	switch {
 	case !transform.HasSearch(dir):
-	case t != nil && t.Dir == dir:
+	case searchesIn(t, dir):
 		term.Notice(c, "%s holds results of an interrupted search; the search uses again what fits this model, its tokens and passes", dir)
 	default:
 		term.Notice(c, "%s holds results of an interrupted search, which this conversion does not use: "+
@@ -65,14 +65,24 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 }
 
 // leftSearch describes the results of an interrupted search for an output that was written without them; empty if there
-// are none.
-func leftSearch(out string) string {
+// are none. t are the tokens of the conversion, or nil.
+func leftSearch(out string, t *transform.Tokens) string {
 	dir := besideOut(out)
-	if !transform.HasSearch(dir) {
+	if searchesIn(t, dir) || !transform.HasSearch(dir) {
 		return ""
 	}
 	return dir + " holds results of an interrupted search, which this conversion did not use: remove it, or run the interrupted command again with another OUT and --search-dir " +
 		term.Words(dir)
+}
+
+// searchesIn reports whether a search with these tokens keeps its results in a folder that exists.
+func searchesIn(t *transform.Tokens, dir string) bool {
+	if t == nil {
+		return false
+	}
+	own, errOwn := os.Stat(t.Dir)
+	there, err := os.Stat(dir)
+	return errOwn == nil && err == nil && os.SameFile(own, there)
 }
 
 // isDevice reports whether path is neither a file nor a folder.

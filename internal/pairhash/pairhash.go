@@ -1,6 +1,6 @@
 // Package pairhash computes the SHA-256 of two streams at the same time. On processors with SHA instructions, one
 // stream leaves these instructions half unused, because each waits for the one before. Two streams take little longer
-// than one. Elsewhere, two goroutines compute them.
+// than one. Elsewhere, two goroutines compute large pieces, and one goroutine computes small ones.
 package pairhash
 
 import (

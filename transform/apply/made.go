@@ -77,6 +77,7 @@ func OpenMade(ctx context.Context, dir string, workers int, event func(progress.
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
 	}
+	dir = filepath.Clean(dir) // Lstat follows a link that ends with a separator
 	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, weights.Absent(dir, "there is no such folder: name the result of a conversion; a first conversion replaces nothing")
 	} else if err != nil {

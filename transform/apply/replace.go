@@ -50,12 +50,15 @@ func (m *Made) replaces(out string) error {
 	if weights.IsURL(out) {
 		return bad(nil, "Replace needs a folder on a disk: leave it out, and name a new folder")
 	}
-	there, err := os.Stat(out)
+	there, err := os.Lstat(filepath.Clean(out)) // a symbolic link cannot be replaced
 	if errors.Is(err, fs.ErrNotExist) {
 		return bad(fs.ErrNotExist, "there is no such folder, so nothing can be replaced: leave Replace out")
 	}
 	if err != nil {
 		return err
+	}
+	if !there.IsDir() {
+		return bad(fs.ErrExist, "is not a folder, so it cannot be replaced: name the folder itself")
 	}
 	if opened, err := os.Stat(m.dir); err != nil || !os.SameFile(opened, there) {
 		return bad(nil, "Replace is another folder, %s: open %s by OpenMade", m.dir, out)

@@ -30,7 +30,11 @@ func TestReplaceIsCheckedFirst(t *testing.T) {
 	without := made(removed)
 	testmodel.OK(t, os.WriteFile(filepath.Join(out, "more"), nil, 0o666))
 	testmodel.OK(t, os.Remove(filepath.Join(removed, "config.json")))
-	missing := filepath.Join(t.TempDir(), "missing")
+	missing, link := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "link")
+	testmodel.OK(t, os.Symlink(other, link))
+	if _, err := apply.OpenMade(t.Context(), link+string(filepath.Separator), 0, nil); !errors.Is(err, apply.ErrNotMade) {
+		t.Errorf("OpenMade of a link: %v", err)
+	}
 	for name, c := range map[string]struct {
 		out  string
 		old  *apply.Made
@@ -41,6 +45,7 @@ func TestReplaceIsCheckedFirst(t *testing.T) {
 		"stale":   {out, stale, apply.ErrNotMade, "more was changed since OpenMade read it: open the folder again"},
 		"removed": {removed, without, apply.ErrNotMade, "config.json was removed since OpenMade read it: open the folder again"},
 		"other":   {out, made(other), apply.ErrOut, "Replace is another folder, " + other + ": open " + out + " by OpenMade"},
+		"link":    {link, made(other), apply.ErrOut, "is not a folder, so it cannot be replaced: name the folder itself"},
 		"missing": {missing, made(other), fs.ErrNotExist, "there is no such folder, so nothing can be replaced: leave Replace out"},
 		"bucket":  {"s3://bucket/out", made(other), apply.ErrOut, "Replace needs a folder on a disk: leave it out, and name a new folder"},
 	} {

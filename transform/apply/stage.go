@@ -113,19 +113,19 @@ func (st *stage) create(c *conversion) error {
 	} else if err != nil {
 		return err
 	}
+	return st.claim(c)
+}
+
+// claim locks a new folder and begins the journal in it. If another process has locked the folder in the meantime,
+// claim returns an error. If another process has just finished the same output, claim removes the new folder.
+func (st *stage) claim(c *conversion) error {
+	if err := st.lock(); err != nil {
+		return err
+	}
 	if !c.Model.Single {
 		if err := c.likeSource(st.dir); err != nil {
 			return errors.Join(err, os.Remove(st.dir))
 		}
-	}
-	return st.claim(c)
-}
-
-// claim begins the journal in a new folder. If another process has locked the folder in the meantime, claim returns
-// an error. If another process has just finished the same output, claim removes the new folder.
-func (st *stage) claim(c *conversion) error {
-	if err := st.lock(); err != nil {
-		return err
 	}
 	if err := checkFree(st.out, st.old); err != nil {
 		return errors.Join(err, os.Remove(st.dir))

@@ -30,9 +30,9 @@ func Fingerprint(m *weights.Model) (fp Model, err error) {
 	for _, s := range m.Shards {
 		defer weights.Sampled(s.Data())()
 	}
-	prefetch(m, tensors[:min(sampledAhead, len(tensors))])
 	for first := 0; first < len(tensors); first += sampledAhead {
 		batch := tensors[first:min(first+sampledAhead, len(tensors))]
+		prefetch(m, batch) // again: a limited cache may have dropped some of it
 		prefetch(m, tensors[first+len(batch):min(first+2*sampledAhead, len(tensors))])
 		for _, t := range batch {
 			err = weights.Guard(t.File, func() error {

@@ -175,7 +175,7 @@ func (p *Plan) Plain() ([]byte, error) {
 // linesAtOnce is the number of lines of a list that are encoded in parallel.
 const linesAtOnce = 1024
 
-// encodeLines renders a list with one line for each item.
+// encodeLines renders a list with one line for each item. It uses all processors.
 func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
 	fmt.Fprintf(b, "%q: [", name)
 	separator := "\n    "
