@@ -34,6 +34,10 @@ row-major. SOURCE is w, a pattern or PATH:TENSOR. measure multiplies the same by
 --dtype and --seed are the same and SOURCE is its --w, or a pattern of its --against. A pattern has
 the same bytes on every machine.
 
+For fp8 and int8, tensors of other types are multiplied by a power of two, as in measure. The file's
+metadata has its exponent, as x_exponent and w_exponent. Quantised weights cannot be written, because
+the file has no place for their scales.
+
 docs/patterns.md has the language of patterns.
 
    lowtoggle pattern 'normal(0,0.02) | round(4)' -o rounded.safetensors
@@ -135,7 +139,10 @@ type operandJSON struct {
 	Source string        `json:"source"` // pattern, or PATH:TENSOR
 	DType  weights.DType `json:"dtype"`
 	Shape  []int         `json:"shape"`
-	SHA256 string        `json:"sha256"` // of the elements
+	// Exponent is the exponent of the power of two by which the source's values were multiplied to fit the type; 0: they were
+	// not.
+	Exponent int    `json:"exponent"`
+	SHA256   string `json:"sha256"` // of the elements
 }
 
 // writeOperands makes the operands of p and writes them to a file. The file appears whole or not at all.
@@ -146,13 +153,24 @@ func writeOperands(ctx context.Context, path string, q *request, p operand.Produ
 		return nil, err
 	}
 	texts := []string{q.operands().XText(p.Problem.Type), q.w.Text}
+	metadata := map[string]string{"x": texts[0], "w": texts[1], "seed": strconv.FormatUint(q.seed, 10)}
 	var infos []weights.Info
 	for i, m := range []gemm.Matrix{x, w} {
 		name := []string{"x", "w"}[i]
-		r.Tensors = append(r.Tensors, operandJSON{Name: name, Source: texts[i], DType: m.DType, Shape: []int{m.Rows, m.Cols}})
+		if m.Scales != nil || m.Codes != nil {
+			return nil, exit.Usagef("%s: is quantised, and the file has no place for scales: name the tensor of an unquantised model", texts[i])
+		}
+		exponent, err := []*operand.Matrix{p.X, p.W}[i].Exponent(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if exponent != 0 {
+			metadata[name+"_exponent"] = strconv.Itoa(exponent)
+		}
+		r.Tensors = append(r.Tensors, operandJSON{Name: name, Source: texts[i], DType: m.DType, Shape: []int{m.Rows, m.Cols}, Exponent: exponent})
 		infos = append(infos, weights.Info{Name: name, DType: m.DType, Shape: []int{m.Rows, m.Cols}})
 	}
-	head, placed, err := weights.EncodeHeader(infos, map[string]string{"x": texts[0], "w": texts[1], "seed": strconv.FormatUint(q.seed, 10)})
+	head, placed, err := weights.EncodeHeader(infos, metadata)
 	if err != nil {
 		return nil, weights.FileErrorf(path, "%w", err)
 	}

@@ -50,6 +50,10 @@ lowtoggle pattern 'normal(0,0.02) | round(4)' --shape 4096x4096x8192 --dtype bf1
 
 ` + "`lowtoggle measure --w 'normal(0,0.02) | round(4)'`" + ` with the same shape, type and seed multiplies these bytes. The seed of x is that of
 ` + "`--seed`" + `, and the seed of w is one more. The file's metadata has both patterns and the seed.
+
+A tensor is written in the same way: ` + "`lowtoggle pattern model.safetensors:lm_head.weight`" + `. For fp8 and int8, tensors of other types are
+multiplied by a power of two, and the file's metadata has its exponent, as x_exponent and w_exponent: divide y by 2 to the
+power of their sum. Quantised weights cannot be written, because the file has no place for their scales.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.

@@ -48,6 +48,18 @@ func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) {
 	return m.values.whole(ctx)
 }
 
+// Exponent returns the exponent of the power of two by which the source's values were multiplied to fit the matrix's type;
+// 0 if they were not. It may read the whole source.
+func (m *Matrix) Exponent(ctx context.Context) (int, error) {
+	if m == nil || m.values == nil {
+		return 0, errNoValues
+	}
+	if f, ok := m.values.(*fitted); ok {
+		return f.exponent(ctx)
+	}
+	return 0, nil
+}
+
 // errNoValues is the error of a Matrix that a caller made: [Set.Products] makes them.
 var errNoValues = errors.New("the matrix has no values: take it from a product of a Set")
 
