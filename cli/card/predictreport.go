@@ -164,7 +164,8 @@ func belowCap(all []predict.Prediction) string {
 	case list == nil:
 		return "the changes of energy and time are those of the table, within half a percentage point"
 	}
-	return strings.Join(append(list, "the other sources' changes are those of the table, within half a percentage point")[:min(len(list)+1, len(all))], "; ")
+	const untested = " (predicted, not tested by a measurement)"
+	return strings.Join(append(list, "the other sources' changes are those of the table, within half a percentage point")[:min(len(list)+1, len(all))], "; ") + untested
 }
 
 // kernelsOf lists the kernels of all sources without repetition.
