@@ -78,7 +78,7 @@ var given = []struct {
 		"docs/quantising.md":       {"(+1.18 … +1.63) | 0 |"},
 		"docs/library.md":          {"at least 0 dB, that is"},
 		"docs/formats.md":          {"| 0 | done", "| 1 | failed", "| 2 | wrong", "| 3 | done", "| 4 | no GPU", "| 75 | `convert"},
-		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "codes of −0 by those of +0", "may be 0.25 to 2^20", "Passes that choose codes anew write +0"},
+		"docs/passes.md":           {"1e-3 is gentle, 1e-1", "labels of an index by −1", "the code of −0 by the code of +0", "may be 0.25 to 2^20", "Passes that choose codes anew write +0"},
 		"docs/quantised-energy.md": {"(CUDA 12.9 or later)", "| 1 | | |"},
 		"README.md":                {"Apache 2.0"},
 	}},

@@ -459,7 +459,7 @@ func TestFrontierRuns(t *testing.T) {
 		"| prefill, stationary | 0.5 % | −8.00 % ± 0.20 † (round-0.5, +0.450 %) | −9.50 % ± 0.20 (full-0.1, +0.080 %) |",
 		"| full-0.1 | 0.1 % | +0.080 % (+0.060 to +0.100) | −5.00 % | −10.10 % ± 0.20 † | – | −9.50 % ± 0.20 |",
 		"**invalid**: the copy differs",
-		"one model that is in both run 1 and run 3 differs by 0.60 points",
+		"One model was measured in both run 1 and run 3. Its energies differ by 0.60 percentage points",
 	} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q:\n%s", text, page)
