@@ -18,7 +18,7 @@ func readmeClaims(e *evidence) []claim {
 	return []claim{
 		says("| prefill, 4096 tokens | {} | – |", e.whole("recipes-prefill", "--recipe balanced")),
 		says("| decode, batch 16 | {} | – |", e.whole("recipes-decode", balancedDecode)),
-		says("The default recipe saves {} (3.75 B weights, prefill) and {} (decode).", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
+		says("The default recipe saves {} of energy per token in prefill (3.75 B weights) and, with `--workload decode`, {} in decode.", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
 		says("| both phases, 32 requests | {} | – |", e.served()),
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
@@ -26,7 +26,7 @@ func readmeClaims(e *evidence) []claim {
 		says("saves nothing: {} of the cards' energy is {} of the server's. At the", percent(e.wholeChange("recipes-decode", balancedDecode), 1), percent(e.serverChange("recipes-decode", balancedDecode), 1)),
 		says("time: {} of the cards' energy is {} of the server's (", percent(e.wholeChange("recipes-prefill", "--recipe balanced"), 1), percent(e.serverChange("recipes-prefill", "--recipe balanced"), 1)),
 		says("differ by ± {} of itself in prefill, by ± {} in decode", e.cardsDiffer("prefill"), e.cardsDiffer("decode")),
-		says("in prefill, and about {} of energy in decode", saved(e.of("level-decode", "exact"), 1)),
+		says("nothing measurable in prefill, {} in decode", saved(e.of("level-decode", "exact"), 1)),
 		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
 		shows("$ lowtoggle demo --keep d            # keeps the model in d/model\n", e.command("demo")),
 		says("output SNR of at least {} dB\n", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
