@@ -83,7 +83,7 @@ func TestDamagedCalibrations(t *testing.T) {
 		"version":     {`"calibration_version":2`, `"calibration_version":99`, "version 99, but this program reads version 2: run lowtoggle calibrate again"},
 		"no version":  {`"calibration_version":2,`, ``, "no calibration_version"},
 		"unknown":     {`"card":`, `"colour":"red","card":`, "damaged calibration"},
-		"no card":     {`"card":"Test"`, `"card":""`, "no card, no models or no measurements"},
+		"no card":     {`"card":"Test"`, `"card":""`, "the card, the models or the measurements are missing"},
 		"features":    {`"quad_sum"`, `"other_sum"`, "other features"},
 		"coefficient": {`"constant":`, `"constant":-`, "coefficient"},
 		"baseline":    {`"watts":500`, `"watts":5`, "baseline"},

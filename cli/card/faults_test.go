@@ -16,7 +16,7 @@ import (
 
 // faultWords are parts of messages about a persistent fault. Any of them is correct.
 var faultWords = map[power.SimFaultKind][]string{
-	power.FaultCounterStops:      {"energy counter does not move"},
+	power.FaultCounterStops:      {"energy counter does not change"},
 	power.FaultCounterBack:       {"energy counter went from"},
 	power.FaultCounterRepeats:    {"energy counter went from"},
 	power.FaultCounterAbsurd:     {"by its energy counter the card drew"},
