@@ -10,7 +10,7 @@ import (
 // bytesFile records which kinds of processors and builds gave the frozen bytes; bench/bytes.sh writes it.
 const bytesFile = "bench/results/bytes/variants.json"
 
-// sameBytes are the variants that gave the bytes of a conversion.
+// sameBytes lists which variants gave the bytes of a conversion.
 type sameBytes struct {
 	Weights   string   `json:"weights"` // SHA-256 at the time of the record
 	Plan      string   `json:"plan"`

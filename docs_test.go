@@ -18,8 +18,9 @@ func TestPassReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Which passes and recipes are there?\n\nGenerated from the table of passes by `go test . -update`.\n\n" +
 		"An *exact* pass keeps the model's function and loses no bit. A *compensated* pass keeps the function in real arithmetic. A\n" +
-		"*lossy* pass spends accuracy. An *index* is a dimension that several tensors share, such as the neurons of an FFN. The *labels* of an\n" +
-		"index are the positions along this dimension ([families.md](families.md)).\n")
+		"*lossy* pass trades accuracy for energy. An *index* is a dimension that several tensors share, such as the neurons of an FFN. The\n" +
+		"*labels* of an index are the positions along this dimension ([families.md](families.md)). The weights are the *stationary* operand\n" +
+		"of a GEMM (the A operand of cuBLAS) or the *streaming* operand (the B operand); see `--role`.\n")
 	for _, r := range transform.Passes {
 		p := r.Pass
 		fmt.Fprintf(&b, "\n## %s\n\nUsage: `%s`. Class: %s.", p.Name, p.Usage, p.Class)
@@ -28,7 +29,7 @@ func TestPassReference(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "\n\n%s\n", p.Doc)
 	}
-	b.WriteString("\n## Recipes\n\n| recipe | passes | what it does |\n|---|---|---|\n")
+	b.WriteString("\n## Recipes\n\n| recipe | passes without tokens | what it does |\n|---|---|---|\n")
 	for _, r := range transform.Recipes {
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", r.Name, r.Passes, r.Doc)
 	}
@@ -49,8 +50,8 @@ func TestReadmeIsShort(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
-// TestLinks checks that links between pages lead to files, and that the index of docs/ lists every page by its title, which is a
-// question.
+// TestLinks checks that links between pages lead to files. It also checks that every page's title is a question, and that the
+// index of docs/ lists the page by its title.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {

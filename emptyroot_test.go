@@ -60,7 +60,7 @@ func TestEmptyRoot(t *testing.T) {
 	}
 }
 
-// isStatic fails the test if a program asks for a loader or a library.
+// isStatic fails the test if a program needs a dynamic loader or a shared library.
 func isStatic(t *testing.T, program string) {
 	t.Helper()
 	f, err := elf.Open(program)

@@ -46,7 +46,7 @@ func TestFamilyReference(t *testing.T) {
 		"dimension that several tensors share, such as the neurons of an FFN. Three changes are possible along an index: another\n" +
 		"**order** (o), other **signs** (s), and factors that are **powers of two** (2). Brackets mean that only some models of the\n" +
 		"architecture allow the change. A dash means that no change is possible. An empty cell means that the architecture has no\n" +
-		"such index.\n\n" +
+		"index of this kind. If a column covers several indices, it shows a change that is possible along at least one of them.\n\n" +
 		"A function *commutes* with a change if the changed inputs give the outputs with the same change. For example, ReLU commutes with\n" +
 		"positive factors, and GELU does not.\n\n" +
 		"[own-family.md](own-family.md) says how the catalogue is tested and how to add an architecture of your own.\n\n")
@@ -126,7 +126,7 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 	}
 	conditions(b, f)
 	if len(f.Absent) > 0 {
-		b.WriteString("\nThese changes are not possible:\n\n")
+		b.WriteString("\nlowtoggle does not make these changes:\n\n")
 	}
 	for _, a := range f.Absent {
 		fmt.Fprintf(b, "- **%s.** %s\n", strings.ToUpper(a.What[:1])+a.What[1:], a.Why)
@@ -135,7 +135,7 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 
 // conditions explains the flags in a family's table.
 func conditions(b *bytes.Buffer, f *arch.Family) {
-	title := "\nThe first table uses these conditions:\n\n"
+	title := "\nThe first table of this section uses these conditions:\n\n"
 	for _, flag := range f.Flags() {
 		fmt.Fprintf(b, "%s- *%s* is read from %s of config.json.", title, flag.Name, code(flag.Fields))
 		title = ""

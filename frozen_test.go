@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,7 +59,9 @@ func frozenConversions() (all []conversion) {
 		{"--passes", "compensate=0.01,grid=8"}, {"--passes", "prune=0.1,compensate,round=4"}, {"--passes", "trellis=0.01,compensate,sparsify=0.1"}} {
 		all = append(all, conversion{"demo", append(args, tokens...)})
 	}
-	return all
+	// Small enough for an emulated processor.
+	return append(all, conversion{"llama-tiny", append([]string{"--max-loss", "1%"}, tokens...)},
+		conversion{"gpt2-tiny", append([]string{"--passes", "prune,trellis,compensate", "--max-loss", "1%", "--workload", "decode"}, tokens...)})
 }
 
 var (
@@ -95,9 +99,13 @@ func TestFrozen(t *testing.T) {
 		args := slices.Clone(c.args)
 		if j := slices.Index(args, "TOKENS"); j >= 0 {
 			args[j] = filepath.Join(model, "tokens.safetensors")
+			if c.model != "demo" {
+				args[j] = filepath.Join(models, "random.safetensors")
+				randomTokens(t, args[j])
+			}
 		}
 		workers := []string{"1", "3"}
-		if c.model != "llama-tiny" { // one of the two
+		if c.model != "llama-tiny" { // other models run with one of the two numbers of workers
 			workers = workers[i%2:][:1]
 		}
 		for _, workers := range workers {
@@ -199,6 +207,21 @@ func digest(t *testing.T, dir string) (weights, planned string) {
 	}
 	sum := sha256.Sum256(js)
 	return hex.EncodeToString(h.Sum(nil)), hex.EncodeToString(sum[:])
+}
+
+// randomTokens writes 48 sequences of 32 tokens, which are in every tiny model's vocabulary.
+func randomTokens(t *testing.T, path string) {
+	t.Helper()
+	const sequences, length, vocabulary = 48, 32, 96
+	header := fmt.Sprintf(`{"tokens":{"dtype":"I32","shape":[%d,%d],"data_offsets":[0,%d]}}`, sequences, length, 4*sequences*length)
+	b := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range sequences * length {
+		b = binary.LittleEndian.AppendUint32(b, rng.Uint32N(vocabulary))
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // demoModel writes the embedded model.

@@ -18,9 +18,9 @@ var fused = flag.Bool("fused", false, "compile for arm64 and look for fused sums
 var deciding = []string{"./internal/elementary", "./weights/...", "./cost/...", "./transform/...", "./gemm/forward/...", "./gemm/hessian", "./gemm/divergence",
 	"./gemm/evaluate", "./gemm/decoder", "./gemm/predict", "./gemm/operand", "./gemm/sgemm"}
 
-// TestNothingIsFused compiles the packages that decide bytes for arm64, and has the compiler list the sums that it
-// computes together with a product, rounded once. A processor without the instruction gives another sum.
-// float64(x*y)+z keeps the two apart; where one rounding is wanted, math.FMA says so.
+// TestNothingIsFused compiles the packages that decide bytes for arm64, and lists every fused multiply-add of the
+// compiler. A processor without this instruction rounds twice and gives other bytes. float64(x*y)+z prevents the
+// fusion. Code that needs a single rounding calls math.FMA.
 func TestNothingIsFused(t *testing.T) {
 	if !*fused {
 		t.Skip("compiles for arm64: run it with -fused")
@@ -78,7 +78,7 @@ func TestSameBitsEverywhere(t *testing.T) {
 			for i, line := range strings.Split(string(code), "\n") {
 				line, _, _ = strings.Cut(line, "//")
 				for _, name := range calls.FindAllStringSubmatch(line, -1) {
-					// The quantiles are a table, which TestQuantilesAreFrozen holds.
+					// TestQuantilesAreFrozen tests the table of quantiles.
 					if !sameBits.MatchString(name[1]) && (path != "weights/synth/random.go" || name[1] != "Erfinv") {
 						t.Errorf("%s:%d: use internal/elementary in place of math.%s", path, i+1, name[1])
 					}

@@ -166,7 +166,7 @@ func importsOf(module fs.FS) (map[string][]string, error) {
 		case folder == "." || !strings.HasSuffix(base, ".go"):
 			return nil
 		}
-		list := packages[folder] // also where only tests are
+		list := packages[folder] // a folder with only tests gets an entry, too
 		if !strings.HasSuffix(base, "_test.go") {
 			data, err := fs.ReadFile(module, name)
 			if err != nil {

@@ -1,5 +1,4 @@
-// Command lowtoggle converts model weights so that the GPU's wires toggle less when it multiplies
-// by them.
+// Command lowtoggle converts model weights so that fewer of a GPU's wires toggle in matrix products.
 package main
 
 import (

@@ -137,7 +137,7 @@ func checkTypes(list io.Reader, sizes types.Sizes) (problems []error, checked in
 	}
 }
 
-// importing is a function that implements types.Importer.
+// importing makes a function a types.Importer.
 type importing func(path string) (*types.Package, error)
 
 func (f importing) Import(path string) (*types.Package, error) { return f(path) }

@@ -151,7 +151,7 @@ func zeroCallTable() (table []byte, names []string, err error) {
 		&imports, &functions, &methods), names, nil
 }
 
-// callersPackages returns the packages for callers, of export data that the go command has.
+// callersPackages loads the packages for callers from the go command's export data.
 func callersPackages() (packages []*types.Package, err error) {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	for _, c := range callers {
@@ -184,7 +184,7 @@ func callersPackages() (packages []*types.Package, err error) {
 	return packages, nil
 }
 
-// madeTypes returns the types that exported functions and methods return: a caller does not make them otherwise.
+// madeTypes returns the types that exported functions and methods return. A caller gets their values from these functions alone.
 func madeTypes(packages []*types.Package) map[*types.TypeName]bool {
 	made := map[*types.TypeName]bool{}
 	add := func(f *types.Func) {

@@ -2,8 +2,8 @@
 
     python3 bench/activations.py MODEL OUT.safetensors [--tokens 8192]
 
-The forward pass is that of loss.py, in float32; every x[tokens, K] is rounded to BF16 on its way
-out and named as the layer's weight, model.layers.0.self_attn.q_proj.weight. Layers that share an
+The forward pass is that of loss.py, in float32. The file has an x[tokens, K] in BF16 for each layer,
+by the name of the layer's weight, such as model.layers.0.self_attn.q_proj.weight. Layers with the same
 input have a copy each. All inputs are held in memory before they are written. The tokens are the
 first of the whole sequences of `calibration` in MODEL/tokens.safetensors. Needs PyTorch and a CUDA
 GPU.
@@ -20,7 +20,7 @@ from loss import Llama, read
 
 
 class Recorder(Llama):
-    """Keeps the first `tokens` rows of what goes into each linear layer, by its weight's name."""
+    """Keeps the first `tokens` rows of each linear layer's input, by the name of its weight."""
 
     def __init__(self, folder, tokens):
         super().__init__(folder)

@@ -119,13 +119,14 @@ func costBelowCap(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 const costBelowCapText = `
 ## Below the power cap
 
-In short bursts with gaps, as on a lightly loaded server, mean power is below the cap. The card then limits power within the
+In short bursts with gaps, as on a lightly loaded server, mean power is below the cap. The card then limits power within a
 burst. The clock in bursts is %.2f times the clock at the cap (%.2f to %.2f). This ratio comes from the times of random weights.
-The model predicts the saving of other weights from this ratio and from the response to activity, which was measured at the cap.
-The interval of a prediction covers five errors: those of the activity, of the ratio, of the static power, of the clock's
-exponent, and the differences between cards. No fit used a saving in bursts. The intervals, with the error of the reading, hold %d
-of %d recorded savings. The record of six plans is a single block; its readings share the error of the source's readings.
+The model predicts the saving of other weights from this ratio and from the response to activity. The response was measured at the cap.
+The interval of a prediction covers the errors of the activity, the ratio, the static power and the clock's exponent, and the
+differences between cards. No fit used a saving in bursts. The intervals, with the error of the reading, contain %d of %d recorded
+savings. *Duty* is the share of time in which the GEMM runs. *Six plans* are the plans of [cards.md](cards.md). In their records,
+the readings of a block share the error of the source's readings.
 
-| card and record | weights | energy | predicted (95 %% interval) | time | predicted |
+| card and record | weights | energy, measured | energy, predicted (95 %% interval) | time, measured | time, predicted |
 |---|---|---|---|---|---|
 `

@@ -13,7 +13,7 @@ func (p wholePages) batchesExplained(b *bytes.Buffer) {
 	at := slices.IndexFunc(rows, func(r wholeRow) bool { return r.step.Batch == 64 })
 	r := rows[at]
 	fmt.Fprintf(b, `
-Decode with batch 64 saves only %.1f %% of energy per token. There are two reasons:
+Decode with batch 64 saves only %.1f %% of energy per token. There are two probable reasons:
 
 - **Attention** takes a larger share, because it reads the KV cache of every sequence. The linear layers' measured share of the
   energy falls to %.0f %%.
@@ -30,8 +30,8 @@ func (p wholePages) billSection(b *bytes.Buffer, t *testing.T) {
 ## Your bill
 
 Find your use and your recipe in the table. The recipes were measured on the model above on %s. The cards were %s (decode with
-batches 16 and 64) and %s (all other rows). Copies of the source differed from the source by %s of energy. Every saving is a
-change of energy per token.
+batches 16 and 64) and %s (all other rows). Copies of the source differed from the source by %s of energy. The
+columns *card* and *full server* give the change of energy per token.
 
 | use | options of `+"`convert`"+` | linear layers' share of energy | card, measured (95 %% interval) | time per token | card's power before | full server, computed |
 |---|---|---|---|---|---|---|
@@ -53,9 +53,9 @@ change of energy per token.
 	share := p.recipePrefill.Energy.Steps[0].LinearEnergy
 	b.WriteString("\nPrefill below the cap was measured for a single layer, not for a whole model ([cards.md](cards.md)):\n\n")
 	for _, c := range cardTable(t, recorded+"cards") {
-		if recipe := map[string]string{"round=4": "the default", "grid=4": "balanced"}[c.plan]; recipe != "" && c.phase == "prefill below the cap" {
+		if recipe := map[string]string{"round=4": "`near-lossless` (the default)", "grid=4": "`balanced`"}[c.plan]; recipe != "" && c.phase == "prefill below the cap" {
 			e, _ := c.effects()
-			fmt.Fprintf(b, "- `%s`, about as coarse as %s, saves %s %% of the layer's energy. With the layers' share of the table, this is %s %% of the\n  card's energy.\n", c.plan, recipe, printed(1, -e.Mean), printed(1, -share*e.Mean))
+			fmt.Fprintf(b, "- `%s`, about as coarse as %s, saves %s %% of the layer's energy. In prefill, linear layers take %.1f %%\n  of the card's energy (table above), so the card saves %s %% of energy.\n", c.plan, recipe, printed(1, -e.Mean), 100*share, printed(1, -share*e.Mean))
 		}
 	}
 	before, after := p.recipePrefill.Energy.Steps[0], p.recipeDecode.Energy.Steps[0]
@@ -65,17 +65,30 @@ For a model of your own, `+"`verify MODEL OUT --gpu --whole`"+` measures the car
 estimate the saving in these steps:
 
 1. Take the change of energy of your linear layers from `+"`lowtoggle predict --w MODEL: --against OUT:`"+`, with
-   `+"`--workload decode`"+` for decode.
-2. Multiply this change by the linear layers' share of energy in the table. The result is the change of the card's energy.
-   Predictions for decode hold below the power cap, in the table up to batch 32. A batch of 64 is at the cap and saves less.
+   `+"`--workload decode`"+` for decode. For prefill below the power cap, take the change that predict prints for a lightly
+   loaded card instead. For layers of 8192² this prediction agrees with the measurement above. For smaller layers the
+   predicted saving is larger. No measurement has tested this larger saving.
+2. Multiply this change by the linear layers' share of energy in the table, in the row of your phase and batch size. The result
+   is the change of the card's energy. Without a GPU, the share of another model cannot be measured. Larger batches and longer
+   contexts lower the share, because attention then takes more energy. Smaller hidden sizes lower the share, too. The work of linear
+   layers grows with the square of the hidden size. The work of attention grows only in proportion to the hidden size.
+   Predictions for decode hold below the power cap. In the table, decode with batch 16 or 32 is below the cap. Decode with batch 64
+   is at the cap and saves less.
 3. For a server below the cap, multiply by the cards' share of the server's power: 8 × W / (8 × W + %.1f kW), if each card
    draws W.
-4. For a server in prefill at the cap, use the change of the card's energy: energy and time fall by about the same share.
-5. If prefill and decode share your cards, weight both changes by their shares of the energy.
+4. For a server in prefill at the cap, use the change of the card's energy. In this case energy and time fall by about the same share.
+5. If prefill and decode share your cards, weight the two changes by the shares of prefill and decode in the energy.
+
+A card is at its power cap if `+"`nvidia-smi -q -d PERFORMANCE`"+` prints `+"`SW Power Cap : Active`"+` under your load. The card's power is
+then close to its limit: `+"`nvidia-smi --query-gpu=power.draw,power.limit --format=csv`"+` prints both.
 
 `+"`--workload prefill=A,decode=B`"+` takes shares of the energy of the original model's linear layers, not of time or tokens. As
 an example, take the energies of these runs, and 10 prompt tokens for each generated token. Per generated token, prefill then
-takes 10 × %s mJ × %.0f %%, and decode takes %s mJ × %.0f %%. The option is `+"`--workload prefill=%.2f,decode=%.2f`"+`.
+takes 10 × %s mJ × %.0f %%, and decode takes %s mJ × %.0f %%. The option is then `+"`--workload prefill=%.2f,decode=%.2f`"+`.
+
+Some servers, such as vLLM with chunked prefill, put a part of a prompt and tokens of other requests into one step. The products of
+such a step have the size of all its tokens. A step of more than 256 tokens counts as prefill, with all its tokens. Only steps of
+fewer tokens count as decode.
 `, serverRest/1e3, millijoules(before.Before.Joules), 100*before.LinearEnergy, millijoules(after.Before.Joules), 100*after.LinearEnergy,
 		prompt/(prompt+output), output/(prompt+output))
 }

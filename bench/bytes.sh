@@ -1,7 +1,7 @@
 #!/bin/bash
-# bytes.sh [VARIANT...]: converts all frozen models (TestFrozen) on other kinds of processors and builds, and records which gave the
-# frozen bytes in bench/results/bytes/variants.json. Run it in the folder of go.mod, on amd64 with AVX-512. ONLY=PATTERN takes the
-# conversions that match. arm64 needs qemu-aarch64 (Debian: qemu-user-static).
+# bytes.sh [VARIANT...]: converts all frozen models (TestFrozen) for other processors and with other builds. Records in
+# bench/results/bytes/variants.json which of them gave the frozen bytes. Run it in the folder of go.mod, on amd64 with AVX-512.
+# ONLY=PATTERN takes the conversions that match. arm64 needs qemu-aarch64 (Debian: qemu-user-static).
 set -eu
 only=${ONLY:-}
 scratch=$(mktemp -d)

@@ -203,17 +203,21 @@ func cardsWorth(b *bytes.Buffer, t *testing.T, table []cardProduct, differ map[s
 			}
 		}
 	}
-	fmt.Fprintf(b, cardsRecorded, unsteady, runs, clear, savings, rows.String())
+	most := fmt.Sprintf("%d of the %d runs", unsteady, runs)
+	if unsteady == runs {
+		most = fmt.Sprintf("all %d runs", runs)
+	}
+	fmt.Fprintf(b, cardsRecorded, most, clear, savings, rows.String())
 }
 
-// wholeModelWatts returns the cards that measured the whole model in decode, sorted by power.
+// wholeModelWatts returns the savings of the cards that measured the whole model in decode, sorted by the source's power.
 func wholeModelWatts(older []cardProduct) string {
 	i := slices.IndexFunc(older, func(p cardProduct) bool { return p.product == wholeModel && p.phase == "decode" })
 	cards := byCard(older[i].readings)
 	slices.SortFunc(cards, func(a, b cardReading) int { return cmp.Compare(a.watts, b.watts) })
 	var parts []string
 	for _, c := range cards {
-		parts = append(parts, fmt.Sprintf("%s draws %.0f W and saves %.1f %%", c.card, c.watts, -c.change.Value))
+		parts = append(parts, fmt.Sprintf("%.1f %% on %s (%.0f W)", -c.change.Value, c.card, c.watts))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -42,6 +42,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/packages.md":         packagesClaims,
 	"docs/scale.md":            scaleClaims,
 	"docs/stores.md":           storesClaims,
+	"docs/own-card.md":         ownCardClaims,
 	"docs/limits.md":           limitsClaims,
 	"docs/own-family.md":       ownFamilyClaims,
 	"docs/passes.md":           passesClaims,
@@ -54,6 +55,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/quantising.md":       quantisingClaims,
 	"docs/power-h200.md":       powerClaims,
 	"docs/quantised-energy.md": quantisedEnergyClaims,
+	"docs/quantised-speed.md":  quantisedSpeedClaims,
 }
 
 // place is where a figure stands in a page.

@@ -29,11 +29,15 @@ func accuracyClaims(e *evidence) []claim {
 	percents := func(share *float64) string { return fmt.Sprintf("%v %%", 100**share) }
 	gpu := e.record("h200/runner/losses.txt", `models/llama-17m exact true: .* off by -(\d)\S*e-0(\d); loaded in \S+, (\S+)ms in all, CPU (\S+)s`)
 	loaded := e.record("h200/runner/commands.txt", `eval --device 0, 32 blocks, .*, with loading\s+(\S+) s`)
+	small := e.record("scale-cpu.txt", `(?m)^eval llama-17m (\S+) s of processor time`)
 	list := []claim{
 		shows("$ lowtoggle eval d/model out | head -4\n", eval),
 		shows("$ lowtoggle convert d/model half --tokens d/model/tokens.safetensors --max-loss 0.5%\n", search),
-		says("on one H200 differs by {} nats from the loss on the CPU. The H200 takes {} s, 16 CPU cores take {} s (", gpu[0]+"e-"+gpu[1], printed(1, e.number(gpu[2])/1e3), printed(0, e.number(gpu[3]))),
+		says("on one H200 differs by {} nats per token from the loss on the CPU. The H200 takes {} s, 16 CPU cores take {} s (", gpu[0]+"e-"+gpu[1], printed(1, e.number(gpu[2])/1e3), printed(0, e.number(gpu[3]))),
 		says("takes {} s on an H200, loading included", printed(0, e.number(loaded[0]))),
+		says("each model takes {} s of processor time on an AMD EPYC. This is about {} s on two free cores", small[0], printed(0, e.number(small[0])/2)),
+		says("at least 2²² ({} million) weights", printed(1, e.shifted("transform/device.go", "const sampleFrom")/1e6)),
+		says("Defaults: {} dB in the recipe `near-lossless`, {} dB in `balanced`", fmt.Sprint(*e.recipe("near-lossless").MinSNR), fmt.Sprint(*e.recipe("balanced").MinSNR)),
 		says("The default is {}, or {} with `--recipe balanced`", percents(e.recipe("near-lossless").MaxLoss), percents(e.recipe("balanced").MaxLoss)),
 	}
 	for _, row := range []struct{ text, begin, decimals string }{{"16 cores", "cpu", "0"}, {"one H200 (`--device 0`)", "0", "1"}} {
@@ -62,9 +66,9 @@ func accuracyClaims(e *evidence) []claim {
 	least := e.of("structure-stationary", "onemag")
 	return append(list,
 		says("All {} linear layers", fmt.Sprint(e.linearLayers())),
-		says("signs left, save {} ± {} of energy in prefill", saved(least, 1), fmt.Sprintf("%.1f", 100*halfWidth(least))),
-		says("an SNR of {} dB in every layer raises perplexity by about {} % (`near-lossless`), an SNR of {} dB by {} % (`balanced`)", fmt.Sprint(*e.recipe("near-lossless").MinSNR),
-			printed(2, change(e.evaluation("near-lossless").Against.Ratio)), e.lowestWhole(), strings.Trim(e.lost("grid-4", 2), "+ %")),
+		says("(a single magnitude) save only {} ± {} of the energy", saved(least, 1), fmt.Sprintf("%.1f", 100*halfWidth(least))),
+		says("keeps at least {} dB in every layer of `llama-17m`, and raises perplexity by about {} %. `balanced` keeps at least {} dB in this model (the recipe's limit is {} dB), and raises perplexity by {} %.", fmt.Sprint(*e.recipe("near-lossless").MinSNR),
+			printed(2, change(e.evaluation("near-lossless").Against.Ratio)), e.lowestWhole(), fmt.Sprint(*e.recipe("balanced").MinSNR), strings.Trim(e.lost("grid-4", 2), "+ %")),
 	)
 }
 

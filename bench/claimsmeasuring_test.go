@@ -33,7 +33,7 @@ func measuringClaims(e *evidence) []claim {
 	list = append(list,
 		says("below the limit\nof {} W.", fmt.Sprint(*run.Card.PowerLimit)),
 		says("So the next load gets {} s to settle. Between\n  loads at the cap {} ms are enough", settle("CapSettle", "Second"), settle("Settle", "Millisecond")),
-		says("zeros run at {} GHz, not at {} GHz.", at("patterns.safetensors:zeros"), fmt.Sprintf("%.2f", e.calibration().Facts.Settings.HighestClock/1e3)))
+		says("all-zero weights run at {} GHz, not at {} GHz.", at("patterns.safetensors:zeros"), fmt.Sprintf("%.2f", e.calibration().Facts.Settings.HighestClock/1e3)))
 	for _, phase := range []struct{ name, file, source string }{{"prefill", "several-prefill", "%.4f J, %.0f W"}, {"decode", "several-decode", "%.2f mJ, %.0f W"}} {
 		runs := recordedRuns(e.T, phase.file)
 		text, figures, source := "| "+phase.name+", energy |", []string{}, []string{}

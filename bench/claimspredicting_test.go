@@ -19,8 +19,8 @@ func predictingClaims(e *evidence) []claim {
 			"normal(0,0.02) | repeat(rows=4)", "normal(0,0.02) | sparse(50%)", "const(0.02)", "zeros")),
 		shows("$ lowtoggle predict --w 'normal(0,0.02) | round(4)' --against 'normal(0,0.02) | sparse(50%)'\n", e.command("predict", "--w", "normal(0,0.02) | round(4)",
 			"--against", "normal(0,0.02) | sparse(50%)")),
-		says("`const(0.02)` reads {} and `zeros` {} (", percent(change(e.of("pair-2", "const(0.02)").RelativeEnergy), 1), percent(change(e.of("pair-2", "zeros").RelativeEnergy), 1)),
-		says("each of the {} measured points is predicted", thousands(float64(points))),
+		says("changed by {} with `const(0.02)` and by {} with `zeros` (", percent(change(e.of("pair-2", "const(0.02)").RelativeEnergy), 1), percent(change(e.of("pair-2", "zeros").RelativeEnergy), 1)),
+		says("Each of the {} measured points is predicted", thousands(float64(points))),
 	}
 	for _, row := range []struct {
 		text string

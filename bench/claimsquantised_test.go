@@ -21,7 +21,7 @@ func quantisedValuesClaims(e *evidence) []claim {
 	}
 	return []claim{
 		says("weights of {} models, one", fmt.Sprint(len(recorded.Losses))),
-		says("losses to within {} of", exponent(apart)),
+		says("losses of these models to within {} of", exponent(apart)),
 	}
 }
 
@@ -101,7 +101,7 @@ func quantisedClaims(e *evidence) []claim {
 		return e.converted(source, "--passes", passes, "--reference", e.llama())
 	}
 	int4 := e.nearest("int4")
-	list := []claim{says("its perplexity is {} against the unquantised model", percent(change(e.evaluation("q/int4-nearest").Against.Ratio), 2))}
+	list := []claim{says("Its perplexity is {} % higher than that", printed(2, change(e.evaluation("q/int4-nearest").Against.Ratio)))}
 	for _, passes := range []string{"scales=7", "scales=2", "scales=1", "scales=0"} {
 		more := ""
 		if passes == "scales=7" {
@@ -116,8 +116,8 @@ func quantisedClaims(e *evidence) []claim {
 	lowest := fmt.Sprint(*e.recipe("balanced").MinSNR)
 	list = append(list,
 		says("keeps an output SNR of {} dB. FP8 scales", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
-		says("warn of layers below {} dB, the lowest SNR", lowest), says("SNR is also {} dB below that of", below), says("less than {} dB with any codes", lowest),
-		says("Dampings from {} to {} make", e.damping("defaultDamp"), e.damping("codesDamp")))
+		says("warn of layers below {} dB, the lowest SNR", lowest), says("warn only of layers that are also {} dB below the nearest codes", below), says("less than {} dB with any codes", lowest),
+		says("Dampings of `compensate` from {} to {} make", e.damping("defaultDamp"), e.damping("codesDamp")))
 	channel, block := e.nearest("fp8"), e.nearest("fp8-block")
 	for _, passes := range []string{"scales=5", "scales=3", "scales=2", "round=1"} {
 		var figures, checkpoint []string
@@ -148,7 +148,7 @@ func codesClaims(e *evidence) []claim {
 	list := []claim{
 		says("made a mixture of experts of {} GB with", printed(1, e.number(size[0])/1e9)),
 		says("took {} s, {} times as long as `cp -r` and `sync`. The conversion used {} MiB", codes[0], codes[1], e.record("h200/recode.txt", `(\d+) MiB; the largest`)[0]),
-		says("| format | {} GB, earlier version | {} GB, current", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0], e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0]),
+		says("| format | model of {} GB, earlier version | model of {} GB, current", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0], e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0]),
 		says("| INT4, MXFP4 | {} | {} |", ratio("int4"), ratio("short int4")),
 		says("| NVFP4 | {} | {} |\n| GPTQ", ratio("nvfp4"), ratio("short nvfp4")),
 		says("| GPTQ | {} | {} |", ratio("gptq-order"), ratio("short gptq-order")),
@@ -156,9 +156,9 @@ func codesClaims(e *evidence) []claim {
 		says("| AWQ | {} | {} |\n| block", ratio("awq"), ratio("short awq")),
 	}
 	falls := func(name string) string { return printed(2, -change(e.evaluation(name).Against.Ratio)) + " %" }
-	list = append(list, says("perplexity changes by {} with `scales=2` and by {} with\n`scales=0`", e.recordedWithin("r/int4-scales2-comp"), e.recordedWithin("r/int4-scales0-comp")),
+	list = append(list, says("changes the perplexity of the INT4 checkpoint by {} with `scales=2` and by {} with `scales=0`", e.recordedWithin("r/int4-scales2-comp"), e.recordedWithin("r/int4-scales0-comp")),
 		says("perplexity falls: by {} with `scales=2` and by {} with `scales=0`.", falls("r/int4-scales2-reference"), falls("r/int4-scales0-reference")))
 	rises := func(model string) string { return percent(change(e.evaluation(model).Against.Ratio), 2)[1:] }
-	list = append(list, says("The search raised perplexity by {} with `--max-loss 0.1%` and by {} with `--max-loss 0.5%`.", rises("r/fp8-within0.1"), rises("r/fp8-within0.5")))
+	list = append(list, says("The search raised perplexity by {} with `--max-loss 0.1%` and by {} with `--max-loss 0.5%`,", rises("r/fp8-within0.1"), rises("r/fp8-within0.5")))
 	return append(list, says("perplexity rises by {} with `scales=3` and by {} with `scales=2`", rises("r/fp8-scales3"), rises("r/fp8-scales2")))
 }

@@ -37,7 +37,7 @@ func quantisedEnergyClaims(e *evidence) []claim {
 		widest = max(widest, halfWidth(v))
 	}
 	three, coarse := e.quantisedOf(capped, "scales=3"), e.quantisedOf(capped, "scales=2")
-	list := []claim{
+	return []claim{
 		says("| for each output | {} | {} |", two(channel.Operands), two(channel.FewOperands)),
 		says("| for each block | {} | {} |", two(block.Operands), two(block.FewOperands)),
 		says("blocks also spends {} % of its energy", printed(0, 100*block.Sums)),
@@ -46,15 +46,14 @@ func quantisedEnergyClaims(e *evidence) []claim {
 		says("95 % intervals of up to ±{} %.", printed(0, 100*widest)),
 		says("scales of two mantissa bits save {} of energy (95 %: {}), and powers of\ntwo {} ({}).", saved(mantissa, 1), span(mantissa), saved(powers, 1), span(powers)),
 		says("also take {} and {} less time. With all\ncodes zero the card draws {},", faster(mantissa), faster(powers), watts(zeros.Watts)),
-		says("This card draws {} with the codes of the source and with `scales=3`; the other card drew {} and\n{}.",
+		says("This card drew {}, both with the first weights and with `scales=3`. The other card drew {} with the first weights and {} with `scales=3`.",
 			watts(recordedRun(e.T, "quantised/"+capped).Baseline.Watts), watts(recordedRun(e.T, "quantised/"+uncapped).Baseline.Watts), watts(e.quantisedOf(uncapped, "scales=3").Watts)),
 		says("`scales=3` saves {} of energy and {} of time, `scales=2` {} and\n{}. The predictions", saved(three, 1), faster(three), saved(coarse, 1), faster(coarse)),
 	}
-	return append(list, rateClaims(e)...)
 }
 
-// rateClaims are the claims about the speed of quantised kernels.
-func rateClaims(e *evidence) []claim {
+// quantisedSpeedClaims compare the rates of quantised kernels with BF16.
+func quantisedSpeedClaims(e *evidence) []claim {
 	const rates, few = "h200/quantised/rates.txt", "h200/quantised/few.txt"
 	many, rest, _ := strings.Cut(e.text(rates), "weights as the B operand:")
 	streaming, alone, _ := strings.Cut(rest, "before, with BF16")
@@ -100,10 +99,10 @@ func rateClaims(e *evidence) []claim {
 	}
 	_, present, _ := strings.Cut(e.text(few), "The present kernel")
 	timed := regexp.MustCompile(`(?m)^W 8,  B 2, S 7 +\S+ +(\S+) +\S+ +(\S+) `).FindStringSubmatch(present)
-	list = append(list, says("INT4 of 28672×8192 at {} TB/s (`bench", timed[2]))
+	list = append(list, says("weights of 28672×8192 at {} TB/s (`bench", timed[2]))
 	earlier := recordedRun(e.T, "quantised/int4-decode")
 	weights := float64(earlier.Products[0].Problem.N * earlier.Products[0].Problem.K)
 	list = append(list, says("an earlier kernel that read\n{} TB/s", two(weights*(4+16.0/128)/8/earlier.Baseline.Seconds/1e12)))
-	return append(list, says("weights at {} to {} of BF16's rate. The kernel is {} to {} times as fast as BF16;\nby the number of bytes alone, {} to {} times would be possible.", two(low), two(high),
+	return append(list, says("weights at {} to {} of BF16's rate. The kernel is {} to {} times as fast as BF16's kernel. At BF16's rate of bytes the four-bit kernel would be {} to {} times as fast.", two(low), two(high),
 		printed(1, lowest), printed(1, highest), printed(1, fewest), printed(1, most)))
 }

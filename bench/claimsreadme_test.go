@@ -18,19 +18,21 @@ func readmeClaims(e *evidence) []claim {
 	return []claim{
 		says("| prefill, 4096 tokens | {} | – |", e.whole("recipes-prefill", "--recipe balanced")),
 		says("| decode, batch 16 | {} | – |", e.whole("recipes-decode", balancedDecode)),
-		says("The default recipe saves {} of energy per token in prefill (3.75 B weights) and, with `--workload decode`, {} in decode.", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
+		says("The default recipe saves {} of model A's energy per token in prefill and, with `--workload decode`, {} in decode.", e.wholeSaved("recipes-prefill", "--recipe near-lossless"), e.wholeSaved("recipes-decode", "--recipe near-lossless --workload decode")),
 		says("| both phases, 32 requests | {} | – |", e.served()),
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
 		says("draw about {} of its power.", printed(0, 100*serverShare(cardWatts))+" %"),
 		says("saves nothing: {} of the cards' energy is {} of the server's. At the", percent(e.wholeChange("recipes-decode", balancedDecode), 1), percent(e.serverChange("recipes-decode", balancedDecode), 1)),
 		says("time: {} of the cards' energy is {} of the server's (", percent(e.wholeChange("recipes-prefill", "--recipe balanced"), 1), percent(e.serverChange("recipes-prefill", "--recipe balanced"), 1)),
-		says("differ by ± {} of itself in prefill, by ± {} in decode", e.cardsDiffer("prefill"), e.cardsDiffer("decode")),
+		says("differ by ± {} of its value in prefill, by ± {} in decode", e.cardsDiffer("prefill"), e.cardsDiffer("decode")),
 		says("nothing measurable in prefill, {} in decode", saved(e.of("level-decode", "exact"), 1)),
-		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
-		shows("$ lowtoggle demo --keep d            # keeps the model in d/model\n", e.command("demo")),
+		says("model A saves {} at batch 16, {} at batch 64", e.savedAtBatch(16), e.savedAtBatch(64)),
+		says("still use {} of the original energy", remaining(e.of("structure-stationary", "onemag"))),
+		shows("$ lowtoggle demo --keep d  # keeps the model in d/model\n", e.command("demo")),
 		says("output SNR of at least {} dB\n", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
-		says("Installing needs only Go {}:", e.goVersion()),
+		says("the recipes' limits are {} and {} dB.", fmt.Sprint(*e.recipe("near-lossless").MinSNR), fmt.Sprint(*e.recipe("balanced").MinSNR)),
+		says("Needs only Go {}:", e.goVersion()),
 		says("`--recipe exact` | {} | not measurable | {}, with", strings.TrimSuffix(e.lost("exact", 0)[1:], " %"), e.measured("level-decode", "exact", 1)),
 		says("`--recipe near-lossless`) | {} | {}, predicted | {}, predicted † |", percent(change(e.evaluation("near-lossless").Against.Ratio), 2),
 			e.predicted(model, near, "prefill"), e.predicted(model, near, "decode")),
@@ -38,7 +40,7 @@ func readmeClaims(e *evidence) []claim {
 			e.measured("layers-decode-stationary", "grid-4", 1)),
 		says("--max-loss 0.1%` | {} | {} | – |", e.rise(prefillSearch, 2), e.spent(prefillSearch)),
 		says("compensate` | {} | – | {} |", e.rise(decodeSearch, 2), e.spent(decodeSearch)),
-		says("perplexity {} by default, {} with `balanced`; predicted energy {}\nand {}. A decode", e.evaluated("near-decode", 2), e.evaluated("balanced-decode", 2),
+		says("perplexity {} by default, {} with `balanced`; predicted energy in\ndecode {} and {}. A prediction", e.evaluated("near-decode", 2), e.evaluated("balanced-decode", 2),
 			e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
 		says("- **{} architectures**", fmt.Sprint(len(arch.Families()))),
 	}
@@ -58,6 +60,12 @@ func (e *evidence) goVersion() string {
 func (e *evidence) wholeSaved(record, passes string) string {
 	e.Helper()
 	return printed(1, -e.wholeChange(record, passes)) + " %"
+}
+
+// savedAtBatch returns the saving of decode on the page of whole models.
+func (e *evidence) savedAtBatch(batch int) string {
+	e.Helper()
+	return e.source("docs/whole-model.md", fmt.Sprintf(`(?s)## Other batch sizes.*?decode, batch %d, context 1024 \| .scale=uncached,grid=4. \| [^|]* \| −([\d.]+ %%) `, batch))[0]
 }
 
 // cardsDiffer returns the share of a saving by which two cards may differ.

@@ -11,9 +11,9 @@ func recipesClaims(e *evidence) []claim {
 		args       []string
 	}{
 		{"| near-lossless | converted |", "near-lossless", nil},
-		{"| near-lossless | left alone |", "near-lossless-lm_head", []string{"--ignore", "lm_head"}},
+		{"| near-lossless | unchanged |", "near-lossless-lm_head", []string{"--ignore", "lm_head"}},
 		{"| balanced | converted |", "balanced", []string{"--recipe", "balanced"}},
-		{"| balanced | left alone |", "balanced-lm_head", []string{"--recipe", "balanced", "--ignore", "lm_head"}},
+		{"| balanced | unchanged |", "balanced-lm_head", []string{"--recipe", "balanced", "--ignore", "lm_head"}},
 	} {
 		found := false
 		for _, m := range all.Models {

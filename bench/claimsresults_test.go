@@ -93,15 +93,15 @@ func resultsClaims(e *evidence) []claim {
 	exact, decodeExact := e.converted(model, "--recipe", "exact"), e.converted(model, "--recipe", "exact", "--workload", "decode")
 	uncached, balanced := e.converted(model, "--workload", "decode"), e.converted(model, "--recipe", "balanced", "--workload", "decode")
 	return append(list,
-		says("| `--recipe exact` | – | {} | {} | {}; a copy reads the same | {} | {}, with", e.lost("exact", 3), e.predicted(model, exact, "prefill"),
+		says("| `--recipe exact` | – | {} | {} | {}; a copy of the source shows the same change | {} | {}, with", e.lost("exact", 3), e.predicted(model, exact, "prefill"),
 			e.measured("order-stationary-2", "exact", 1), e.predicted(model, decodeExact, "decode"), e.measured("level-decode", "exact", 1)),
 		says("on {} evaluation tokens, with a", thousands(float64(e.frontier.Tokens))),
-		says("`round=4`: {} in prefill, {} in decode, and {} of perplexity", e.measured("layers-stationary", "near-lossless", 1),
+		says("That version changed measured energy by {} in prefill and {} in decode, and perplexity by {} (", e.measured("layers-stationary", "near-lossless", 1),
 			e.measured("layers-decode-stationary", "near-lossless", 1), e.lost("near-lossless", 3)),
 		says("falls by {} with `round=4`", both(e.of("layers-stationary", "round-4"))),
 		says("All-zero weights save most: {} of energy in prefill, {} in decode.", percent(change(e.of("layers-stationary", "zeros").RelativeEnergy), 0),
 			percent(change(e.of("layers-decode-stationary", "zeros").RelativeEnergy), 0)),
-		says("In decode this power adds {} to {} percentage points to the saving of a coarse grid. Energy changes by {} with `scale,grid=4`, and by {} with `grid=4` ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
+		says("In decode this scaling adds {} to {} percentage points to the saving of a coarse grid. Energy changes by {} with `scale,grid=4`, and by {} with `grid=4` ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
 			e.measured("level-decode", "grid4-scale", 1), e.measured("level-decode", "grid4", 1)),
 		says("`scale=uncached`: {} and {} of energy in decode", e.predicted(model, uncached, "decode"), e.predicted(model, balanced, "decode")),
 	)
@@ -121,10 +121,10 @@ func timeClaims(e *evidence) []claim {
 	number := func(text string, over float64, decimals int) string { return printed(decimals, e.number(text)/over) }
 	return []claim{
 		says("and `sync` | at most 1.5 | {} ({} s) |", number(convert[2], 1, 2), number(convert[0], 1e9, 1)),
-		says("{} MB: three times the largest tensor, and 100 MB | {} MB |", number(convert[1], 1, 0), number(convert[3], 1, 0)),
+		says("{} MB: three times the largest tensor, plus 100 MB | {} MB |", number(convert[1], 1, 0), number(convert[3], 1, 0)),
 		says("`convert --passes scales,round=1` of {} GB block FP8 on 16 cores, relative to `cp -r` and `sync` | at most 2 | {} ({} s) |",
 			number(size[0], 1e9, 1), codes[1], codes[0]),
-		says("{} GB: three times the largest tensor, and 100 MB | {} MB |", printed(1, (3*e.number(memory[1])+100)/1000), printed(0, e.number(memory[0])*1.048576)),
+		says("{} GB: three times the largest tensor, plus 100 MB | {} MB |", printed(1, (3*e.number(memory[1])+100)/1000), printed(0, e.number(memory[0])*1.048576)),
 		says("reading {} GB of quantised weights", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0]),
 		says("| {} (INT4) to {} (AWQ) |", number(int4[0], 1, 1), number(awq[0], 1, 1)),
 		says("at least 0.5 | {} ({} GB/s against {}) |", printed(2, e.number(inspect[0])/e.number(plain[0])), number(inspect[0], 1e3, 1), number(plain[0], 1e3, 1)),

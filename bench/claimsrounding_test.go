@@ -8,17 +8,17 @@ import (
 
 // structures are the rows of docs/rounding.md, with their variants in structure-stationary.json.
 var structures = []struct{ text, variant string }{
-	{"a quarter zeroed, single elements at random", "el25"},
-	{"… runs of 16 inputs", "blk1x16_25"},
-	{"… blocks of 16×16", "blk16x16_25"},
-	{"… whole inputs (columns), every fourth", "colspread25"},
-	{"… whole inputs, the last", "colend25"},
-	{"… whole outputs (rows)", "rows25"},
-	{"half zeroed, whole inputs", "colend50"},
+	{"a quarter of the elements zeroed, at random", "el25"},
+	{"a quarter zeroed, runs of 16 inputs at random", "blk1x16_25"},
+	{"a quarter zeroed, blocks of 16×16 at random", "blk16x16_25"},
+	{"a quarter zeroed, every fourth input (column)", "colspread25"},
+	{"a quarter zeroed, the last inputs", "colend25"},
+	{"a quarter zeroed, the last outputs (rows)", "rows25"},
+	{"half zeroed, the last inputs", "colend50"},
 	{"powers of two", "pow2"},
 	{"powers of two and zeros on a grid", "p2grid2"},
-	{"one magnitude, signs kept", "onemag"},
-	{"zeros", "zeros"},
+	{"one magnitude for all weights, signs kept", "onemag"},
+	{"all weights zero", "zeros"},
 }
 
 func roundingClaims(e *evidence) []claim {
@@ -31,16 +31,17 @@ func roundingClaims(e *evidence) []claim {
 	for _, s := range structures {
 		list = append(list, says("\n| "+s.text+" | {} |", energy(s.variant)))
 	}
-	low, high := e.divergenceOverSum()
+	models, low, high := e.divergenceOverSum()
 	return append(list,
 		says("| grid σ/4, grid σ/2 | {}, {} |", energy("rtn4"), energy("rtn2")),
-		says("Changing values alone saves at most {} of energy:", saved(e.of(file, "onemag"), 1)),
-		says("the divergence was {} to {} times the sum (", low, high),
+		says("the largest saving is {}: all", saved(e.of(file, "onemag"), 1)),
+		says("For the {} models that two searches tried, the divergence was {} to {} times the sum\n(", models, low, high),
 	)
 }
 
-// divergenceOverSum returns the range of a whole model's divergence over the sum of its layers' divergences, in a recorded search.
-func (e *evidence) divergenceOverSum() (low, high string) {
+// divergenceOverSum returns the number of models that the recorded searches tried, and the range of a model's divergence over the sum of
+// its layers' divergences.
+func (e *evidence) divergenceOverSum() (models, low, high string) {
 	e.Helper()
 	trial := regexp.MustCompile(`Predicted:(\S+) Divergence:(\S+)`)
 	var ratios []float64
@@ -50,5 +51,5 @@ func (e *evidence) divergenceOverSum() (low, high string) {
 	if len(ratios) < 10 {
 		e.Fatalf("%d trials", len(ratios))
 	}
-	return fmt.Sprintf("%.2f", slices.Min(ratios)), fmt.Sprintf("%.2f", slices.Max(ratios))
+	return fmt.Sprint(len(ratios)), fmt.Sprintf("%.2f", slices.Min(ratios)), fmt.Sprintf("%.2f", slices.Max(ratios))
 }

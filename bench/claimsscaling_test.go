@@ -19,13 +19,13 @@ func scalingClaims(e *evidence) []claim {
 	}
 	near, balanced := []string{"--passes", "grid,round", "--min-snr", fmt.Sprint(*e.recipe("near-lossless").MinSNR)}, []string{"--passes", "grid,round", "--min-snr", fmt.Sprint(*e.recipe("balanced").MinSNR)}
 	list := []claim{
-		says("In decode, yes: a common power of two adds {} to {} points to", e.scaleAdds("grid4"), e.scaleAdds("grid2")),
-		says("| nothing lossy | {} (a copy) | {} | {} |", decoded("copy"), decoded("scale"), decoded("exact")),
+		says("In decode, yes: a common power of two adds {} to {} percentage points to", e.scaleAdds("grid4"), e.scaleAdds("grid2")),
+		says("| no lossy pass | {} (a copy) | {} | {} |", decoded("copy"), decoded("scale"), decoded("exact")),
 		says("| `grid=2` | {} | **{}** | **{}** |", decoded("grid2"), decoded("grid2-scale"), decoded("grid2-all")),
 		says("| `grid=4` | {} | **{}** | – |", decoded("grid4"), decoded("grid4-scale")),
 		says("| `trellis=0.1` | {} | {} | – |", decoded("trellis"), decoded("trellis-scale")),
 		says("| `sparsify=0.5,round=5` | {} | {} | – |", decoded("sparse"), decoded("sparse-scale")),
-		says("| nothing lossy | {} (a copy) | {} |\n| `grid=2`", prefill("copy"), prefill("scale")),
+		says("| no lossy pass | {} (a copy) | {} |\n| `grid=2`", prefill("copy"), prefill("scale")),
 		says("| `grid=2` | {} | {} |\n| `grid=4`", prefill("grid2"), prefill("grid2-scale")),
 		says("| `grid=4` | {} | {} |\n| `sparsify", prefill("grid4"), prefill("grid4-scale")),
 		says("| `sparsify=0.5,round=5` | {} | {} |\n\nRandom inputs", prefill("sparse"), prefill("sparse-scale")),
@@ -33,7 +33,7 @@ func scalingClaims(e *evidence) []claim {
 			inDecode(model, "--passes", "scale,grid=2")),
 		says("changes by {} with `grid=4` and by {} with `scale=uncached,grid=4`.", e.whole("decode", "grid=4"), e.whole("decode", "scale=uncached,grid=4")),
 		says("(nearly all `round=4`) | {} | {} |", inDecode(model, near...), inDecode(model)),
-		says("(`grid=4` in all layers) | {} | {}; with `scale` on all indices {}, too |", inDecode(model, balanced...), inDecode(model, "--recipe", "balanced"),
+		says("(`grid=4` in all layers) | {} | {}; with `scale` on all dimensions also {} |", inDecode(model, balanced...), inDecode(model, "--recipe", "balanced"),
 			inDecode(model, "--passes", "scale,grid,round", "--min-snr", balanced[3])),
 		says("| demo model, `near-lossless` | {} | {} |", inDecode(demo, near...), inDecode(demo)),
 		says("| demo model, `balanced` | {} | {} |", inDecode(demo, balanced...), inDecode(demo, "--recipe", "balanced")),

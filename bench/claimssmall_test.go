@@ -29,7 +29,13 @@ func (e *evidence) shifted(file, name string) float64 {
 }
 
 func packagesClaims(e *evidence) []claim {
-	return []claim{says("take at most {} MiB, or one block", printed(0, e.shifted("transform/apply/shard.go", "const inFlight")/(1<<20)))}
+	return []claim{says("take at most {} MiB, or one larger block", printed(0, e.shifted("transform/apply/shard.go", "const inFlight")/(1<<20)))}
+}
+
+func ownCardClaims(e *evidence) []claim {
+	large := e.number(e.source("cost/quality.go", `const largeError = (\S+)`)[0])
+	return []claim{says("a mean error is above {} %", printed(0, 100*large)),
+		says("joules / seconds within {} %", printed(0, 100*e.number(e.source("bench/probe/table.go", `math\.Abs\(off\) > (\S+) \{`)[0])))}
 }
 
 func storesClaims(e *evidence) []claim {
@@ -39,7 +45,7 @@ func storesClaims(e *evidence) []claim {
 		says("models, or {} MiB of smaller tensors", printed(0, e.shifted("transform/verify/window.go", "const leastWindow")/(1<<20))),
 		says("hold {} MiB of the source", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("four parts, {} MiB.", printed(0, 4*e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
-		says("A test reduces the {} MiB to", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
+		says("A test sets the {} MiB almost", e.source("weights/remote.go", `spareBytes = int64\((\d+) << 20\)`)[0]),
 		says("tensor, in blocks of {} KiB", e.source("weights/remote.go", `blockBytes += (\d+) << 10`)[0]),
 		says("hold less than {} MiB of a model", e.source("weights/planmemory_test.go", `const mostHeld = (\d+) << 20`)[0]),
 		says("in parts of {} MiB or more", printed(0, e.shifted("weights/bucket/upload.go", "leastPart +")/(1<<20))),
@@ -47,7 +53,7 @@ func storesClaims(e *evidence) []claim {
 }
 
 func limitsClaims(e *evidence) []claim {
-	return []claim{says("up to {} GiB: the next", printed(0, e.shifted("gemm/divergence/needed.go", "const mostNeeded")/(1<<30)))}
+	return []claim{says("up to {} GiB. The next", printed(0, e.shifted("gemm/forward/result.go", "const DefaultKeptBytes")/(1<<30)))}
 }
 
 func ownFamilyClaims(e *evidence) []claim {
@@ -64,8 +70,8 @@ func ownFamilyClaims(e *evidence) []claim {
 	return []claim{
 		says("describes {} architectures", families), says("Three tests cover all {} architectures", families),
 		says("transformers {} computes", recorded.Transformers[:strings.LastIndex(recorded.Transformers, ".")]),
-		says("for\n  {} model folders, to {} in float64", fmt.Sprint(len(recorded.Pairs)), fmt.Sprintf("%.0e", apart)),
-		says("agree to {}, and the inverse", e.source("transform/catalogue_test.go", `const sameOutputs = (1e-\d+)`)[0]),
+		says("for\n  {} model folders, to {} of the largest output, in float64", fmt.Sprint(len(recorded.Pairs)), fmt.Sprintf("%.0e", apart)),
+		says("differ by at most\n  {} of the largest output. The inverse", e.source("transform/catalogue_test.go", `const sameOutputs = (1e-\d+)`)[0]),
 	}
 }
 
@@ -74,9 +80,10 @@ func servingClaims(e *evidence) []claim {
 		return e.source("gemm/serve/options.go", `fill\(&o\.`+name+`, (\d+)\*time\.`+unit+`\)`)[0]
 	}
 	return []claim{
-		says("at least {} s have passed", fills("Settle", "Second")),
+		says("at least {} s must have passed", fills("Settle", "Second")),
 		says("`--window` ({} s) has passed", fills("Window", "Second")),
 		says("`--time` ({}\nminutes by default)", fills("Time", "Minute")),
+		says("within ± `--precision` ({} % by\ndefault)", printed(1, 100*e.number(e.source("gemm/serve/options.go", `fill\(&o\.Precision, (\S+)\)`)[0]))),
 	}
 }
 
@@ -88,6 +95,19 @@ func (e *evidence) damping(name string) string {
 		e.Fatal(err)
 	}
 	return fmt.Sprint(v)
+}
+
+// dampings returns the dampings that the search tries for compensate without an argument.
+func (e *evidence) dampings() (list []string) {
+	e.Helper()
+	for _, text := range e.source("transform/pass/compensate.go", `return \[\]float64\{(1\S+), (\S+), (\S+)\}`) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			e.Fatal(err)
+		}
+		list = append(list, fmt.Sprint(v))
+	}
+	return list
 }
 
 func passesClaims(e *evidence) []claim {
@@ -108,14 +128,15 @@ func passesClaims(e *evidence) []claim {
 	}
 	whole := regexp.MustCompile(`\.\d %`)
 	return []claim{
-		says("in decode, measured: {} percentage points on top of grid=2, {} on top of grid=4, {} alone", less("grid2"), less("grid4"),
+		says("the measured energy of llama-17m by {} percentage points on top of grid=2, and by {} points on top of grid=4. Alone, scale changes the energy by {} %", less("grid2"), less("grid4"),
 			whole.ReplaceAllStringFunc(percent(change(e.of("level-decode", "scale").RelativeEnergy), 1), func(s string) string { return strings.TrimSuffix(s, " %") })),
-		says("a BF16 weight keeps about {} dB.", printed(0, lowest)),
-		says("share of its mean: {} unless given, and {} in quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),
-		says("saving while perplexity rises by at most {} (llama-17m: {}, energy in prefill {}, measured). Without tokens: an output SNR of at least {} dB in every layer ({}, energy in prefill {}, predicted)",
+		says("layers in BF16 keep an output SNR of about {} dB.", printed(0, lowest)),
+		says("The default of DAMP is {}, and {} for quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),
+		says("search for --max-loss tries {}, {} and {} if", e.dampings()...),
+		says("saving while perplexity rises by at most {} (llama-17m: perplexity {}, energy in prefill {}, measured). Without tokens, by grid and round: the largest saving with an output SNR of at least {} dB in every layer (llama-17m: perplexity {}, energy in prefill {}, predicted)",
 			percents(near.MaxLoss), e.rise("trellis-c-0.1", 3), strings.Split(e.spent("trellis-c-0.1"), " ±")[0], fmt.Sprint(*near.MinSNR),
 			e.evaluatedWithin("near-lossless")[0], e.predicted(model, e.converted(model), "prefill")),
-		says("rises by at most {}. Without tokens: an output SNR of at least {} dB in every layer (llama-17m: {}, energy in prefill {}, measured)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
+		says("rises by at most {}. Without tokens, by grid and round: the largest saving with an output SNR of at least {} dB in every layer (llama-17m: perplexity {}, energy in prefill {}, measured)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
 			e.lost("grid-4", 2), strings.Split(e.measured("layers-stationary", "grid-4", 1), " ±")[0]),
 	}
 }
@@ -128,11 +149,12 @@ func sweepClaims(e *evidence) []claim {
 	memory := e.source("gemm/sweep/exclusive.go", `const ownMemory = (\d+)e9`)[0]
 	percents := func(share string) string { return printed(0, 100*e.number(share)) + " %" }
 	list := []claim{
-		says("the exponent of the clock ({}), static power ({} W), memory power ({} W),", span(law.ClockExponent), span(law.Static), span(law.Memory)),
-		says("cards that draw {} less or {} more.", printed(0, 100*(1-law.MemoryDraw.Low))+" %", printed(0, 100*(law.MemoryDraw.High-1))+" %"),
+		says("the exponent of power as a function of the clock ({}), static power ({} W), memory power ({} W),", span(law.ClockExponent), span(law.Static), span(law.Memory)),
+		says("cards that draw {} less or {} more power than predicted.", printed(0, 100*(1-law.MemoryDraw.Low))+" %", printed(0, 100*(law.MemoryDraw.High-1))+" %"),
 		says("Settings from {} to {} W and {} to {} MHz", fmt.Sprint(settings.LowestCap), fmt.Sprint(settings.DefaultCap), fmt.Sprint(settings.LowestClock), fmt.Sprint(settings.HighestClock)),
 		says("more than {} GB of\n  used memory", memory),
-		says("three differ by more than {}, if more", percents(drift)),
+		says("reference measurements differ by more than {}.\n", percents(drift)),
+		says("exceeded by more than {}, and", percents(missed)),
 		says("missed by more than {}.\n", percents(missed)),
 	}
 	least := [3]string{}

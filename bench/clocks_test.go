@@ -18,10 +18,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// clockRow is products at one place of a record.
+// clockRow holds the time, clock and power of GEMMs in one part of a record.
 type clockRow struct {
 	what     string
-	seconds  float64 // of a product
+	seconds  float64 // of one GEMM
 	reported float64 // clock by NVML, in MHz
 	watts    string
 }
@@ -49,7 +49,7 @@ func milestone(t *testing.T, p *profile.Profile, name string) profile.Milestone 
 	return profile.Milestone{}
 }
 
-// between returns a product's time and clock from one milestone to another.
+// between returns the mean time of a GEMM from one milestone to another, and the clock at the second milestone.
 func between(t *testing.T, p *profile.Profile, from, to string) clockRow {
 	a, b := milestone(t, p, from), milestone(t, p, to)
 	return clockRow{seconds: (b.At - a.At).Seconds() / (b.Executions - a.Executions), reported: *b.SMClock}
@@ -60,7 +60,7 @@ func TestClockPage(t *testing.T) {
 	goldenfile.SameBetween(t, "../docs/bursts.md", "<!-- clocks: go test ./bench -run ClockPage -update -->\n", "<!-- end of clocks -->\n", clockPart(t))
 }
 
-// dutyDecode is a comparison in decode, at several duties. It may be missing.
+// dutyDecode is the record of a comparison in decode at several duties. The file may be missing.
 const dutyDecode = "duty-decode.json"
 
 func clockPart(t *testing.T) string {
@@ -77,7 +77,7 @@ func clockPart(t *testing.T) string {
 			}
 		}
 	}
-	if exists(recorded + dutyDecode) { // another product, which takes other cycles
+	if exists(recorded + dutyDecode) { // a GEMM of another shape, with another number of cycles
 		var r measure.Result
 		read(t, recorded+dutyDecode, &r)
 		var grid []string
@@ -85,17 +85,19 @@ func clockPart(t *testing.T) string {
 			at := slices.IndexFunc(run.Variants, func(c power.Comparison) bool { return strings.HasSuffix(c.Name, "| grid(4)") })
 			grid = append(grid, fmt.Sprintf("%s %% at duty %.2g", signed(change(run.Variants[at].RelativeEnergy), 1), run.Pacing.Duty))
 		}
-		tables = append(tables, "\nIn decode, weights come from memory and the card is below its cap. A conversion changes the energy of a product by the same share\n"+
-			"in bursts as back to back, within the intervals. The time of a product does not change. `grid(4)` changes the energy by "+strings.Join(grid, ",\n")+".\n"+dutyTable(dutyDecode, &r))
+		tables = append(tables, "\nThe last record is of decode: the weights come from memory, and the card is below its cap. Within the intervals, energy\n"+
+			"changes by the same percentage in bursts as back to back. `grid(4)` changes it by "+strings.Join(grid, ", ")+".\n"+
+			"Within the intervals, a GEMM takes the same time with the copy and with coarser weights.\n"+dutyTable(dutyDecode, &r))
 	}
 	needed := stat.Mean(cycles, nil)
-	fmt.Fprintf(&b, "The first two tables compare products of 8192³ on one H200, in bursts of one product and back to back. A product took\n"+
-		"%.3f million effective cycles with all weights and duties, within %.1f %%.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
+	fmt.Fprintf(&b, "The first table has GEMMs of 8192³ back to back (duty 1), and the second table has bursts of one GEMM on the same H200. With all\n"+
+		"weights and duties, a GEMM took %.3f million cycles at the effective clock, within %.1f %%. For each duty, the first row gives energy\n"+
+		"and time of one GEMM. The other rows give changes relative to the first row. The power column has the average over bursts and gaps,\nand then the power in bursts.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
 	for _, table := range tables {
 		b.WriteString(table)
 	}
-	b.WriteString("\nOther records have no effective clock. In this table the effective clock is computed from the cycles and the time of products\nof 8192³:\n\n")
-	b.WriteString("| products | time | clock, NVML | effective clock | power |\n|---|---|---|---|---|\n")
+	b.WriteString("\nOther records have no effective clock. In the next table, the effective clock is the number of cycles of a GEMM of 8192³, divided by\nthe GEMM's time.\n\n")
+	b.WriteString("| GEMMs | time of a GEMM | clock, NVML | effective clock | power |\n|---|---|---|---|---|\n")
 	line := func(r clockRow) {
 		fmt.Fprintf(&b, "| %s | %s | %.0f MHz | %.0f MHz | %s |\n", r.what, shortTime(r.seconds), r.reported, needed/r.seconds, r.watts)
 	}
@@ -105,17 +107,17 @@ func clockPart(t *testing.T) string {
 	for i, run := range profiledProducts(t)[0].runs {
 		const from, to = "10 ms", "20 ms"
 		r := between(t, run, from, to)
-		r.what, r.watts = fmt.Sprintf("random, %s to %s after idle, run %d", from, to, i+1), within(run.Trace.Mean(10*ms, 30*ms))
+		r.what, r.watts = fmt.Sprintf("random, %s to %s after idle, run %d", from, to, i+1), within(run.Trace.Mean(10*ms, 20*ms))
 		line(r)
 	}
 	return b.String()
 }
 
-// dutyTable prints a comparison at every duty of a record.
+// dutyTable returns Markdown with the comparison at every duty of a record.
 func dutyTable(file string, r *measure.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThis command wrote the record `%s` on %s:\n\n```\n%s\n```\n\n", file, r.Card.ID(), r.Command)
-	b.WriteString("| weights | duty | energy | time | power, in bursts | clock, NVML | effective clock | limit |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| weights | duty | energy | time | average power, power in bursts | clock, NVML | effective clock | limit |\n|---|---|---|---|---|---|---|---|\n")
 	for _, run := range append([]*measure.Result{r}, r.AtDuty...) {
 		duty := fmt.Sprintf("%.2g", run.Pacing.Duty)
 		if !run.Valid {
@@ -145,8 +147,8 @@ func shortTime(seconds float64) string {
 	return fmt.Sprintf("%.3f ms", 1e3*seconds)
 }
 
-// TestBurstClock: the cost model's clock below the cap, over the clock at the cap, is that of the recorded bursts, and of the recorded
-// profiles before the card's control reacts.
+// TestBurstClock checks the cost model's ratio of the clock below the cap to the clock at the cap. The ratio must agree with the
+// recorded bursts, and with the recorded profiles before the card's controller reacts.
 func TestBurstClock(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -167,7 +169,7 @@ func TestBurstClock(t *testing.T) {
 	}
 	for _, ratio := range ratios {
 		if b := c.Facts.Power.Bursts; math.Abs(ratio/b.Usual-1) > 0.01 || ratio < b.Low || ratio > b.High {
-			t.Errorf("below the cap products run at %.3f times the clock at the cap, and the cost model has %+v", ratio, b)
+			t.Errorf("below the cap GEMMs run at %.3f times the clock at the cap, and the cost model has %+v", ratio, b)
 		}
 	}
 }

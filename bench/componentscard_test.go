@@ -172,10 +172,11 @@ func (c *components) onCard(b *bytes.Buffer, t *testing.T, r *recordedCard) {
 		return &r.kernels[slices.IndexFunc(r.kernels, func(k cardKernel) bool { return k.builtIn.Name == name })].builtIn
 	}
 	spins := []*component.Prediction{spin("spin"), spin("spin on 66")}
+	const midLow, midHigh = 300.0, 450.0 // watts at which a constant is a good guess
 	fmt.Fprintf(b, componentsCard, r.own.CardID, r.own.Date, len(r.kernels), all.n, all.least, all.most, inPercent(all.mean),
 		inPercent(slices.Min(all.naive[:2])), inPercent(all.naive[2]), inPercent(bestConstant(r.below())), all.otherN, r.other.CardID, inPercent(all.other), inPercent(all.otherWorst),
 		s.Kernels, inPercent(s.Mean), inPercent(s.BestNaive()), inPercent(s.Naive[2]),
-		offBy(spins[0].Predicted.Watts, spins[0].Reading.Watts), offBy(spins[1].Predicted.Watts, spins[1].Reading.Watts),
+		offBy(spins[0].Predicted.Watts, spins[0].Reading.Watts), offBy(spins[1].Predicted.Watts, spins[1].Reading.Watts), midLow, midHigh,
 		wattsOf(c.model, "awake"), wattsOf(r.other, "awake"), wattsOf(r.own, "awake"), wattsOf(c.model, "static"), wattsOf(r.other, "static"), wattsOf(r.own, "static"),
 		wattsOf(r.own, "any multiprocessor awake"), wattsOf(c.model, "memory sensor's offset"), wattsOf(r.other, "memory sensor's offset"), wattsOf(r.own, "memory sensor's offset"))
 	between := func(low, high float64) kernelGroup {
@@ -183,7 +184,7 @@ func (c *components) onCard(b *bytes.Buffer, t *testing.T, r *recordedCard) {
 	}
 	for _, g := range []kernelGroup{
 		{"all", func(*component.Prediction) bool { return true }},
-		between(150, 213), between(213, 300), between(300, 450), between(450, 690),
+		between(150, 213), between(213, midLow), between(midLow, midHigh), between(midHigh, 690),
 		{"held out", func(p *component.Prediction) bool { return p.HeldOut }},
 		{"with rests", func(p *component.Prediction) bool { return p.Idle > 0 }},
 		{"on at most half of the multiprocessors", func(p *component.Prediction) bool { return p.Awake <= 0.5 }},

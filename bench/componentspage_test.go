@@ -199,8 +199,8 @@ func (c *components) layers(t *testing.T) (list []layersPower) {
 	return list
 }
 
-// memoryPair is weights beside the baseline of the same session: the kernel, the card, the clock and the time are the
-// same, and only the bits of the weights differ.
+// memoryPair is weights beside the baseline of the same session: the kernel and the card are
+// the same. Time and clock are nearly the same, except in FP16, where the baseline runs at the power cap.
 type memoryPair struct {
 	watts, predicted        float64 // differences from the baseline
 	memory, predictedMemory float64
@@ -263,7 +263,11 @@ func (c *components) page(t *testing.T, card *recordedCard) []byte {
 			unread++
 		}
 	}
-	fmt.Fprintf(&b, componentsRemains, len(list)-held, held, card.own.CardID, len(list)-unread, len(list))
+	has := "all these"
+	if unread > 0 {
+		has = fmt.Sprintf("%d of these %d", len(list)-unread, len(list))
+	}
+	fmt.Fprintf(&b, componentsRemains, len(list)-held, held, card.own.CardID, has)
 	return b.Bytes()
 }
 
@@ -296,10 +300,10 @@ func (c *components) advice() string {
 			_, err = c.model.Advise(phase.name, []component.Kernel{k})
 		}
 		if err == nil {
-			text = append(text, fmt.Sprintf("The built-in components advise on %s in BF16.", phase.name))
+			text = append(text, fmt.Sprintf("With the built-in components, the commands advise a clock for %s in BF16.", phase.name))
 		} else {
 			_, why, _ := strings.Cut(err.Error(), "on these kernels: ")
-			text = append(text, fmt.Sprintf("The built-in components give no advice on %s: %s.", phase.name, why))
+			text = append(text, fmt.Sprintf("They advise no clock for %s: %s.", phase.name, strings.Replace(why, "; at most", ". At most", 1)))
 		}
 	}
 	return term.Wrap(strings.Join(text, " "), "- ", "  ", 120)
@@ -404,7 +408,7 @@ func (c *components) sensor(b *bytes.Buffer) {
 
 // parts writes the coefficients.
 func (c *components) parts(b *bytes.Buffer) {
-	b.WriteString("\n## Coefficients\n\n| at the highest clock | component | value | ± |\n|---|---|---|---|\n")
+	b.WriteString("\n## Coefficients\n\n" + componentsCoefficients + "\n| coefficient | component | value | ± |\n|---|---|---|---|\n")
 	for _, k := range c.model.Coefficients {
 		value, unit := 1.0, k.Unit
 		if unit == "J" {

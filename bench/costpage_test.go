@@ -70,13 +70,13 @@ func costAccuracyPage(t *testing.T, c *cost.Calibration) []byte {
 			}
 		}
 	}
-	b.WriteString("\nThe rows FP8, INT8 and FP32 have all series of the dtype. The rows below each of them have parts of these series.\n")
+	b.WriteString("\nThe rows FP8, INT8 and FP32 have all series of the dtype except decode. The rows *weights alone* and *both operands* of\nthese dtypes each have a part of these series.\n")
 	if short == nil {
 		t.Error("all ranks reach the target, and the text says that some do not")
 	}
 	fmt.Fprintf(&b, costMisses, strings.Join(short, "; "))
 	slices.SortFunc(far, func(x, y cost.LeftOut) int { return int(1e6 * (math.Abs(y.Error()) - math.Abs(x.Error()))) })
-	b.WriteString("\n| type | role | w | measured | predicted |\n|---|---|---|---|---|\n")
+	b.WriteString("\n| type | role | weights | energy, measured | energy, predicted |\n|---|---|---|---|---|\n")
 	for _, p := range far {
 		fmt.Fprintf(&b, "| %s | %v | `%s` | %.3f | %.3f |\n", p.Series.Type, p.Series.Role, strings.ReplaceAll(p.Point.W, "|", `\|`), p.Point.Energy, p.Predicted)
 	}
@@ -203,8 +203,8 @@ type layersPrediction struct {
 
 func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 	results := c.Facts.Kernels.ResultProducts
-	fmt.Fprintf(b, costLayers, worstInDecode(layersTotals(t)), worstSearchedInDecode(t), results, (1+results/512)/(1+results/2048))
-	b.WriteString("\n| recipe | workload and role | measured | predicted | off by, points |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(b, costLayers, worstInDecode(layersTotals(t)), worstSearchedInDecode(t), results, (1+results/512)/(1+results/2048), c.Facts.Kernels.StreamedTokensRatio)
+	b.WriteString("\n| recipe | workload and role | measured | predicted | error, percentage points |\n|---|---|---|---|---|\n")
 	for _, l := range layersTotals(t) {
 		fmt.Fprintf(b, "| %s | %s | %.4f ± %.4f | %.4f | %+.2f |\n", l.name, strings.ReplaceAll(strings.TrimPrefix(l.file, "layers-"), "-", ", "),
 			l.measured, l.half, l.predicted, 100*(l.predicted-l.measured))
@@ -332,7 +332,7 @@ func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 			fmt.Fprintf(b, "| `%s`%s |%s\n", name, doc, row)
 		}
 	}
-	b.WriteString("\nIn some dtypes cuBLASLt streams the operand that the call makes stationary. Measurements of equal rows show these dtypes:")
+	b.WriteString("\nFor some dtypes, cuBLASLt streams the A operand instead. Measurements with equal rows show this for")
 	var swapped []arith.Type
 	for _, m := range c.Models {
 		if m.Swapped && !slices.Contains(swapped, m.Type) {
@@ -349,15 +349,16 @@ Generated from the built-in calibration and [bench/results](../bench/results) by
 The model predicts the power of a GEMM from samples of its operands' bits. A prediction has three steps:
 
 1. *Features* count toggling bits, in the order in which the multipliers get the operands. The counts come from a sample of 160
-   tiles of both operands (24 tiles for each layer when a model is planned). The features cover sums of 16 products, the aligned
-   terms of these sums, the streaming operand, and memory. Further features count groups and bytes that are zero.
+   tiles of both operands (24 tiles for each layer when a conversion is planned). The features cover sums of 16 products, the aligned
+   terms of these sums, the streaming operand (the B operand of the cuBLAS call), and memory. Further features count nonzero groups of
+   16 elements, and nonzero bytes.
 2. *Activity* is a constant plus a non-negative combination of the features. Each feature is relative to random operands
    of the same scale. Random operands have an activity of 1.
 3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a dynamic part. The dynamic part is proportional to
-   activity, clock and voltage squared (activity · clock^%g in all). The clock comes from measurements of the GEMM's shape. At the power cap, less
-   activity first raises the clock. Below the cap, less activity lowers the power.
+   activity, clock and voltage squared (in total to activity · clock^%g). The clock comes from measurements of the GEMM's shape. At the
+   power cap, less activity first raises the clock. Below the cap, less activity lowers the power.
 
-The fit uses %d points in %d series on an %s (driver %s, cap %.0f W). The points come from %d cards (%s).
+The fit uses %d measured products (points) in %d series on %ss (driver %s, cap %.0f W). The points come from %d cards (%s).
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` measured the points, and ` + "`lowtoggle calibrate OUT --from A --from B`" + ` fitted the
 model. For a comparison with measurements outside the fit, see [cost-accuracy.md](cost-accuracy.md).
 `
@@ -380,81 +381,85 @@ The patterns are divided into these classes:
 - repeated rows;
 - repeated columns;
 - signs;
-- spread.
+- standard deviation.
 
-To predict a point, the model and the response are fitted without the point's class. The prediction is then compared with the
-measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such weights, and they
-count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's correlation between
-predictions and measurements. The last two columns are simpler models, tested in the same way. The simpler models are linear in
-fewer features and use the same response. The cells of these columns give mean error, worst error and rank.
+For each measured product (a point), the model is fitted without the class of the point's pattern. The response, which turns activity
+into power and clock ([cost.md](cost.md)), is fitted without this class, too. The prediction is then compared with the measurement.
+All-zero weights occur in several kinds of pattern. No fit of this test contains all-zero weights. The errors count all-zero
+weights once for each series of measurements.
+Errors are in percentage points of the energy of random operands. Rank is Spearman's correlation between predictions and
+measurements. The last two columns are simpler models, tested in the same way. The simpler models are linear in fewer features and
+use the same response. The cells of these columns give mean error, worst error and rank; a dash means that a fit was not possible.
 
-Three choices used all data, including the classes left out. The choices are the list of features, the weights of steps within a
-run of rows, and the two constants of the response.
+Three choices used all data, including the left-out classes: the list of features, the weights of the changes from row to row, and the two
+constants of the response.
 `
 
 const costMisses = `
-The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95. The rank
-misses its target for %s. The target for the mean error was 1.5 points in decode, and 2 points for the other dtypes. FP32 misses
-its target. The FP32 kernel on CUDA cores takes rows in another order. Few measured patterns cover this order.
+The targets for BF16 and FP16 in both roles were a mean error of 1 percentage point, a worst error of 4 percentage points, and a rank
+of 0.95. The rank misses its target for %s.
+The target for the mean error was 1.5 percentage points in decode, and 2 percentage points for the other dtypes. FP32 misses its target
+for the mean error. The FP32 kernel on CUDA cores takes rows in another order. Few measured patterns cover this order.
 
-The predictions below are off by more than the limit, 4 percentage points. For all-zero weights, a fit without such weights
-predicts too small a saving. Groups of operands that are all zero save more energy than their bits explain. With zeros in large
-blocks, sums stay constant for longer than in any other class. The fits for real predictions use all classes.
+The next table lists the predictions with errors above the target of 4 percentage points. For all-zero weights, a fit without
+all-zero weights predicts too small a saving. Groups of operands that are all zero save more energy than their bits explain. With zeros in large
+blocks, sums stay constant for longer than in any other class. The fits for real predictions use all classes. Energy is relative to
+random operands.
 `
 
 const costFeaturesText = `
 ## The effect of each feature on the error
 
-The table gives the change of the first table's mean error without one feature of the model, or with one unused feature. The
-changes are in percentage points, over all points of a type. A negative change means better predictions. Some features hardly vary
-among the points of a fit. They get no coefficient, because the fit cannot distinguish them from the constant. Groups that are all
-zero, for example, occur in few classes.
+The table gives the change of the first table's mean error if the model loses one feature or gets one unused feature. The changes are
+in percentage points, over all points of a type. A negative change means better predictions. Some features hardly vary among the
+points of a fit. These features get no coefficient, because the fit cannot distinguish them from the constant. For example, groups
+that are all zero occur in few classes.
 `
 
 const costSharedText = `
 ## Coefficients of each type
 
 BF16 and FP16 use the same multipliers of the tensor cores. FP8 and INT8 may share multipliers, too. In decode, the weights of all
-types pass through the same memory. The table compares the mean errors, in points, of models with own and with shared
-coefficients. Features are relative to random operands of each type, so coefficients are shares of the power. With shared
-coefficients, the predictions for at least one type are worse. The reason: a mantissa of 7 bits has a smaller share of a
-multiplier's power than a mantissa of 10 bits. Each type therefore has its own coefficients.
+types pass through the same memory. The table compares the mean errors, in percentage points, of models with own and with shared
+coefficients. Features are relative to random operands of each type, so coefficients are shares of the dynamic power. In each
+group, shared coefficients make the predictions for at least one type worse. For example, a mantissa of 7 bits (BF16) takes a smaller
+share of a multiplier's power than a mantissa of 10 bits (FP16). Each type therefore has its own coefficients.
 `
 
 const costCardsText = `
 ## Cards that no fit has seen
 
-The interval of a prediction is for one reading of about a second on another card of the same kind. The interval's width is
-proportional to √(floor² + (growth · saving)²). The floor comes from errors at small predicted savings, the growth from errors at
-larger savings. Both are chosen so that the 95 %% intervals contain the stated share of the points of the first test. If all
-points of a type come from one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
+The interval of a prediction is for one reading of about a second. The card is of the calibration's kind, and the fit has not seen this
+card. The interval's width is proportional to √(floor² + (growth · saving)²). The floor comes from errors at small predicted savings,
+the growth from errors at larger savings. Floor and growth are chosen so that the intervals contain 95 %% of the points of the first
+test. If all points of a type come from one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
 
-The first rows leave out each of the calibration's %d cards in turn. The model, the response and the intervals come from the other
-cards, and predict the readings of the left-out card. Only shapes that the other cards have measured are predicted. The other rows
-are readings of cards that no fit has seen, in BF16 with 8192 outputs and inputs. Their energy is relative to the baseline in the
-same block.
+The rows *calibration* leave out each of the calibration's %d cards in turn. The model, the response and the intervals come from the
+other cards, and predict the readings of the left-out card. Only shapes that were measured on another card are predicted. The other
+rows are readings of cards that no fit has seen, in BF16 with 8192 outputs and inputs. The energy of these readings is relative to the
+baseline in the same block. Half widths and errors are in percentage points.
 `
 
 const costLayers = `
 ## A trained model's layers
 
-The table shows all linear layers of ` + "`llama-17m`" + ` together, converted by several passes. No fit has seen these
+Each row of the table shows the energy of all linear layers of ` + "`llama-17m`" + ` together after one conversion. No fit has seen these
 conversions. Energy is relative to the energy before the conversion. Energy was measured with the model's own activations and
-predicted with random activations (bench/results/predicted has the commands). In decode, predictions for rounding and grids are
-within %.2f points of the measurement here. For the searched models of [frontier.md](frontier.md) they are within %.2f points. The
-saving of one plan differs about as much between cards ([cards.md](cards.md)).
+predicted with random activations (bench/results/predicted has the commands). In decode, the predictions for rounding and grids in
+the table are within %.2f percentage points of the measurement. The predictions for the searched models of
+[frontier.md](frontier.md) are within %.2f percentage points. The saving of one plan differs about as much between cards ([cards.md](cards.md)).
 
-Predictions for pruned weights are off by more than a point. The model's own activations decide which weights are pruned, but the
-prediction uses random activations. All-zero weights are outside the range of the fit in these small layers.
+Predictions for ` + "`sparsify`" + ` are off by more than a percentage point, because they use random activations instead of the model's own
+activations. All-zero weights are outside the range of the fit in these small layers.
 
 Two constants were fitted to these layers' absolute energy and roles, not to their conversions. First, each element of the result
 costs as much as %.0f multiplications. So a multiplication costs %.1f times as much in a GEMM with K = 512 as in a GEMM with K =
-2048. Second, both roles cost the same if there are far more tokens than outputs.
+2048. Second, both roles use the same energy if there are at least %d times as many tokens as outputs.
 `
 
 const costCoefficientsText = `
 ## Coefficients
 
-A coefficient is a share of the dynamic power with random operands. Dynamic power is all power but the static part.
-Features that no model uses are left out.
+A coefficient is a share of the dynamic power with random operands. Dynamic power is all power except static power. Features that no
+model uses are left out. A multiplier processes rows of the streaming operand one after the other, one row in each *step*.
 `

@@ -2,8 +2,8 @@
 
     python3 bench/dequantise.py FOLDER... > digests.json
 
-An independent reader of quantised checkpoints: it reads config.json and the safetensors files itself, shares nothing
-with lowtoggle, and needs nothing but Python. It takes one value at a time, so folders should be small. For each folder
+The script reads config.json and the safetensors files itself, shares no code with lowtoggle, and needs only Python. It
+computes one value at a time, so folders should be small. For each folder
 and each quantised weight it prints the shape and the SHA-256 of all values, row by row, as little-endian float32. Every
 NaN has the bits 0x7FC00000.
 

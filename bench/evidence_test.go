@@ -111,7 +111,7 @@ type verified struct {
 	verifiedEnergy
 }
 
-// verifiedEnergy is its prediction.
+// verifiedEnergy is the prediction in the output of verify --json.
 type verifiedEnergy struct {
 	Energy struct {
 		Predicted struct {
@@ -162,7 +162,7 @@ func points(v float64) string {
 	return printed(1, 100*v)
 }
 
-// lowestSNR of a lossy layer.
+// lowestSNR returns the lowest output SNR of a conversion's lossy layers.
 func (e *evidence) lowestSNR(model, out string) string {
 	e.Helper()
 	v := e.verify(model, out, "prefill")
@@ -225,7 +225,7 @@ func (e *evidence) point(name string) *frontierPoint {
 	return p
 }
 
-// rise of perplexity in per cent.
+// rise returns the rise of perplexity in per cent.
 func (e *evidence) rise(point string, decimals int) string {
 	e.Helper()
 	return percent(e.point(point).rise, decimals)
@@ -271,7 +271,7 @@ func (e *evidence) number(text string) float64 {
 	return v
 }
 
-// printed returns a number as pages print it.
+// printed returns a number with the given number of decimals, as pages print it.
 func printed(decimals int, v float64) string {
 	return strings.Replace(strconv.FormatFloat(v, 'f', decimals, 64), "-", "−", 1)
 }

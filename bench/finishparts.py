@@ -1,9 +1,9 @@
-# Makes the parts of a conversion from headers alone, to time `convert --finish` of a model that no disk here holds: sparse results
-# behind the real headers, each with the record that its part would leave. Nothing in them is a converted weight.
+# Writes the parts of a conversion without weights, to time `convert --finish` of a model that does not fit on the disk. Each file has
+# its real header and a hole instead of the weights. Beside it is the record that a real part leaves.
 #
 #   python3 bench/finishparts.py MODEL OUT PLAN_SHA256 VERSION
 #
-# PLAN_SHA256 is that of the plan's plain form, VERSION is that of the program (0.1.0). Then: lowtoggle convert MODEL OUT --plan plan.json --finish
+# PLAN_SHA256 is the SHA-256 of the plan in its plain form. VERSION is the program's version, such as 0.1.0. Then: lowtoggle convert MODEL OUT --plan plan.json --finish
 import hashlib, json, os, struct, sys
 src, out, plan_sha, version = sys.argv[1:5]
 fs = sorted(f for f in os.listdir(src) if f.endswith('.safetensors'))

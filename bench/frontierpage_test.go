@@ -4,43 +4,44 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
 // frontierNotes explain the figures of docs/frontier.md. {perplexity NAME} and {energy NAME} stand for a point's figures.
 const frontierNotes = `
 - *Prefill* saves little energy, and changed values cannot save much more on these cards. Weights of one magnitude, with only
-  their signs left, save {structure onemag} of energy, and such a model is useless. Weights rounded to powers of two save
-  {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another H200). Zero rows or columns can
-  save more, but only if there are many: zeros in a quarter of all inputs save {structure colend25}, in a quarter of all outputs
-  {structure rows25}. This model cannot lose so many rows or columns.
-- In prefill, all points but zeros draw the power of the cap. So energy falls as much as time, and energy × time falls about twice
-  as much.
-- In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}. With round alone,
+  their signs left, save {structure onemag} of energy, and make the model useless. Weights rounded to powers of two save
+  {structure pow2} ([rounding.md](rounding.md), structure-stationary.json, measured on another H200). Zero rows or columns
+  save more only if there are many. Zeros in a quarter of all inputs save {structure colend25}, zeros in half of all inputs
+  {structure colend50}, and zeros in a quarter of all outputs {structure rows25}. With so many zero rows or columns, this model is useless, too.
+- In prefill, all points draw the power of the cap. So energy falls as much as time, and energy × time falls about twice as much.
+- In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}. With ` + "`round`" + ` alone,
   energy changes by {energy decode-round-0.1}. The power cap does not limit decode.
-- *Pruning* inputs overfits the calibration tokens. With a budget of {allowed full-0.1} in prefill, pruning raised perplexity by
-  {perplexity full-0.1}; the compensated trellis alone raised perplexity by {perplexity trellis-c-0.1}. So no recipe prunes. In
+- *Pruning* inputs overfits the calibration tokens. With a budget of {allowed full-0.1} in prefill, the compensated trellis raised
+  perplexity by {perplexity full-0.1} with pruning, and by {perplexity trellis-c-0.1} without pruning. So no recipe prunes. In
   decode, the points with pruning stayed within their budgets.
-- With a budget of {allowed trellis-0.1}, the trellis without compensation raised perplexity by {perplexity trellis-0.1}. In such
-  a case convert exits with status 3, because it measures perplexity on the evaluation tokens.
+- With a budget of {allowed trellis-0.1}, the trellis without compensation raised perplexity by {perplexity trellis-0.1}. If the rise
+  on the evaluation tokens is above the budget, ` + "`convert`" + ` exits with status 3.
 - In decode the predicted savings of energy are {decode too high} percentage points too high
   ([cost-accuracy.md](cost-accuracy.md)).
 - Run 1 of prefill and the run of decode took place at the same time, on different cards of one machine. Run 2 of prefill followed
   on the card of the run of decode. The energies of run 1 may be lower because of the card, or because of the error that the copy
-  of run 1 shows. These records cannot separate the two reasons.
+  of run 1 shows. These records cannot distinguish the two reasons.
 
-## How to repeat it
+## How to repeat the measurements
 
-Each point's command is in frontier-plans.json. The times in *planned in* are for 4 of 32 cores, while seven other searches ran.
-Three of the plans were also applied on another machine with two cores, and gave the same bytes. [bench/loss.py](../bench/loss.py)
-measures perplexity, and [bench/activations.py](../bench/activations.py) writes the activations. Each file of results holds the
-command of its measurement.
+Each point's command is in frontier-plans.json. The column *planned in* is the time of a search on 4 of 32 cores, while seven other
+searches ran. Three of the plans were also applied on another machine with two cores, and gave the same bytes.
+[bench/loss.py](../bench/loss.py) measures perplexity, and [bench/activations.py](../bench/activations.py) writes the activations.
+Each file of results contains the command of its measurement.
 `
 
 var workloadText = map[string]string{stationary: "prefill, stationary", streaming: "prefill, streaming", decode: "decode"}
@@ -84,8 +85,8 @@ Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by 
 All linear layers of %s were converted with `+"`--max-loss`"+`, once for each point of this page. A point has a strategy and a
 budget. The strategy is the set of passes that the search may use. The budget is the largest allowed rise of perplexity. The
 search used calibration tokens only. Perplexity is measured on %d evaluation tokens by
-[bench/loss.py](../bench/loss.py); it is %.4f before conversion. Energy is measured for the GEMMs of all linear layers,
-relative to the original weights. Both have 95 %% intervals.
+[bench/loss.py](../bench/loss.py), and is %.4f before conversion. Energy is measured for the GEMMs of all linear layers,
+relative to the original weights. Perplexity and energy have 95 %% intervals.
 
 `, "`go test ./bench -run FrontierPage -update`", "`"+f.Model+"`", f.Tokens, math.Exp(f.Loss))
 	f.caption(print)
@@ -93,8 +94,8 @@ relative to the original weights. Both have 95 %% intervals.
 	f.bought(print)
 	f.factors(print)
 	print("\n## Every point\n\nThe tables give the changes of energy, of time, and of energy × time, relative to the original weights. If a point has\n" +
-		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. The head of a column gives the\n" +
-		"energy of a copy of the original weights, relative to these weights: its interval should contain 1.\n")
+		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. The head of each energy column\n" +
+		"gives the energy of a copy of the original weights, relative to these weights. The copy's interval should contain 1.\n")
 	f.table(print, "Prefill", f.planned("prefill"), append(f.of(stationary), f.of(streaming)...))
 	f.table(print, "Decode", f.planned(decode), f.of(decode))
 	f.listRuns(print)
@@ -104,11 +105,16 @@ relative to the original weights. Both have 95 %% intervals.
 
 // caption explains the plot.
 func (f *frontier) caption(print printer) {
-	print("![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)\n\n"+
-		"The plot shows prefill with stationary weights. Points at the left edge raise perplexity by %v %% or less.", leastRise)
+	print("![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)\n\n" +
+		"The plot shows prefill with stationary weights.")
+	if slices.ContainsFunc(f.of(stationary), func(r *frontierRun) bool {
+		return slices.ContainsFunc(f.points, func(p *frontierPoint) bool { _, ok := r.measured[p.Name]; return ok && p.rise <= leastRise })
+	}) {
+		print(" Points at the left edge raise perplexity by %v %% or less.", leastRise)
+	}
 	if runs := f.of(stationary); len(runs) > 1 {
 		drawn := f.drawn()
-		print("\nLines and filled markers belong to %s, which has most points. Hollow markers belong to other runs.", drawn)
+		print("\nLines and filled markers belong to %s, which has the most points. Hollow markers belong to other runs.", drawn)
 		if !drawn.Valid {
 			print("\nRun %d is marked invalid (see *Runs*).", drawn.number)
 		}
@@ -237,7 +243,7 @@ func ratio(r *frontierRun) string {
 
 // listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
-	print("\n## Runs\n\n*Copy* is the energy with a copy of the original weights. *Zeros* is the energy with all-zero weights, the least\npossible energy. Times are UTC.\n\n" +
+	print("\n## Runs\n\n*Copy* is the energy with a copy of the original weights, relative to these weights. *Zeros* is the change of energy with\nall-zero weights, which take the least possible energy. *Power before* is the power with the original weights. Times are UTC.\n\n" +
 		"| run | file | card | driver, begun | copy | zeros | power before | power of the points | validity |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
@@ -268,7 +274,7 @@ func (f *frontier) listRuns(print printer) {
 			print("\n† Run %d (%s) is invalid.", r.number, workloadText[r.workload])
 			if miss := 100 * max(n[0]-1, 1-n[1]); miss > 0 {
 				print(" The interval of the copy's energy ends %.2f %% away from the energy of the\noriginal weights. %s\n"+
-					"The copy of run 1 measured %s of energy. All points of the run may be off by as much.", miss, f.misses, percent(change(r.Null.RelativeEnergy), 2))
+					"In run %d the copy's energy differs by %s from the energy of the original weights. All points of the run may be\noff by as much.", miss, f.misses, r.number, percent(change(r.Null.RelativeEnergy), 2))
 			}
 			print("\n")
 		}
@@ -302,15 +308,15 @@ func (f *frontier) agreement(print printer, a, b *frontierRun) {
 	if a.Card.UUID != b.Card.UUID {
 		cards = "on different cards"
 	}
-	switch order := "their order is the same"; len(both) {
+	switch order := "is the same"; len(both) {
 	case 0:
 	case 1:
-		print("\nOne model was measured in both %s and %s. Its energies differ by %.2f percentage points, %s.\n", a, b, high, cards)
+		print("\nOne model was measured in both %s and %s. Between the runs, its energy differs by %.2f percentage points, %s.\n", a, b, high, cards)
 	default:
 		if !slices.Equal(by(a), by(b)) {
-			order = "their order is not the same"
+			order = "is not the same"
 		}
-		print("\n%d models were measured in both %s and %s, %s. Their energies differ by %.2f to %.2f percentage points;\n%s.\n", len(both), a, b, cards, low, high, order)
+		print("\n%d models were measured in both %s and %s, %s. Between the runs, a model's energy differs by %.2f to %.2f\npercentage points; the order of the models %s.\n", len(both), a, b, cards, low, high, order)
 	}
 }
 
@@ -335,27 +341,29 @@ const nullBlocks = 4
 
 func nullMisses(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob(recorded + "*.json")
+	all, below, above := 0, 0, 0
+	err := filepath.WalkDir(recorded, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".json" {
+			return err
+		}
+		for _, c := range comparisonsIn(t, file) {
+			for _, r := range append([]*measure.Result{c.run}, c.run.AtDuty...) {
+				switch n := r.Null; {
+				case n.Blocks < nullBlocks || len(n.Interval) != 2:
+					continue
+				case n.Interval[1] < 1:
+					below++
+				case n.Interval[0] > 1:
+					above++
+				}
+				all++
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, below, above := 0, 0, 0
-	for _, file := range files {
-		if filepath.Base(file) == "frontier-plans.json" { // no measurement
-			continue
-		}
-		for _, r := range runs(t, file) {
-			switch n := r.Null; {
-			case n.Blocks < nullBlocks || len(n.Interval) != 2:
-				continue
-			case n.Interval[1] < 1:
-				below++
-			case n.Interval[0] > 1:
-				above++
-			}
-			all++
-		}
-	}
-	return fmt.Sprintf("There are %d recorded\ncomparisons of at least %d blocks. The interval of the copy's relative energy is below 1 in %d comparisons, and above 1 in %d\ncomparisons. By chance alone, one interval in twenty does not contain 1.",
+	return fmt.Sprintf("The records of H200s contain %d comparisons of a copy with the original weights, each in at\nleast %d blocks of readings. The interval of the copy's relative energy is below 1 in %d comparisons, and above 1 in %d\ncomparisons. By chance alone, one interval in twenty does not contain 1.",
 		all, nullBlocks, below, above)
 }

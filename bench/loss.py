@@ -2,8 +2,8 @@
 
     python3 bench/loss.py MODEL OUT... > result.json
 
-An independent yardstick: it reads the safetensors files itself and shares nothing with lowtoggle.
-Differences to MODEL carry a 95 % interval over sequences (paired). Needs PyTorch and a CUDA GPU.
+The script reads the safetensors files itself and shares no code with lowtoggle. Differences from MODEL
+have a 95 % interval over sequences (paired). Needs PyTorch and a CUDA GPU.
 """
 
 import glob

@@ -166,12 +166,13 @@ func measuredPage(t *testing.T) []byte {
 	null20, null60 := recordedRun(t, "null-20s"), recordedRun(t, "null-60s")
 	print(`# What was measured on an H200?
 
-Generated from [bench/results/h200](../bench/results/h200) by %s. Each file is the %s output of a command. A file has the card, the
-driver, CUDA's version, the date, the command, every reading, and the null comparison (a copy of the weights, measured like a change).
-Energy is that of the GEMMs after the change, relative to the untouched weights, with a 95 %% interval. The card is an %s (driver %s,
-CUDA %s, default cap of %.0f W, cuBLASLt %s).
+Generated from [bench/results/h200](../bench/results/h200) by %s. Each file is the
+%s output of a command. A file of %s or %s has the card, the driver, CUDA's version, the date, the command and
+every reading. The file also has the null comparison: a copy of the weights, measured like a change. Energy is the energy of the GEMMs
+with changed weights, relative to the original weights, with a 95 %% interval. The card is an %s (driver %s, CUDA %s, default cap of
+%.0f W, cuBLASLt %s).
 
-`, "`go test ./bench -run Page -update`", "`--json`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
+`, "`go test ./bench -run Page -update`", "`--json`", "`measure`", "`verify`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
 
 	print("## How precise is the meter?\n\n| target | measured | file |\n|---|---|---|\n")
 	nullRow := func(r *measure.Result, name, asked string) {
@@ -198,18 +199,18 @@ CUDA %s, default cap of %.0f W, cuBLASLt %s).
 		}
 		read(t, recorded+of[1]+".json", &theirs)
 		their := theirs.Types[c.typ].Readings[0].Tflops
-		print("| TFLOP/s at 8192³ %s, within 2 %% of PyTorch %s in the same run | %.1f, PyTorch %.1f (%s %%) | %s, %s |\n",
+		print("| TFLOP/s at 8192³ %s, within 2 %% of PyTorch %s on the same card | %.1f, PyTorch %.1f (%s %%) | %s, %s |\n",
 			strings.ToUpper(c.typ), theirs.Torch, c.r.Teraflops, their, strings.Replace(fmt.Sprintf("%+.2f", 100*(c.r.Teraflops/their-1)), "-", "−", 1), of[0], of[1])
 	}
 
 	print(`
 ## What does each operand's role change?
 
-The weights are 8192×8192 in BF16, x is normal(0,1), and M = 8192. *Stationary* and *streaming* are the two operand slots of the
-GEMM. The streaming operand passes through the multipliers row by row. An older program made the weights. Column w gives the
-equivalent [pattern](patterns.md), with other random numbers. *E* is the energy relative to the untouched weights.
+The weights are 8192×8192 in BF16, x is normal(0,1), and M = 8192. *Stationary* and *streaming* are the two operands of the GEMM. The
+streaming operand passes through the multipliers row by row. An older program made the weights. The column *pattern* gives the
+equivalent [pattern](patterns.md), with other random numbers. *E* is the energy relative to normal(0,0.02) weights.
 
-| weights | w | E stationary | E streaming |
+| weights | pattern | E, weights stationary | E, weights streaming |
 |---|---|---|---|
 `)
 	stationary, streaming := readings(t, "patterns-stationary"), readings(t, "patterns-streaming")
@@ -232,10 +233,10 @@ equivalent [pattern](patterns.md), with other random numbers. *E* is the energy 
 ## What do the layers of a trained model save?
 
 All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
-([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16,
-and the weights are stationary. Copies of each layer are stacked, so that weights in decode come from memory.
+([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16 tokens,
+and the weights are stationary. Decode reads many copies of each layer in turn, so the weights come from memory.
 
-| weights | E stationary | E streaming | E decode |
+| weights | E, prefill, stationary | E, prefill, streaming | E, decode, stationary |
 |---|---|---|---|
 `)
 	stationary, streaming = readings(t, "layers-stationary"), readings(t, "layers-streaming")
@@ -253,8 +254,10 @@ and the weights are stationary. Copies of each layer are stacked, so that weight
 	print(`
 ## What does the default recipe save?
 
-` + "`lowtoggle convert llama-17m near-lossless`" + ` made the weights. All linear layers ran together, each with its own inputs. Energy and
-time are relative to the untouched weights.
+An earlier version of the default recipe made the weights, with ` + "`lowtoggle convert llama-17m near-lossless`" + `. That version chose
+` + "`round=4`" + ` in nearly all layers. Today's recipe chooses ` + "`grid=16`" + ` in nearly all layers ([results.md](results.md)), and was measured
+on a whole model ([whole-model.md](whole-model.md)). All linear layers ran together, each with its own inputs. Energy and
+time are relative to the original weights.
 
 | phase | role | energy | time | power before, after | file |
 |---|---|---|---|---|---|
@@ -274,7 +277,7 @@ time are relative to the untouched weights.
 The next table has a row for each kind of layer, in prefill, with stationary weights and x normal(0,1). The figures come from
 ` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + ` (file verify). Each row has one block, so the intervals are wide.
 
-| layers | n | energy | time | power before, after | null |
+| layers | n | energy | time | power before, after | energy of a copy |
 |---|---|---|---|---|---|
 `)
 	var doc struct {

@@ -12,41 +12,43 @@ import (
 // These notes explain the tables of docs/measured.md. Words in braces stand for figures.
 const (
 	patternNotes = `
-- {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} of {patterns} in the streaming role, draw {cap} W and are at the cap.
+- The card is at the cap ({patterns watts} W) with {stationary capped} of {patterns} sets of stationary weights, and with {streaming capped} of {patterns} sets of streaming weights.
   At the cap, energy and time fall together, and the clock rises.
-- The other rows draw less, but the driver still limits their clock because of power. With all-zero stationary weights the card
-  runs at {zeros clock} GHz and draws {zeros power} W. Reports call rows of both groups capped.
-- With stationary weights, rows in runs of four use as much energy as random rows ({runs stationary}). With streaming
-  weights, rows in runs of four use {runs streaming} less energy. Equal neighbouring rows save energy in the streaming slot only.
-- The saving of multiples of a power of two depends on that power.
-- Absolute values save {absolute} of energy in the streaming slot.
+- With the other weights the card draws less power, but the driver still limits the clock because of power. With all-zero
+  stationary weights the card runs at {zeros clock} GHz and draws {zeros power} W. Reports call both groups capped.
+- With stationary weights, rows in runs of four use as much energy as random rows ({runs stationary}), and identical rows use
+  {identical stationary} less. With streaming weights, rows in runs of four use {runs streaming} less energy than random rows, and
+  identical rows use {identical streaming} less.
+- Absolute values save {absolute} of energy if the weights are streaming.
 `
 	layerNotes = `
-- In prefill the card drew {cap} W in every row but zeros, so energy falls only by as much as time. With the default recipe, kinds of
-  layers below the cap save {below} of energy. Kinds of layers at the cap save {at cap} of energy (next section).
-- At the cap, energy × time shows more of the saving. With ` + "`round=4`" + ` in the stationary role, energy × time falls to {both} of the
-  untouched weights'.
-- In decode ` + "`round=4`" + ` saves {decode} of energy. The card then draws {decode power} W at {decode clock} GHz and reads {rate} TB/s of weights.
+- In prefill the card drew {layers watts} W in every row except zeros, so energy falls only as much as time. With an earlier
+  default recipe, kinds of layers below the cap save {below} of energy. Kinds of layers at the cap save {at cap} of
+  energy (next section).
+- At the cap, energy × time shows more of the saving. With ` + "`round=4`" + ` in the stationary role, energy × time is {both} times the value
+  with the original weights.
+- In decode ` + "`round=4`" + ` saves {decode} of energy. With the original weights, the card draws {decode power} W at {decode clock} GHz and reads
+  {rate} TB/s of weights.
 - Reordering alone saves {reorder} of energy. This saving is within the error ([ordering.md](ordering.md)).
 - [frontier.md](frontier.md) has the measurements of ` + "`trellis`" + `.
 `
 	recipeNotes = `
-- An earlier version of the recipe converted these models. This version chose ` + "`round=4`" + ` in nearly all layers. Today's
-  recipe chooses ` + "`grid=16`" + ` in nearly all layers ([results.md](results.md)).
 - [cost-accuracy.md](cost-accuracy.md) compares the built-in cost model with these totals.
-- Decode in the streaming role (one block) and the rows by kind of layer are less precise than the other rows.
+- Decode in the streaming role (one block) and the kinds of layers were measured less precisely than the other rows.
 
 ## How were these measurements recorded?
 
 `
-	recordedNotes = `The runs on this page took place on 2026-11-21. The card of every record is in [cards.md](cards.md):
+	recordedNotes = `The runs on this page took place on 2026-11-21. [cards.md](cards.md) lists the card of every record of lowtoggle.
+The cards of this page:
 
-- %s measured null-60s and pair-1, and pytorch-1 and pytorch-2 before and after other runs.
-- %s measured null-20s and the patterns.
-- %s measured all other files.
+- %s: null-60s, pair-1, pytorch-1 and pytorch-2.
+- %s: null-20s and the patterns.
+- %s: all other files.
 
-Earlier builds of the same day ran on the first and the second card. These builds wrote the half width of the null comparison as smallest_effect. The
-build on the first card could also end a window late, on a delayed counter step. The windows' lengths show that no window ended late.
+Earlier builds of the same day ran on the first and the second card. These builds wrote the half width of the null comparison's interval
+as smallest_effect. The build on the first card could also end a window late, on a delayed counter step. The windows' lengths show that
+no window ended late. These commands made the weights:
 
 ` + "```" + `
 go build .
@@ -57,8 +59,9 @@ done
 ./lowtoggle convert llama-17m near-lossless
 ` + "```" + `
 
-Each recorded file has its command. Run these commands after the conversions. Replace the tensors of patterns.safetensors by the patterns
-in the table of operand roles, and the tensor random by normal(0,0.02).
+Each recorded file contains the command of its measurement. To repeat the measurements, run the recorded commands after the commands
+above. Replace the tensors of patterns.safetensors by the patterns in the table of operand roles, and the tensor random by
+normal(0,0.02).
 `
 )
 
@@ -92,14 +95,29 @@ func measuredNotes(t *testing.T, notes string) string {
 	below, at := savingsOfKinds(t)
 	return strings.NewReplacer(
 		"{patterns}", fmt.Sprint(len(patternRows)), "{stationary capped}", atCap(stationary), "{streaming capped}", atCap(streaming),
-		"{cap}", fmt.Sprintf("%.0f", layers.Baseline.Watts), "{zeros clock}", fmt.Sprintf("%.1f", *zeros.SMClock/1e3), "{zeros power}", fmt.Sprintf("%.0f", zeros.Watts),
+		"{patterns watts}", wattsAtCap(stationary, streaming), "{layers watts}", wattsAtCap(layers, recordedRun(t, "layers-streaming")), "{zeros clock}", fmt.Sprintf("%.1f", *zeros.SMClock/1e3), "{zeros power}", fmt.Sprintf("%.0f", zeros.Watts),
 		"{runs stationary}", reading{runs.RelativeEnergy, runs.Interval}.String(),
 		"{runs streaming}", saved(comparisonOf(t, "patterns-streaming", "patterns.safetensors:rows-in-runs-of-4"), 0),
+		"{identical stationary}", saved(comparisonOf(t, "patterns-stationary", "patterns.safetensors:rows-identical"), 1),
+		"{identical streaming}", saved(comparisonOf(t, "patterns-streaming", "patterns.safetensors:rows-identical"), 0),
 		"{absolute}", saving("patterns-streaming", "patterns.safetensors:absolute"), "{below}", below, "{at cap}", at,
 		"{both}", fmt.Sprintf("%.3f", round.RelativeEnergy*round.RelativeTime), "{decode}", saving("layers-decode-stationary", "round-4"),
 		"{decode power}", fmt.Sprintf("%.0f", decode.Baseline.Watts), "{decode clock}", fmt.Sprintf("%.2f", *decode.Baseline.SMClock/1e3),
 		"{rate}", fmt.Sprintf("%.1f", bytes/decode.Baseline.Seconds/1e12), "{reorder}", saving("layers-stationary", "reorder"),
 	).Replace(notes)
+}
+
+// wattsAtCap returns the range of power of all weights at the cap.
+func wattsAtCap(runs ...*measure.Result) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, r := range runs {
+		for _, load := range r.Loads() {
+			if load.Watts >= nearCap {
+				low, high = min(low, load.Watts), max(high, load.Watts)
+			}
+		}
+	}
+	return fmt.Sprintf("%.0f to %.0f", low, high)
 }
 
 // savingsOfKinds returns the ranges of savings of the kinds of layers that draw less than the cap, and of the others.

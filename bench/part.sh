@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# part.sh LOWTOGGLE MODEL PLAN PART FOLDER [TIMES]: the time of one part of a conversion, relative to cp and sync of its file. Both write
-# into FOLDER, in turns. Prints each run's wall time, processor time and peak memory, and then the ratio of the medians. Run on a
-# machine without other work. For DeepSeek-V3 as in docs/scale.md:
+# part.sh LOWTOGGLE MODEL PLAN PART FOLDER [TIMES]: measures the time of one part of a conversion, relative to cp and sync of its
+# file. Both write into FOLDER, in turns, TIMES times (default 3). Prints each run's wall time, processor time and peak memory, and
+# then the ratio of the medians. Run it on a machine without other work. For DeepSeek-V3 as in docs/scale.md:
 #   bench/part.sh ./lowtoggle V3 plan.json 65/163 .          # the part that writes the file with all values
 set -euo pipefail
 lowtoggle=$(realpath "$1") model=$2 plan=$3 part=$4 folder=$5 times=${6:-3}

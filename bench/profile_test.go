@@ -35,7 +35,7 @@ func profiledProducts(t *testing.T) (all []profiled) {
 	return all
 }
 
-// agreement compares both from one moment to another, or to the end of the work.
+// agreement compares both measurements from one time to another, or to the end of the work.
 func (p profiled) agreement(from, to stitch.Seconds) difference {
 	for _, r := range p.runs {
 		to = min(to, r.End()-2*r.Trace.Step)
@@ -43,7 +43,7 @@ func (p profiled) agreement(from, to stitch.Seconds) difference {
 	return differenceOf(p.runs[0].Trace, p.runs[1].Trace, from, to)
 }
 
-// difference between two traces, as shares of the second.
+// difference holds differences between two traces, relative to the second trace.
 type difference struct {
 	Largest float64
 	At      stitch.Seconds // of the largest
@@ -146,7 +146,7 @@ func profileTables(products []profiled) string {
 		what     string
 	}{
 		{10, 30, ": at full clock, above the cap"},
-		{45, 55, ": most runs have lowered the clock"},
+		{45, 55, ": the clock has fallen in most runs"},
 		{90, 110, ""}, {200, 800, ""}, {900, 1000, ""}, {1200, 1750, ""},
 		{1900, 1950, ": the second low"},
 	} {
@@ -165,7 +165,7 @@ func profileTables(products []profiled) string {
 
 	b.WriteByte('\n')
 	const afterStart, late = 50 * ms, 75 * ms
-	head("two measurements")
+	head("power in two measurements, difference")
 	largest := func(from, to stitch.Seconds) func(profiled) string {
 		return func(p profiled) string {
 			d := p.agreement(from, to)
@@ -185,10 +185,10 @@ func profileTables(products []profiled) string {
 		}
 		return fmt.Sprintf("%d, from %s to %s", len(cells), inMillis(cells[0]), inMillis(cells[len(cells)-1]+p.runs[0].Trace.Step))
 	})
-	row("cells after 50 ms that differ by more than both bands allow", func(p profiled) string {
+	row("share of the cells after 50 ms that differ by more than both 95 % bands allow", func(p profiled) string {
 		return fmt.Sprintf("**%.0f %%**", 100*p.agreement(afterStart, stitch.Seconds(time.Hour)).Apart)
 	})
-	row("resolution of changes that follow the execution rate", each(func(r *profile.Profile) string { return inMillis(r.Trace.Step) }))
+	row("resolution where power changes with the execution rate", each(func(r *profile.Profile) string { return inMillis(r.Trace.Step) }))
 	resolution := func(from, to stitch.Seconds) func(profiled) string {
 		return each(func(r *profile.Profile) string {
 			c := r.Trace
@@ -196,8 +196,8 @@ func profileTables(products []profiled) string {
 			return inMillis(stitch.Seconds(all[len(all)/2].Duration().Round(100 * time.Microsecond)))
 		})
 	}
-	row("resolution of all other changes, first 50 ms (median)", resolution(0, afterStart))
-	row("resolution of all other changes, over 2 s (median)", resolution(0, stitch.Seconds(time.Hour)))
+	row("resolution elsewhere, first 50 ms (median)", resolution(0, afterStart))
+	row("resolution elsewhere, 2 s (median)", resolution(0, stitch.Seconds(time.Hour)))
 
 	b.WriteByte('\n')
 	head("steady power and Table I")
@@ -212,25 +212,25 @@ func profileTables(products []profiled) string {
 		watts, low, high := r.Trace.Mean(s.At, s.Until)
 		return within(watts, low, high) + fmt.Sprintf(" from %.0f to %.0f ms", 1e3*s.At.Seconds(), 1e3*s.Until.Seconds())
 	}))
-	row("at the power cap, second half of the work", each(func(r *profile.Profile) string {
-		return fmt.Sprintf("%.0f %% of the queries", 100*cappedShare(r))
+	row("readings at the power cap, second half of the work", each(func(r *profile.Profile) string {
+		return fmt.Sprintf("%.0f %%", 100*cappedShare(r))
 	}))
-	row("runs, of those that Table I asks for", each(func(r *profile.Profile) string {
+	row("runs, of the number in Table I", each(func(r *profile.Profile) string {
 		return fmt.Sprintf("%d of %d", r.Taken, r.Advised)
 	}))
-	row("readings expected within one execution, of those that Table I asks for", func(p profiled) string {
+	row("expected readings within one execution, of the number in Table I", func(p profiled) string {
 		r := p.runs[0]
 		return fmt.Sprintf("%.2g of %d", expectedReadings(r), askedReadings(p))
 	})
-	row("runs that would give as many", func(p profiled) string {
+	row("runs that would give Table I's number of readings", func(p profiled) string {
 		r := p.runs[0]
 		return fmt.Sprintf("about %.0f", math.Round(float64(r.Golden)*float64(askedReadings(p))/expectedReadings(r)/100)*100)
 	})
 	return b.String()
 }
 
-// steadyOf finds steady power on a recorded trace by today's criterion. Records without readings have no stamps; executions
-// are taken to be equally long.
+// steadyOf finds steady power on a recorded trace by today's criterion. Records without readings have no time stamps, so all executions
+// are assumed to be equally long.
 func steadyOf(r *profile.Profile) profile.SteadyPoint {
 	even := profile.Timeline{Done: []int{0, r.Segments[0].Executions}, At: []stitch.Seconds{0, r.Segments[0].End}}
 	return profile.FindSteady(r.Trace, even, 0, 0).SSP

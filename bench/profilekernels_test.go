@@ -23,7 +23,7 @@ func profiledKernels(t *testing.T) *profile.Result {
 // tableProfiles are records of a GEMV, a copy and 2048³ with the runs that Table I asks for. They may be missing.
 var tableProfiles = []string{"profile-gemv.json.gz", "profile-copy.json.gz", "profile-2048.json.gz"}
 
-// longProfile is a record of the same GEMV in fewer runs of twice the length.
+// longProfile is a record of the GEMV of tableProfiles with fewer runs of twice the length.
 const longProfile = "profile-gemv-long.json.gz"
 
 // readProfile reads a compressed record.
@@ -32,7 +32,7 @@ func readProfile(t *testing.T, path string) *profile.Result {
 	return readPacked[profile.Result](t, path)
 }
 
-// readPacked reads a document of JSON that is packed by gzip.
+// readPacked reads a JSON document that is compressed by gzip.
 func readPacked[T any](t *testing.T, path string) *T {
 	t.Helper()
 	file, err := os.Open(path)
@@ -51,7 +51,7 @@ func readPacked[T any](t *testing.T, path string) *T {
 	return &r
 }
 
-// TestPowerPageKernels checks that the tables of docs/power-h200.md about kernels below the cap agree with their record.
+// TestPowerPageKernels checks that the tables of docs/power-steady.md agree with the recorded profiles of kernels.
 func TestPowerPageKernels(t *testing.T) {
 	tables := "\n" + kernelTables(profiledKernels(t))
 	for _, file := range append(slices.Clone(tableProfiles), longProfile) {
@@ -59,7 +59,7 @@ func TestPowerPageKernels(t *testing.T) {
 			tables += "\n" + kernelTables(readProfile(t, recorded+file))
 		}
 	}
-	goldenfile.SameBetween(t, "../docs/power-h200.md", "<!-- kernels: go test ./bench -run PowerPage -update -->\n", "<!-- end of kernels -->\n", tables)
+	goldenfile.SameBetween(t, "../docs/power-steady.md", "<!-- kernels: go test ./bench -run PowerPage -update -->\n", "<!-- end of kernels -->\n", tables)
 }
 
 // TestProfiledKernels checks the record: kernels below the cap keep steady power to the end, and bursts agree with the trace.
@@ -82,8 +82,8 @@ func TestProfiledKernels(t *testing.T) {
 	}
 }
 
-// belowCap reports whether power stays below the limit while the first kernel works, from 10 ms on: before, the trace may oscillate.
-// The cells before its end also contain power of the next one.
+// belowCap reports whether power stays below the limit while the first kernel runs. It ignores the first 10 ms, in which the trace
+// may oscillate, and the last cells, which also contain power of the next kernel.
 func belowCap(p *profile.Profile, limit float64) bool {
 	end := p.Segments[0].End
 	end -= p.Trace.ResolutionAt(end)
@@ -114,7 +114,7 @@ func kernelTables(r *profile.Result) string {
 	fmt.Fprintf(&b, "Card %s (%.0f W, driver %s, CUDA %s) was measured on %s by this command:\n\n```\n%s\n```\n\n", r.Card.ID(), *r.Card.PowerLimit, r.Card.Driver,
 		r.Card.CUDA, r.Date[:len("2006-01-02")], r.Command)
 	head("steady power")
-	row("an execution", func(_ int, p *profile.Profile) string {
+	row("time of an execution", func(_ int, p *profile.Profile) string {
 		each := p.Segments[0].End / stitch.Seconds(p.Segments[0].Executions)
 		return fmt.Sprintf("%.0f µs", 1e6*each.Seconds())
 	})
@@ -122,7 +122,7 @@ func kernelTables(r *profile.Result) string {
 		watts, low, high, _ := p.BeforeWork()
 		return within(watts, low, high)
 	})
-	row("lowest clock while it works", func(_ int, p *profile.Profile) string {
+	row("lowest clock during the work", func(_ int, p *profile.Profile) string {
 		least := math.Inf(1)
 		for _, s := range p.States {
 			if s.SMClock != nil && s.At > 0 && s.At < p.Segments[0].End {
@@ -138,12 +138,12 @@ func kernelTables(r *profile.Result) string {
 		}
 		return within(s.Watts, s.Low, s.High) + fmt.Sprintf(" at %.0f ms", 1e3*s.At.Seconds())
 	})
-	row("power stays so until", func(_ int, p *profile.Profile) string {
+	row("steady power lasts until", func(_ int, p *profile.Profile) string {
 		switch s := p.Steady.SSP; {
 		case !s.Found:
-			return "– (" + strings.TrimSuffix(s.Why, ": take longer runs") + ")"
+			return "– (" + strings.TrimSuffix(strings.TrimSuffix(s.Why, ": take longer runs"), ": take more runs") + ")"
 		case s.Lasts:
-			return "the end"
+			return "the end of the work"
 		default:
 			return fmt.Sprintf("%.0f ms", 1e3*s.Until.Seconds())
 		}
@@ -153,7 +153,7 @@ func kernelTables(r *profile.Result) string {
 	})
 
 	b.WriteByte('\n')
-	head("by the energy of bursts; by the trace")
+	head("mean power by bursts; by the trace")
 	for k, c := range r.Profiles[0].Counted {
 		row(fmt.Sprintf("%.0f to %.0f ms", 1e3*c.From.Seconds(), 1e3*c.To.Seconds()), func(_ int, p *profile.Profile) string {
 			c := p.Counted[k]
@@ -162,7 +162,7 @@ func kernelTables(r *profile.Result) string {
 	}
 
 	if r.Interleaved != nil {
-		b.WriteString("\n| right after another kernel | mean power of the first 50 ms | steady power alone, mean | ratio |\n|---|---|---|---|\n")
+		b.WriteString("\n| right after another kernel | mean power of the first 50 ms | steady power from idle, mean | ratio |\n|---|---|---|---|\n")
 	}
 	for _, a := range r.Interleaved {
 		alone, ratio := "not found", "–"
@@ -173,11 +173,11 @@ func kernelTables(r *profile.Result) string {
 	}
 
 	b.WriteByte('\n')
-	head("Table I")
-	row("runs, of those that it asks for", func(_ int, p *profile.Profile) string {
+	head("Table I of the paper")
+	row("runs, of the number in Table I", func(_ int, p *profile.Profile) string {
 		return fmt.Sprintf("%d of %d, %d golden", p.Taken, p.Advised, p.Golden)
 	})
-	row("readings within SSP's execution, of those that it asks for", func(_ int, p *profile.Profile) string {
+	row("readings within the first execution at steady power, of the number in Table I", func(_ int, p *profile.Profile) string {
 		if !p.Steady.SSP.Found {
 			return fmt.Sprintf("– of %d", p.Density.Asked)
 		}
@@ -186,7 +186,7 @@ func kernelTables(r *profile.Result) string {
 	row("readings within all executions of steady power", func(_ int, p *profile.Profile) string {
 		return fmt.Sprint(p.Density.Steady)
 	})
-	row("runs that would give as many", func(_ int, p *profile.Profile) string {
+	row("runs that would give Table I's number of readings within one execution", func(_ int, p *profile.Profile) string {
 		return fmt.Sprintf("about %.0f", math.Round(float64(p.Density.Runs)/100)*100)
 	})
 	return b.String()

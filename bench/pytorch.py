@@ -3,10 +3,10 @@
     python3 bench/pytorch.py > tflops.json
 
 BF16 goes through torch.nn.functional.linear, FP8 (E4M3) through torch._scaled_mm with unit scales,
-full accumulation and BF16 output. A CUDA graph of 16 products is replayed, first to warm the card
-up, then without a pause between two CUDA events; the types take turns, twice by default, so that a
-drift of the card shows. Mean power comes from NVML's energy counter where pynvml is installed
-(package nvidia-ml-py), else it is null. Needs PyTorch and a CUDA GPU that knows FP8.
+full accumulation and BF16 output. A CUDA graph of 16 products is replayed, first to warm up the card,
+then without a pause between two CUDA events. The types are measured in turns, twice by default, to
+show a drift of the card. Mean power comes from NVML's energy counter, and is null if pynvml (package
+nvidia-ml-py) is not installed. Needs PyTorch and a CUDA GPU with FP8.
 
 This file must not be called torch.py: the scripts beside it would then import it as PyTorch.
 """
@@ -31,7 +31,7 @@ def normal(rows, cols, sigma, dtype):
 
 
 def bf16(m, n, k, sigma):
-    """A function that multiplies once: x and w are its own."""
+    """Returns a function that multiplies once, with new x and w."""
     x, w = normal(m, k, 1, torch.bfloat16), normal(n, k, sigma, torch.bfloat16)
     return lambda: torch.nn.functional.linear(x, w)
 
@@ -60,7 +60,7 @@ class Products:
                 self.y = multiply()
 
     def replay_for(self, seconds):
-        """Replays for about that long; the seconds that one replay took."""
+        """Replays for about that many seconds; returns the seconds of one replay."""
         count, start = 0, time.monotonic()
         while count == 0 or time.monotonic() - start < seconds:
             self.graph.replay()
@@ -78,14 +78,14 @@ class Products:
         watts = energy and mean_power(energy, seconds / 2, end)
         end.synchronize()
         if not self.y.isfinite().all():
-            sys.exit("a product has infinities or NaNs, so its speed means nothing: choose smaller operands")
+            sys.exit("a product has infinities or NaNs, so its speed is not valid: pass a smaller --w-sigma or --w-sigma8")
         took = start.elapsed_time(end) / 1e3
         count = PRODUCTS * replays
         return {"tflops": count * flop / took / 1e12, "seconds": took, "products": count, "watts": watts}
 
 
 def energy_counter():
-    """A function that reads the card's energy so far in joules; None where nothing counts it."""
+    """Returns a function that reads the card's energy counter in joules; None without a counter."""
     try:
         import pynvml
 
@@ -98,7 +98,7 @@ def energy_counter():
 
 
 def mean_power(energy, seconds, end):
-    """Watts over about that many seconds from now on; None if the card reached end before."""
+    """Returns mean watts over about that many seconds; None if the card reached end before."""
 
     def step():  # the counter moves about every 100 ms: only then does it belong to a moment
         before = energy()
@@ -113,7 +113,7 @@ def mean_power(energy, seconds, end):
 
 
 def cublas_version():
-    """Of the cuBLASLt that PyTorch has loaded, such as "13.1.0"; None where it is not found."""
+    """Returns the version of PyTorch's cuBLASLt, such as "13.1.0"; None if it is not found."""
     try:
         lib = ctypes.CDLL("libcublasLt.so." + torch.version.cuda.split(".")[0])
     except OSError:
@@ -136,8 +136,8 @@ def options():
     )
     for name, means in ("m", "rows of x"), ("n", "rows of w"), ("k", "columns of both"):
         p.add_argument("--" + name, type=int, default=8192, help=means)
-    p.add_argument("--w-sigma", type=positive, default=0.02, help="standard deviation of w in BF16")
-    p.add_argument("--w-sigma8", type=positive, default=1.0, help="and in FP8, where 0.02 would be subnormal")
+    p.add_argument("--w-sigma", type=positive, default=0.02, help="standard deviation of w in BF16 (default: %(default)s)")
+    p.add_argument("--w-sigma8", type=positive, default=1.0, help="standard deviation of w in FP8, where 0.02 would be subnormal (default: %(default)s)")
     p.add_argument("--warm", type=positive, default=4.0, help="seconds of warm-up before each reading")
     p.add_argument("--seconds", type=positive, default=6.0, help="seconds of each reading")
     p.add_argument("--turns", type=int, default=2, help="readings of each type")

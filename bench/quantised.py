@@ -1,12 +1,12 @@
-"""Losses of small quantised Llamas in transformers, beside those of lowtoggle eval.
+"""Losses of small quantised Llamas in transformers, to compare with lowtoggle eval.
 
     lowtoggle synth config.json m-NAME --format NAME          # for each NAME of --format
     lowtoggle eval m-NAME --tokens tokens.safetensors --json > eval-NAME.json
     python3 bench/quantised.py tokens.safetensors m-NAME... > result.json
 
-"filled" is the loss of an unquantised model in float32 whose weights dequantise.py computed. "native" is that of the
-folder as transformers loads it, dequantised where it offers that; the error stands in its place where a library is
-missing. transformers knows no ModelOpt: it takes the codes of modelopt-fp8 for the weights.
+"filled" is the loss of an unquantised model in float32 whose weights dequantise.py computed. "native" is the loss
+of the folder as transformers loads it, dequantised if transformers can do so. If a library is missing, "native" is the
+error. transformers does not support ModelOpt, and takes the codes of modelopt-fp8 for the weights.
 """
 
 import json

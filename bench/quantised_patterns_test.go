@@ -35,7 +35,7 @@ func quantisedRow(to []float32, row int) {
 	}
 }
 
-// noise sums the squares of errors and of values.
+// noise holds the sum of squared errors and the sum of squared values.
 type noise struct{ error, value float64 }
 
 func (n noise) snr() float64 { return 10 * math.Log10(n.value/n.error) }
@@ -60,14 +60,14 @@ func eachRow(t *testing.T, rows int, quantise func(row int, v []float32) noise) 
 	return sum.snr()
 }
 
-// rounded keeps the leading bit and so many bits after it; all of BF16 with 7.
+// rounded keeps the leading bit and the given number of bits after it. With 7 bits it keeps all of BF16.
 func rounded(v float32, bits int) float32 {
 	step := uint32(1) << (23 - bits)
 	b := math.Float32bits(v)
 	return math.Float32frombits((b + step/2) &^ (step - 1))
 }
 
-// steps are scales that a group of values may have, of so many mantissa bits, around the one that its largest value needs.
+// steps returns the scales with a number of mantissa bits that are near the scale for a group's largest value.
 func steps(largest float32, bits int) (list []float32) {
 	for f := float32(0.5); f < 1.3; f *= 1.03 {
 		if s := rounded(largest/7*f, bits); !slices.Contains(list, s) {
@@ -137,7 +137,7 @@ func int4(t *testing.T, name string, rows, bits int, keep func(code int) bool) q
 	return coded(t, name, c, snr)
 }
 
-// repeat repeats the first rows of a matrix in the others.
+// repeat copies the first rows of a matrix into the other rows.
 func repeat(data []byte, row int) {
 	for at := distinctRows * row; at < len(data); at += copy(data[at:], data[:distinctRows*row]) {
 	}

@@ -97,7 +97,7 @@ type quantisedReadings struct {
 	means    bool       // interval is of the mean
 }
 
-// blocksOfInterval is the number of blocks from which on the page gives a record's 95 % intervals.
+// blocksOfInterval is the smallest number of blocks for which the page gives a record's 95 % intervals.
 const blocksOfInterval = 3
 
 // readQuantised reads the readings of all patterns of a series.
@@ -160,7 +160,7 @@ func quantisedTable(t *testing.T) string {
 		all := readQuantised(t, r)
 		base, of := all[r.baseline], "The readings of these weights are"
 		if base.means {
-			of = "The 95 % interval of a copy is"
+			of = "A copy of these weights was measured as well: the 95 % interval of its energy is"
 		}
 		fmt.Fprintf(&b, "\n**%s.** This table is from %s. Energy is relative to the weights “%s” with SNR %s. %s %.3f … %.3f.\n\n", r.title, strings.Join(r.cards(t), " and "), r.baseline, base.snr, of, base.interval[0], base.interval[1])
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
@@ -180,7 +180,7 @@ func quantisedTable(t *testing.T) string {
 				mark = " †"
 			}
 			if wrong := math.Abs(got.energy - r.predicted[name]); name == quantisedApart[r.series] {
-				apart = fmt.Sprintf(", without “%s” (error %.1f)", name, 100*wrong)
+				apart = fmt.Sprintf(" without “%s”, whose prediction is off by %.1f points", name, 100*wrong)
 			} else if mark == "" {
 				off, count = off+wrong, count+1
 			}

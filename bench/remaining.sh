@@ -1,24 +1,25 @@
 #!/bin/sh
-# Measures what is not yet measured, as docs/remaining.md lists it, and writes the records that the pages take.
+# Makes the missing measurements that docs/remaining.md lists, and writes the records from which pages are generated.
 #
 #   bench/remaining.sh LOWTOGGLE FOLDER [PART...]
 #
-# LOWTOGGLE is the program. Beside it lies the tests' program, bench.test (go test -c ./bench), or BENCH names that program.
-# FOLDER has the layout of bench/results/h200: copy it there afterwards, and let the pages' tests -update. Begin with a copy of
-# the records that are to be continued: null-pooled.json and reproduce/. A record takes at most nine minutes. The same command
-# continues points and seeds, adds records of cards and null, and skips other records that FOLDER has. Parts, by default all in this order:
+# LOWTOGGLE is the program. BENCH is the program of the tests (go test -c ./bench), by default bench.test beside LOWTOGGLE.
+# FOLDER has the layout of bench/results/h200. Before the run, copy the records that are to be continued into FOLDER:
+# null-pooled.json and reproduce/. After the run, copy FOLDER to bench/results/h200, and run the tests of the pages with -update.
+# A record takes at most nine minutes. If the command is repeated, it continues points and seeds, adds records of cards and null,
+# and skips other records that FOLDER has. PART is one of these; the default is all in this order:
 #   cards        six plans in prefill, below the cap and in decode, on this card
 #   null         comparisons of equal weights
 #   copy         power over time of a GEMV and of a copy
-#   2048         power over time of a product of 2048
-#   components   kernels of the model by component
+#   2048         power over time of a GEMM of 2048³
+#   components   kernels to which the component model is fitted
 #   duty         decode in bursts with gaps
-#   collectives  all-reduce and all-gather beside a product in prefill and in decode; needs two cards and NCCL
-#   overtime     power over time of the same, on both cards, and its parts
-#   points       the first paper's points of both operands at 8192
-#   seeds        its main points from ten seeds
-# To try the script: SMALL=1 uses small matrices and short times, DEVICE=simulated a simulated card. DEVICE is a card's number, and
-# PAIR the two of collectives and overtime.
+#   collectives  all-reduce and all-gather during a GEMM in prefill and in decode; needs two cards and NCCL
+#   overtime     power over time of these collectives and GEMMs, on both cards, and its split by component
+#   points       points of docs/reproduce.md with both operands at 8192³
+#   seeds        main points of docs/reproduce.md from ten seeds
+# To try the script, set SMALL=1 (small matrices, short times) and DEVICE=simulated. DEVICE is the number of the card, by default 0.
+# PAIR has the numbers of the two cards of collectives and overtime, by default 0,1.
 set -eu
 lowtoggle=$(realpath "$1")
 bench=$(realpath "${BENCH:-$(dirname "$lowtoggle")/bench.test}")
@@ -37,12 +38,12 @@ on() {
 	[ "$device" = simulated ] && echo "-$1-simulated" || echo "-$1-device=$device"
 }
 
-# missing FILE: whether a record is not there yet. Records get their names when they are complete.
+# missing FILE: succeeds if the record does not exist. A record gets its name when it is complete.
 missing() {
 	[ ! -e "$1" ] || { echo "$1: measured already" >&2; return 1; }
 }
 
-# short FILE CODE: prints a short table of a record, r in the Python code.
+# short FILE CODE: runs Python code that prints a short table of the record r.
 short() {
 	python3 -c 'import gzip, json, sys
 f = sys.argv[1]
@@ -50,12 +51,12 @@ r = json.load(gzip.open(f) if f.endswith(".gz") else open(f))
 '"$2" "$1"
 }
 
-# status COMMAND...: runs a command whose status 3 means a result that is less precise than asked, or not complete.
+# status COMMAND...: runs a command. Exit status 3 is not an error: the result is less precise than asked, or incomplete.
 status() {
 	"$@" || [ $? = 3 ]
 }
 
-# together: two cards exchange data. NCCL does without multicast, which not every host allows.
+# together: sets the pair of cards and NCCL's options. NCCL uses no multicast, because not every host allows it.
 together() {
 	[ "$device" != simulated ] || pair=simulated,simulated
 	export NCCL_NVLS_ENABLE=0

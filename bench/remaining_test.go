@@ -36,7 +36,7 @@ func TestRemainingPage(t *testing.T) {
 func remainingPage(list []remainder) string {
 	var b strings.Builder
 	b.WriteString(remainingIntroduction)
-	b.WriteString("| part | what is measured | asked | recorded | minutes that remain |\n|---|---|---|---|---|\n")
+	b.WriteString("| part | measurement | planned | recorded | minutes left |\n|---|---|---|---|---|\n")
 	all := 0.0
 	for _, r := range list {
 		minutes := "–"
@@ -53,15 +53,16 @@ func remainingPage(list []remainder) string {
 
 const remainingIntroduction = "# What has not been measured yet?\n\nGenerated from [bench/results/h200](../bench/results/h200) by `go test ./bench -run RemainingPage -update`. " +
 	`
-This page lists measurements that were planned and not yet made, with their estimated time on a card. The time of
-` + "`points` and `seeds`" + ` comes from the pace of the recorded series. All other times come from the settings of the script.
+This page lists the planned measurements, their records, and the estimated minutes on a card for the missing measurements
+(–: nothing is missing). The estimates for ` + "`points` and `seeds`" + ` come from the speed of the recorded series, all other estimates from
+the settings of the script.
 
 `
 
 const remainingCommands = `
 ## How to make these measurements
 
-` + "`bench/remaining.sh`" + ` measures one part of the table after the other. The script needs the program, the compiled tests of
+` + "`bench/remaining.sh`" + ` measures the named parts of the table. The script needs the program, the compiled tests of
 ` + "`bench`" + ` in the same folder, and a card:
 
 ` + "```" + `
@@ -70,21 +71,21 @@ mkdir records && cp -r bench/results/h200/null-pooled.json bench/results/h200/re
 bench/remaining.sh bin/lowtoggle records cards null
 ` + "```" + `
 
-A record takes at most nine minutes. ` + "`collectives` and `overtime`" + ` make four records each, and need a second card. Each part prints a
+One record takes at most nine minutes of measuring. ` + "`collectives` and `overtime`" + ` make four records each, and need a second card. Each part prints a
 short table and writes JSON records to the folder. If you run the command again, the script continues ` + "`points` and `seeds`" + `, and adds
-records of ` + "`cards` and `null`" + `. Other records in the folder are not measured again. ` + "`DEVICE=1`" + ` chooses another card.
-` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To publish the records, copy the folder to bench/results/h200 and run
+records of ` + "`cards` and `null`" + `. Other records in the folder are not measured again. ` + "`DEVICE=1`" + ` uses the card with number 1.
+` + "`SMALL=1 DEVICE=simulated`" + ` runs the script quickly on a simulated card. To publish the records, copy the folder's content to bench/results/h200 and run
 ` + "`go test ./bench -run Page -update`" + `.
 `
 
 // remainders reads the records of a folder.
 func remainders(t *testing.T, folder string) []remainder {
 	return slices.Concat([]remainder{cardsRemain(t, folder), nullRemains(t, folder)}, profilesRemain(t, folder),
-		[]remainder{componentsRemain(t, folder), recordRemains(folder, "duty", "decode in bursts with gaps, six readings of four weights", dutyDecode, 8)},
+		[]remainder{componentsRemain(t, folder), recordRemains(folder, "duty", "energy of decode in bursts with gaps: four weights, six readings each", dutyDecode, 8)},
 		collectivesRemain(folder), seriesRemain(t, folder))
 }
 
-// Minutes of a part on a card, with the time to prepare its operands.
+// Minutes of each part on a card, including the time to prepare its operands.
 const (
 	cardMinutes       = 8
 	nullMinutes       = 5
@@ -98,7 +99,7 @@ func cardsRemain(t *testing.T, folder string) remainder {
 	for _, r := range cardRecords(t, filepath.Join(folder, "cards")) {
 		cards[r.Card] = true
 	}
-	return remainder{"cards", "six plans in prefill, below the cap and in decode ([cards.md](cards.md))", fmt.Sprintf("%d cards", cardsAsked),
+	return remainder{"cards", "energy of six conversions in prefill, prefill below the power cap and decode ([cards.md](cards.md))", fmt.Sprintf("%d cards", cardsAsked),
 		fmt.Sprintf("%d: %s", len(cards), strings.Join(slices.Sorted(maps.Keys(cards)), ", ")), cardMinutes * float64(max(0, cardsAsked-len(cards)))}
 }
 
@@ -109,7 +110,7 @@ func nullRemains(t *testing.T, folder string) remainder {
 	p := pool(differences(readNulls(t, folder), false, energyOf))
 	half := p.Interval[1] - p.Mean
 	far := math.Abs(p.Mean) + half
-	r := remainder{"null", "the same weights twice ([meter-error.md](meter-error.md))", fmt.Sprintf("within ± %.2f %%", nullAsked),
+	r := remainder{"null", "difference in energy between two copies of the same weights ([meter-error.md](meter-error.md))", fmt.Sprintf("within ± %.2f %%", nullAsked),
 		fmt.Sprintf("%s %% ± %.3f, %d runs", signed(p.Mean, 3), half, p.runs), 0}
 	if far > nullAsked {
 		// The half width falls with the square root of the number of runs. A call adds four.
@@ -129,7 +130,7 @@ func profilesRemain(t *testing.T, folder string) (list []remainder) {
 		part, what, file string
 		before           *profile.Profile
 	}{
-		{"copy", "power over time of a GEMV ([power-h200.md](power-h200.md))", tableProfiles[0], of("1x8192x8192")},
+		{"copy", "power over time of a GEMV ([power-steady.md](power-steady.md))", tableProfiles[0], of("1x8192x8192")},
 		{"copy", "power over time of a copy", tableProfiles[1], of("copy of 500.0 MB")},
 		{"2048", "power over time of 2048³", tableProfiles[2], profiledProducts(t)[1].runs[0]},
 	} {
@@ -138,7 +139,7 @@ func profilesRemain(t *testing.T, folder string) (list []remainder) {
 		if path := filepath.Join(folder, p.file); exists(path) {
 			taken = max(taken, readProfile(t, path).Profiles[0].Taken)
 		}
-		r := remainder{p.part, p.what, fmt.Sprintf("%d runs, by Table I", asked), fmt.Sprintf("%d runs", taken), 0}
+		r := remainder{p.part, p.what, fmt.Sprintf("%d runs (Table I of the FinGraV paper)", asked), fmt.Sprintf("%d runs", taken), 0}
 		if taken < asked {
 			r.minutes = (bursts + float64(asked)*(0.2+pause) + 60) / 60
 		}
@@ -171,7 +172,7 @@ func componentsRemain(t *testing.T, folder string) remainder {
 			least, in = missing, m.CardID
 		}
 	}
-	r := remainder{"components", "kernels of the model by component ([components.md](components.md)), with those of the lowest power", fmt.Sprintf("%d kernels on one card", len(all)),
+	r := remainder{"components", "kernels for the power by component ([components.md](components.md)), including the kernels of lowest power", fmt.Sprintf("%d kernels on one card", len(all)),
 		fmt.Sprintf("%d: %s", len(all)-least, in), 0}
 	if least > 0 {
 		r.minutes = componentsMinutes
@@ -179,7 +180,7 @@ func componentsRemain(t *testing.T, folder string) remainder {
 	return r
 }
 
-// recordRemains is about a single record.
+// recordRemains returns the remainder of a part that makes a single record.
 func recordRemains(folder, part, what, file string, minutes float64) remainder {
 	r := remainder{part, what, "1 record", "–", minutes}
 	if exists(filepath.Join(folder, file)) {
@@ -191,12 +192,16 @@ func recordRemains(folder, part, what, file string, minutes float64) remainder {
 func collectivesRemain(folder string) (list []remainder) {
 	for _, op := range []struct{ name, file string }{{"all-reduce", "allreduce"}, {"all-gather", "allgather"}} {
 		for _, phase := range []string{"prefill", "decode"} {
-			list = append(list, recordRemains(folder, "collectives", op.name+" between cards beside a product in "+phase, "collective-"+op.file+"-"+phase+".json", 4))
+			list = append(list, recordRemains(folder, "collectives", "energy of an "+op.name+" at the same time as a GEMM in "+phase, "collective-"+op.file+"-"+phase+".json", 4))
+			if other := betweenCards + "collective-" + op.file + "-" + phase + ".json"; list[len(list)-1].minutes > 0 && exists(other) {
+				last := &list[len(list)-1]
+				last.recorded, last.minutes = "on two H100s: [collectives.md](collectives.md)", 0
+			}
 		}
 	}
 	for _, op := range []struct{ name, file string }{{"all-reduce", "allreduce"}, {"all-gather", "allgather"}} {
 		for _, phase := range []string{"prefill", "decode"} {
-			list = append(list, recordRemains(folder, "overtime", "power over time of the "+op.name+", of the product and of both, on every card, in "+phase, "overtime-"+op.file+"-"+phase+".json.gz", 9))
+			list = append(list, recordRemains(folder, "overtime", "power over time of an "+op.name+", of a GEMM and of both at once, on every card, in "+phase, "overtime-"+op.file+"-"+phase+".json.gz", 9))
 		}
 	}
 	return list
@@ -205,8 +210,8 @@ func collectivesRemain(folder string) (list []remainder) {
 func seriesRemain(t *testing.T, folder string) []remainder {
 	all, err := experiment.LoadFolder(filepath.Join(folder, "reproduce"))
 	testmodel.OK(t, err)
-	points := remainder{part: "points", what: "both operands at 8192³ ([reproduce.md](reproduce.md))", asked: "every point from one seed"}
-	seeds := remainder{part: "seeds", what: "main points of every series", asked: "ten seeds"}
+	points := remainder{part: "points", what: "patterns of both operands at 8192³ ([reproduce.md](reproduce.md))", asked: "every point with one seed"}
+	seeds := remainder{part: "seeds", what: "main points of every series ([reproduce.md](reproduce.md))", asked: "every point with ten seeds"}
 	left, draws := 0, 0
 	for _, r := range paper.Remaining(all) {
 		if r.Setup.M == 8192 && r.Setup.Change == experiment.Both {
@@ -222,7 +227,7 @@ func seriesRemain(t *testing.T, folder string) []remainder {
 
 func allBut(readings int) string {
 	if readings == 0 {
-		return "every reading"
+		return "all readings"
 	}
 	return fmt.Sprintf("all but %d readings", readings)
 }

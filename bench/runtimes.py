@@ -7,15 +7,15 @@
     python3 bench/runtimes.py --pairs SOURCE CONVERTED [SOURCE CONVERTED...]
     python3 bench/runtimes.py --bf16 internal/reference/testdata synth/*
 
-The first form prints {folder: outputs}, or with --to writes FOLDER.json each, which package
-internal/reference is tested by. The second compares converted folders with their sources: "apart" is the
-largest difference over the largest magnitude; "apart_centred" the same with every row's mean
-subtracted, which is what softmax sees: shift moves all logits of an untied head alike. The third form runs
+The first form prints {folder: outputs}. With --to it writes FOLDER.json for each folder, for the tests of
+internal/reference. The second form compares converted folders with their sources. "apart" is the largest
+difference of the outputs, divided by the largest magnitude. "apart_centred" first subtracts the mean of every
+row, because the pass shift adds a constant to all logits of an untied head, which softmax ignores. The third form runs
 folders in BF16 on a GPU, as a server does, and prints the relative errors of their outputs against the recorded ones.
 
-Every folder runs on the same tokens, (7t + 3) mod vocabulary at position t, and what sees or hears
-on the same values besides. A folder that cannot be run is reported under "error", and the exit
-status is then 1. Made with transformers 5.17 and torch 2.11. Only --bf16 needs a GPU.
+Every folder runs on the same tokens, (7t + 3) mod vocabulary at position t. Models of images or sound also
+get the same input values. A folder that cannot be run is reported under "error", and the exit status is
+then 1. Made with transformers 5.17 and torch 2.11. Only --bf16 needs a GPU.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def load(folder):
 
 
 def values(*shape):
-    """What a model sees or hears: element i is (7919·i mod 1009)/1009 - 1/2."""
+    """Input of images or sound: element i is (7919·i mod 1009)/1009 - 1/2."""
     n = torch.Size(shape).numel()
     return ((torch.arange(n) * 7919 % 1009).double() / 1009 - 0.5).reshape(1, *shape)
 

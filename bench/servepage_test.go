@@ -39,8 +39,8 @@ func (r servedRecord) section() string {
 	run, w := r.Run, r.Run.Workload
 	var b strings.Builder
 	fmt.Fprintf(&b, `Three servers of [bench/serve](../bench/serve) ran on one %s (%s) at the same time. The servers had the original model, a copy of
-this model, and the model converted by `+"`%s`"+`. The model (bench/serve/config.json) has four layers with the shapes of a
-70 B Llama, or 3.95 B random weights in BF16. %d requests were in flight, with prompts of %d and answers of %d tokens. The
+the original, and the model converted by `+"`%s`"+`. The model (bench/serve/config.json) has four layers with the shapes of a
+70 B Llama, with 3.95 B random weights in BF16. %d requests were in flight, with prompts of %d and answers of %d tokens. The
 run of %s took %.0f s. Each server had %d windows of at least %.0f s ([serve.json](../bench/results/h200/serve.json);
 transformers %s, PyTorch %s).
 
@@ -68,12 +68,12 @@ transformers %s, PyTorch %s).
 			milliseconds(c.FirstToken.P50), milliseconds(c.FirstToken.P99), milliseconds(c.InterToken.P50), milliseconds(c.InterToken.P99))
 	}
 	fmt.Fprintf(&b, `
-The intervals are wide, because there were only two blocks, and a window has only some dozens of steps of the energy counter.
-The copy's intervals contain zero. With idle servers the card draws %.0f W.
+Changes are relative to the original. The intervals are wide, because there were only two blocks, and the energy counter makes only some
+dozens of steps in a window. The copy's intervals contain zero. With idle servers the card draws %.0f W.
 
 *Capped* means that the power limit lowered the card's clock in at least half of the samples. The mean power is below the limit
-of %.0f W, because the servers alternate. The servers compute the prompts of a batch together, at the limit. In decode, Python limits
-the speed of these servers, and the card stays below the limit. A server with CUDA graphs keeps the card busier.
+of %.0f W, because the servers alternate between prefill at the limit and decode below the limit. In decode, Python limits the speed of
+these servers. A server with CUDA graphs keeps the card busier.
 `, run.IdleWatts, *run.Cards[0].PowerLimit)
 	return b.String()
 }

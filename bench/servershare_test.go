@@ -16,7 +16,7 @@ const (
 	serverRest  = serverWatts - serverCards*cardWatts // watts
 )
 
-// serverShare returns the cards' share of a server's power if each card draws so many watts and the rest draws serverRest.
+// serverShare returns the cards' share of a server's power if each card draws the given watts and the rest of the server draws serverRest.
 func serverShare(watts float64) float64 {
 	return serverCards * watts / (serverCards*watts + serverRest)
 }
@@ -27,7 +27,7 @@ func (p wholePages) serverSection(b *bytes.Buffer) {
 	fmt.Fprintf(b, `
 ## How much of a server's energy is saved?
 
-All energies above are those of the card alone. A full server of eight H200s (NVIDIA DGX H200) takes at most %.1f kW from
+All energies above are energies of the card alone. A full server of eight H200s (NVIDIA DGX H200) takes at most %.1f kW from
 the mains. The eight cards take at most %d × %d W, or %.0f %% of this power (NVIDIA DGX H100/H200 User Guide, power
 specifications). All other parts of the server take the remaining %.1f kW. We assume that these parts draw the same power at
 any load of the cards.

@@ -2,16 +2,16 @@
 
     python3 bench/structures.py MODEL DIR
 
-DIR gets a folder for each, to be measured against MODEL: which zeros save, and what the coarsest
-values that keep every sign save at most. Accuracy is of no account here: none of them is a model
-that one would use. bench/results/h200/structure-stationary.json is
+DIR gets a folder for each structure. Their energies relative to MODEL show which zeros save energy, and how much
+the coarsest values that keep all signs save. Accuracy does not matter here: no folder is a usable model.
+bench/results/h200/structure-stationary.json was made by
 
     python3 bench/activations.py MODEL acts.safetensors --tokens 8192
     lowtoggle measure --w MODEL: --against NAME: ... --against zeros --x acts.safetensors: \\
         --role stationary --time 170s --precision 0.05% --json
 
-Its gptq2, neur25 and half_... are of a prototype that is not kept: compensated rounding, which the pass
-compensate replaced, zeroed neurons, and zeros in the first two blocks alone. No page rests on them.
+The record's gptq2, neur25 and half_... came from a prototype that is not in the repository: compensated
+rounding (now the pass compensate), zeroed neurons, and zeros in the first two blocks only. No page uses them.
 Needs PyTorch.
 """
 

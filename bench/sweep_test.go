@@ -30,12 +30,12 @@ var simulatedOff = []struct {
 }{
 	{[]string{"order-stationary-2"}, []string{"llama-17m J", "llama-17m s"}, 0.025, "this card takes more energy than the others for the same operands"},
 	{[]string{"layers-stationary"}, []string{"llama-17m J", "llama-17m s"}, 0.06, "the model's own activations take more energy than the normal activations of the prediction"},
-	{[]string{"order-stationary-2", "layers-stationary"}, []string{"llama-17m MHz"}, 0.05, "the time is off, and the clock determines the time"},
-	{[]string{"level-decode", "frontier-decode"}, []string{"llama-17m J"}, 0.03, "the memory of these cards draws more than the usual power in decode"},
-	{[]string{"layers-decode-stationary", "order-decode"}, []string{"llama-17m J", "llama-17m W"}, 0.075, "the memory of these cards draws less than the usual power in decode"},
+	{[]string{"order-stationary-2", "layers-stationary"}, []string{"llama-17m MHz"}, 0.05, "the predicted time is off, and the predicted clock with it"},
+	{[]string{"level-decode", "frontier-decode"}, []string{"llama-17m J"}, 0.03, "the memory of these cards draws more power in decode than that of most cards"},
+	{[]string{"layers-decode-stationary", "order-decode"}, []string{"llama-17m J", "llama-17m W"}, 0.075, "the memory of these cards draws less power in decode than that of most cards"},
 	{[]string{"powers-prefill"}, []string{"8192³ MHz"}, 0.025, "this card has the highest clock of all cards"},
 	{[]string{"several-prefill card 0"}, []string{"llama-17m MHz"}, 0.025, "the card reaches the predicted time at a lower clock"},
-	{[]string{"several-decode card 0"}, []string{"llama-17m J", "llama-17m W"}, 0.05, "the memory of this card draws more than the usual power in decode"},
+	{[]string{"several-decode card 0"}, []string{"llama-17m J", "llama-17m W"}, 0.05, "the memory of this card draws more power in decode than that of most cards"},
 	{[]string{"frontier-decode"}, []string{"llama-17m s"}, 0.025, "this card is the slowest of all cards"},
 }
 

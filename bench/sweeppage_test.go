@@ -62,11 +62,11 @@ func sweepTable(points []sweepPoint) string {
 		rows[name].points = append(rows[name].points, p)
 	}
 	var b strings.Builder
-	b.WriteString("| what | runs | recorded | predicted | error |\n|---|---|---|---|---|\n")
+	b.WriteString("| figure | runs | recorded | predicted | error |\n|---|---|---|---|---|\n")
 	for _, r := range slices.SortedFunc(maps.Values(rows), func(a, b *sweepRow) int { return cmp.Compare(a.name, b.name) }) {
 		b.WriteString(r.line())
 	}
-	fmt.Fprintf(&b, "\nThis table lists the errors above %v %% with their likely reasons:\n\n| record | figure | likely reason |\n|---|---|---|\n", 100*simulatedWithin)
+	fmt.Fprintf(&b, "\nThe next table lists the errors above %v %% with their likely reasons. Records are in `bench/results/h200`:\n\n| record | figure | likely reason |\n|---|---|---|\n", 100*simulatedWithin)
 	for _, o := range simulatedOff {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(o.files, ", "), strings.NewReplacer(" J", " energy", " s", " time", " W", " power", " MHz", " clock").Replace(strings.Join(o.what, ", ")), o.why)
 	}

@@ -5,12 +5,12 @@
 #
 # LOWTOGGLE is the program. FOLDER gets the models (60 GB) and the records whole-*.json. The script takes twenty minutes on
 # an H200 with 16 cores. TURNS=2 measures twice as long. PARTS names the records to make; the default is all of them:
-#   prefill, decode  the best plans
+#   prefill, decode  plans of one or two passes
 #   recipes          near-lossless and balanced, for prefill and for decode
 #   pytorch          the same models measured by lowtoggle and then by PyTorch
 #   batches          other batch sizes
 #   predicted        predicted energy of the linear layers alone; needs no card
-# To try the script: SMALL=1 uses a model of one block and short steps, CARD=simulated a simulated card.
+# To try the script, set SMALL=1 (one block, short steps) and CARD=simulated (a simulated card).
 set -eu
 lowtoggle=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")

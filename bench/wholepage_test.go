@@ -160,9 +160,9 @@ func (p wholePages) page(t *testing.T) []byte {
 
 <!-- written by go test -run WholePage -update ./bench -->
 
-This page gives the energy of a whole model per token, before and after a conversion. Every operation of the model runs on the
-GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layers of an 8 B Llama: hidden size 4096,
-FFN size 14336, 32 query heads, 8 KV heads. The model has 16 blocks instead of 32. The 3.75 B weights are random, in BF16, and
+This page gives the energy per token of a whole model, before and after a conversion. Every operation of the model runs on the
+GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layer shapes of an 8 B Llama (hidden size 4096,
+FFN size 14336, 32 query heads, 8 KV heads), but 16 blocks instead of 32. The 3.75 B weights are random, in BF16, and
 come from `+"`lowtoggle synth`"+`. One %s (%s) was measured on %s. The records are in [bench/results/h200](../bench/results/h200)
 (whole-*.json).
 
@@ -177,29 +177,30 @@ come from `+"`lowtoggle synth`"+`. One %s (%s) was measured on %s. The records a
 	}
 	uncached, grid := p.decode.row("scale=uncached,grid=4"), p.decode.row("grid=4")
 	fmt.Fprintf(&b, `
-*Before* is the source model, *after* is the converted model. To measure the linear layers' share, the source's linear layers ran
-alone. *Capped* means that the card was at its power limit with the source. Plans for decode were made with `+"`--workload decode`"+`,
-all others for prefill.
+*Before* is the source model, *after* is the converted model. Changes are relative to the source. To measure the linear layers' share,
+the source's linear layers ran alone. *Capped* means that the card was at its power limit with the source. In decode, the conversions
+with `+"`scale`"+` were made with `+"`--workload decode`"+`. All other conversions were made for prefill.
 
-- **The error.** A copy of the source should show no difference. All models and the copy were measured in the same blocks. The
-  models exchanged their memory between blocks, so that each model was measured at the addresses of every other model. The
-  addresses alone change the copy's time per token in decode by up to %.1f %%.
+- **The error.** A copy of the source should show no difference. All models and the copy were measured in turns. Between
+  blocks of readings, the models exchanged their places in memory. So each model was measured at the addresses of every other model.
+  The addresses alone change the copy's time per token in decode by up to %.1f %%.
 - **Scaling in decode.** `+"`grid=4`"+` saves %.1f %% of energy per token without `+"`scale=uncached`"+` and %.1f %% with
-  `+"`scale=uncached`"+`. So powers of two add %.1f percentage points.
-- **Accuracy** cannot be measured with random weights and inputs. The lowest output SNR of a layer is predicted, for inputs of
-  equal power in every channel.
+  `+"`scale=uncached`"+`.
+- **Accuracy** cannot be measured with random weights and inputs. The table has the lowest predicted output SNR of a layer instead, for
+  inputs of equal power in every channel.
 
-At the card's power limit a conversion raises speed: the card computes more tokens per second at the same power. In these
-measurements, prefill and decode with 64 or more sequences are at the limit. Below the limit a conversion lowers power at the same
+At the card's power limit a conversion raises speed: the card computes more tokens per second at the same power. On this
+page, prefill runs at the limit, and so does decode with batch 64 or 256. Below the limit a conversion lowers power at the same
 speed.
 
 ## Other batch sizes
 
-The plan for batch 16 is used here, too. Batches 1 and 64 were measured on %s. An earlier run measured a similar plan, `+"`%s`"+`,
-with batch 256 for 18 s, at fixed addresses. In the earlier run, copies differed from the source by %s of energy.
+The conversion `+"`%s`"+` was also measured with batches 1 and 64, on %s. An earlier run measured a similar
+conversion, `+"`%s`"+`, with batch 256 for 18 s, at fixed addresses. In the earlier run, copies differed
+from the source by %s of energy.
 
-`+wholeTable, p.addressEffect(), -change(grid.Relative), -change(uncached.Relative), change(grid.Relative)-change(uncached.Relative),
-		day(p.batches.Energy), p.coarse.Passes, nulls(p.coarse))
+`+wholeTable, p.addressEffect(), -change(grid.Relative), -change(uncached.Relative),
+		uncached.Passes, day(p.batches.Energy), p.coarse.Passes, nulls(p.coarse))
 	for _, row := range p.byBatch() {
 		row.line(&b)
 	}
@@ -209,7 +210,8 @@ with batch 256 for 18 s, at fixed addresses. In the earlier run, copies differed
 `)
 	p.compare(&b)
 	fmt.Fprintf(&b, `
-In the earlier run, PyTorch %s ran the same steps as eager operations in a CUDA graph. The table compares the times:
+In the earlier run at fixed addresses, PyTorch %s ran these steps as eager operations in a CUDA graph. The table compares the times
+of the source:
 
 | step | lowtoggle, time per step | PyTorch, time per step | lowtoggle's speed relative to PyTorch |
 |---|---|---|---|
@@ -226,14 +228,14 @@ In the earlier run, PyTorch %s ran the same steps as eager operations in a CUDA 
 	p.serverSection(&b)
 	p.billSection(&b, t)
 	b.WriteString(`
-## How to repeat it
+## How to repeat the measurements
 
     bench/whole.sh LOWTOGGLE FOLDER
 
-The script makes and converts the model. The script then measures the source, the outputs and a copy of the source in random order
-([measuring.md](measuring.md)), and afterwards the same folders with PyTorch. TURNS=2 measures twice as long. For a model of your
-own, use ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `. The option ` + "`--also OUT2`" + ` measures another output in the
-same blocks.
+The script makes and converts the model. Then the script measures the source, the converted models and a copy of the source in random
+order ([measuring.md](measuring.md)). The script also measures some of these models with PyTorch. TURNS=2 measures twice as long. For a model of your
+own, use ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `. The option ` + "`--also OUT2`" + ` measures another converted model in the
+same run.
 `)
 	return b.Bytes()
 }
@@ -243,10 +245,10 @@ func (p wholePages) compare(b *bytes.Buffer) {
 	fmt.Fprintf(b, `
 ## Compared with PyTorch
 
-On %s lowtoggle measured these conversions on another card, %[3]s. PyTorch %[2]s then measured the same folders on the same card
+On %s lowtoggle measured two of these conversions on another card, %[3]s. PyTorch %[2]s then measured the same models on this card
 ([bench/whole.py](../bench/whole.py)).
 
-| step | passes | energy by lowtoggle (95 %% interval) | energy by PyTorch ± standard error | J per step of the source, lowtoggle and PyTorch | J saved per step, lowtoggle and PyTorch |
+| step | passes | change of energy in lowtoggle (95 %% interval) | change of energy in PyTorch ± standard error | J per step of the source, lowtoggle and PyTorch | J saved per step, lowtoggle and PyTorch |
 |---|---|---|---|---|---|
 `, day(p.both.Energy), p.pytorch.Torch, p.both.card())
 	largest := 0.0
@@ -267,8 +269,8 @@ On %s lowtoggle measured these conversions on another card, %[3]s. PyTorch %[2]s
 		fmt.Fprintf(b, "| %s | *a copy of the source* | %s %% (%s) | – | | |\n", s.Name(), signed(change(s.Run.Null.RelativeEnergy), 2), span(s.Run.Null.Interval, 2))
 	}
 	fmt.Fprintf(b, `
-The savings measured by lowtoggle and by PyTorch differ by at most %.1f percentage points. PyTorch's separate operations use more
-energy for the same step. So the linear layers' saving is a smaller share of PyTorch's energy.
+The savings measured by lowtoggle and by PyTorch differ by at most %.1f percentage points. PyTorch's separate operations take more
+energy for a step than lowtoggle's kernels. So the linear layers' saving is a smaller share of PyTorch's energy.
 `, largest)
 }
 
@@ -276,13 +278,13 @@ energy for the same step. So the linear layers' saving is a smaller share of PyT
 func (p wholePages) limit(b *bytes.Buffer) {
 	prefill := p.prefill.Energy.Steps[0]
 	fmt.Fprintf(b, `
-## How much can prefill save?
+## How much can a conversion save in prefill?
 
-Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers use %.0f %% of the energy of a
-prefill of 4096 tokens. The predicted saving of the linear layers, multiplied by this share, is close to the saving measured in
-that run. On two other cards the saving was a quarter to a third larger. The reason is not known.
+Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers take %.0f %% of the energy of a
+prefill of 4096 tokens. The predicted saving of the linear layers, multiplied by this share, is close to the whole model's saving in
+this run. On two other cards the measured saving was a quarter to a third larger. The reason is not known. The table has changes of energy:
 
-| passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | on %s | on %s |
+| passes | lowest SNR | linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | whole model, measured on %s | whole model, measured on %s |
 |---|---|---|---|---|---|---|
 `, 100*prefill.LinearEnergy, p.prefill.card(), p.earlier.card(), p.both.card())
 	for _, q := range p.predicted {
@@ -290,8 +292,8 @@ that run. On two other cards the saving was a quarter to a third larger. The rea
 			signed(prefill.LinearEnergy*change(q.Relative), 1), p.prefill.prefillOf(q.Passes), p.earlier.prefillOf(q.Passes), p.both.prefillOf(q.Passes))
 	}
 	fmt.Fprintf(b, `
-At the same SNR, no pass in the table has a larger predicted saving than a grid. According to these predictions the whole model
-saves 4 %% of its energy with grids of about %.0f dB, and 6 %% with grids of about %.0f dB.
+At equal SNR, no pass in the table has a larger predicted saving than a grid. According to these predictions, a grid with an SNR of
+about %.0f dB saves 4 %% of the whole model's energy. A grid with an SNR of about %.0f dB saves 6 %%.
 `, p.gridSNR(0.04/prefill.LinearEnergy), p.gridSNR(0.06/prefill.LinearEnergy))
 }
 

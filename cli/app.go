@@ -25,8 +25,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Interrupts returns a context that SIGINT and SIGTERM end. A second signal ends the process at once. The first
-// signal stays caught until the process exits, so a signal near the end of the work does not change the exit status.
+// Interrupts returns a context that SIGINT and SIGTERM cancel. A second signal ends the process at once. Signals are
+// caught until the process exits, so a first signal after the end of the work does not change the exit status.
 func Interrupts() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
@@ -37,7 +37,7 @@ func Interrupts() context.Context {
 }
 
 // Main runs the program with the given arguments (the first is the program's name) and returns the exit status. The
-// end of ctx ends the work within a second. Measurements are still written.
+// end of ctx ends the work within a second. Finished measurements are still written.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ignoreFileSizeSignal()
 
@@ -68,9 +68,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exit.Status(err)
 }
 
-// complain prints an error with long lines wrapped. The middle of a very long line is left out, because an argument
-// may be a whole file by mistake. Short lines do not change: they may point at a place in the line above them.
-// Commands keep their indent, because they are there to be copied.
+// complain prints an error and wraps its long lines. The middle of a very long line is left out, because an argument
+// may be a whole file by mistake. Short lines do not change, because a caret in a short line may point at the line
+// above. Lines with a command are not wrapped, so that users can copy the command.
 func complain(w io.Writer, err error) {
 	first := "lowtoggle: "
 	for line := range strings.SplitSeq(told(err), "\n") { // joined errors have a line each
@@ -83,9 +83,9 @@ func complain(w io.Writer, err error) {
 	}
 }
 
-// withinASecond returns the result of run. After an interrupt, withinASecond returns the context's error soon, even
-// if run has not ended (it may be copying gigabytes to a card). If run has unsaved results, withinASecond waits for
-// run.
+// withinASecond returns the result of run. After an interrupt, withinASecond returns the context's error within a
+// second, even if run has not ended: a copy of gigabytes to a GPU takes longer. If run has unsaved results,
+// withinASecond waits for run.
 func withinASecond(ctx context.Context, out *exit.Output, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -107,9 +107,9 @@ func withinASecond(ctx context.Context, out *exit.Output, run func() error) erro
 }
 
 const (
-	// patience is how long an interrupted command may take to end by itself.
+	// patience is the time that an interrupted command has to end by itself.
 	patience = 800 * time.Millisecond
-	// echo is the time in which a second signal counts as the first, because timeout(1) sends two.
+	// echo is the time after the first signal in which a second one is ignored, because timeout(1) sends two.
 	echo = 100 * time.Millisecond
 )
 
@@ -129,7 +129,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 
 Options may stand before or after the arguments. lowtoggle COMMAND --help explains a command.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU,
-75 run this part again (convert --part).`
+75 run the same command again (convert --part, or a model in a bucket).`
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{model.Demo, model.Inspect, model.Plan, model.Convert, model.Verify, model.Eval,
 		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,
@@ -150,7 +150,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	return a
 }
 
-// wantedBy describes the values that the numeric flag called name takes. The result is empty for other flags.
+// wantedBy describes the values of the numeric flag called name. For other flags, the result is empty.
 func wantedBy(flags []cli.Flag, name string) string {
 	for _, f := range flags {
 		if !slices.Contains(f.Names(), name) {
@@ -182,7 +182,9 @@ func badFlag(c *cli.Context, err error, _ bool) error {
 		if _, failed := strconv.ParseFloat(value, 64); isTime && failed == nil {
 			return exit.Usagef("--%s %s: give a unit, as in %[2]ss or %[2]sms", name, value)
 		}
-		if wanted := wantedBy(c.Command.Flags, name); wanted != "" {
+		if wanted := wantedBy(c.Command.Flags, name); wanted != "" && value == "" {
+			return exit.Usagef("--%s is empty: give %s", name, wanted)
+		} else if wanted != "" {
 			return exit.Usagef("--%s %s: give %s", name, value, wanted)
 		}
 	}

@@ -29,14 +29,43 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 		if slices.Contains([]string{"help", "h", "version", "v"}, strings.TrimLeft(args[0], "-")) {
 			return args[:1], nil
 		}
+		if near := nearGlobal(a, args[0]); near != "" {
+			return nil, exit.Usagef("lowtoggle has no flag %s%s; see lowtoggle --help", args[0], near)
+		}
 		return nil, exit.Usagef("a command must stand before %[1]s, as in lowtoggle COMMAND %[1]s; see lowtoggle --help", args[0])
 	}
 	cmd := a.Command(args[0])
 	if cmd == nil {
 		return nil, noCommand(a, args[0])
 	}
-	flags, rest, err := splitFlags(cmd, args[1:])
+	flags, rest, err := splitFlags(a, cmd, args[1:])
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
+}
+
+// nearGlobal suggests --help or --version for a mistyped flag before any command; empty if a command has this flag.
+func nearGlobal(a *cli.App, arg string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	if anyHas(a, name) {
+		return ""
+	}
+	return spelling.DidYouMean("--", name, []string{"help", "version"})
+}
+
+// nearFlag suggests a command's flag for a mistyped name. A flag of another command is not mistyped, so only a name
+// that begins with it or begins it is suggested, such as --seed for --seeds.
+func nearFlag(a *cli.App, cmd *cli.Command, name string) string {
+	near := spelling.Closest(name, longNames(cmd))
+	if near == "" || anyHas(a, name) && !strings.HasPrefix(name, near) && !strings.HasPrefix(near, name) {
+		return ""
+	}
+	return spelling.DidYouMean("--", name, []string{near})
+}
+
+// anyHas reports whether a command has a flag of this name.
+func anyHas(a *cli.App, name string) bool {
+	return slices.ContainsFunc(a.Commands, func(cmd *cli.Command) bool {
+		return slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	})
 }
 
 // commandOf returns the name of the command in a command line; empty if there is no command of this name.
@@ -59,7 +88,7 @@ func noCommand(a *cli.App, name string) error {
 }
 
 // splitFlags separates a command's flags, with their values, from its arguments.
-func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err error) {
+func splitFlags(a *cli.App, cmd *cli.Command, args []string) (flags, rest []string, err error) {
 	takesValue := map[string]bool{"help": false, "h": false}
 	for _, f := range cmd.Flags {
 		_, boolean := f.(*cli.BoolFlag)
@@ -83,7 +112,7 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			continue
 		case !ok:
 			return nil, nil, exit.Usagef("%s has no flag %s%s; see lowtoggle %s --help", cmd.Name, arg,
-				spelling.DidYouMean("--", name, longNames(cmd)), cmd.Name)
+				nearFlag(a, cmd, name), cmd.Name)
 		case name == "help" || name == "h":
 			return []string{"--help"}, nil, nil // help takes precedence over all other flags
 		}

@@ -50,7 +50,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLostReport: a report that is not written completely is a failure, wherever writing stops.
+// TestLostReport: a command fails if its report is not written completely, wherever writing stops.
 func TestLostReport(t *testing.T) {
 	var whole, stderr bytes.Buffer
 	if status := Main(t.Context(), []string{"lowtoggle", "passes"}, &whole, &stderr); status != exit.Done || stderr.Len() > 0 {

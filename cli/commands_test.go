@@ -11,11 +11,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/model"
 )
 
-// facility is a feature of commands for the readers of their results, people or programs.
+// facility is a feature of commands that a reader or program needs, such as --json.
 type facility struct {
 	name string
 	of   func(cmd *cli.Command) string // the command's value; empty: none
-	// without are the commands without the facility, with the reason.
+	// without has the reason for each command that lacks the facility.
 	without map[string]string
 }
 

@@ -13,11 +13,14 @@ var completionCommand = &cli.Command{
 	Name:      "completion",
 	Usage:     "print a script that completes commands and flags in bash, zsh or fish",
 	ArgsUsage: "[bash|zsh|fish]",
-	Description: "For this shell, in bash and zsh:\n" +
+	Description: "In bash and zsh, for the current shell:\n" +
 		"   source <(lowtoggle completion)\n" +
-		"For every new shell, add that line to ~/.bashrc or ~/.zshrc. In fish:\n" +
+		"For every new shell, add this line to ~/.bashrc or ~/.zshrc. In fish:\n" +
 		"   lowtoggle completion fish > ~/.config/fish/completions/lowtoggle.fish\n" +
-		"A package for distribution installs what completion bash, completion zsh (in a file _lowtoggle)\nand completion fish print.",
+		"Packages for distributions install one script for each shell:\n" +
+		"   lowtoggle completion bash > lowtoggle\n" +
+		"   lowtoggle completion zsh > _lowtoggle\n" +
+		"   lowtoggle completion fish > lowtoggle.fish",
 	Action: func(c *cli.Context) error {
 		shell := "bash"
 		if c.NArg() > 0 {
@@ -36,9 +39,9 @@ var completionCommand = &cli.Command{
 	},
 }
 
-// completionScripts ask the program for the names of commands, or of a command's flags. For all other words, the
-// shell completes file names. The script for bash also serves zsh if sourced there; the script for zsh may be
-// installed in $fpath.
+// completionScripts holds a script for each shell. The scripts ask the program for the names of commands, or of a
+// command's flags. For all other words, the shell completes file names. zsh may also source the script for bash. The
+// script for zsh may be installed in $fpath.
 var completionScripts = map[string]string{
 	"bash": `[[ -n ${ZSH_VERSION-} ]] && autoload -U +X bashcompinit && bashcompinit
 _lowtoggle() {

@@ -110,7 +110,7 @@ func header(t *testing.T, js string) string {
 	return string([]byte{byte(len(js)), byte(len(js) >> 8), 0, 0, 0, 0, 0, 0}) + js + "\x00\x00\x80\x3f"
 }
 
-// hostileModel writes a small model with a tensor, a shard, a file and a folder of that name.
+// hostileModel writes a small model whose tensor, shard, file and folder have the hostile name.
 func hostileModel(t *testing.T, dir string) string {
 	t.Helper()
 	from := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{})

@@ -41,7 +41,7 @@ func manPage(a *cli.App) string {
 		b.WriteString(".PP\n")
 		roffText(&b, cmd.Description)
 		for _, f := range cmd.VisibleFlags() {
-			// The flag's line by urfave/cli: its names, a tab and its usage.
+			// urfave/cli formats a flag as its names, a tab and its usage.
 			names, usage, _ := strings.Cut(f.String(), "\t")
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(names), roff(usage))
 		}

@@ -30,14 +30,15 @@ func wantsJSON(args []string) (wants bool) {
 	return wants
 }
 
-// problem describes a command's error for --json; nil for a nil error. command is empty if there is no command.
+// problem describes a command's error for --json; nil for a nil error. command is the command's name, or empty if the
+// command line names none.
 func problem(err error, command string) *exit.Problem {
 	if err == nil {
 		return nil
 	}
 	p := exit.NewProblem(err, told(err))
 	if p.Class == exit.ClassUsage && command != "" {
-		p.Hint = fmt.Sprintf("lowtoggle %s --help lists the options", command)
+		p.Hint = fmt.Sprintf("correct what the message names; lowtoggle %s --help lists the options", command)
 	}
 	for _, r := range remedies {
 		if errors.Is(err, r.class) {
@@ -53,7 +54,7 @@ func told(err error) string {
 	return strings.ReplaceAll(message(err), context.Canceled.Error(), "interrupted")
 }
 
-// recovered is for defer. It turns a command's panic into an error and prints the stack.
+// recovered is for defer. It stores a command's panic in err as an error, and prints the stack.
 func recovered(stderr io.Writer, err *error) {
 	if value := recover(); value != nil {
 		stderr.Write(debug.Stack())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/serve"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -34,11 +35,12 @@ func TestProblem(t *testing.T) {
 		want exit.Problem
 	}{
 		"none of the others": {errors.New("a"), exit.Problem{Class: exit.ClassFailed, Status: 1}},
-		"usage":              {exit.Usagef("a"), exit.Problem{Class: exit.ClassUsage, Status: 2, Hint: "lowtoggle convert --help lists the options"}},
+		"usage":              {exit.Usagef("a"), exit.Problem{Class: exit.ClassUsage, Status: 2, Hint: "correct what the message names; lowtoggle convert --help lists the options"}},
 		"shortfall":          {fmt.Errorf("%w: a", exit.ErrShort), exit.Problem{Class: exit.ClassShortfall, Status: 3}},
 		"no GPU":             {fmt.Errorf("%w: a", cuda.ErrNoGPU), exit.Problem{Class: exit.ClassNoGPU, Status: 4}},
 		"GPU":                {fmt.Errorf("%w: a", cuda.ErrOutOfMemory), exit.Problem{Class: exit.ClassGPU, Status: 1}},
 		"interrupted":        {fmt.Errorf("a: %w", context.Canceled), exit.Problem{Class: exit.ClassInterrupted, Status: 1}},
+		"server":             {fmt.Errorf("a: %w", serve.StatusError{Status: 520, Text: "b"}), exit.Problem{Class: exit.ClassServer, Status: 1}},
 		"full disk":          {fmt.Errorf("%w: %w", path, apply.ErrUnfinished), exit.Problem{Class: exit.ClassIO, Status: 1, File: "out/a"}},
 		"panic":              {panicked, exit.Problem{Class: exit.ClassInternal, Status: 1}},
 		"no tokens":          {transform.ErrNoTokens, exit.Problem{Class: exit.ClassFailed, Status: 1, Hint: "give --tokens FILE"}},

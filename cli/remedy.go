@@ -3,13 +3,14 @@ package cli
 import (
 	"errors"
 	"strings"
+	"syscall"
 
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// remedies are the flags that solve errors of the libraries, which do not know the flags.
+// remedies lists what solves errors of the libraries: flags, which the libraries do not know, and limits of the system.
 var remedies = []struct {
 	class error
 	flags string
@@ -22,6 +23,7 @@ var remedies = []struct {
 	{transform.ErrNoLoss, "--min-snr"},
 	{transform.ErrOtherFamily, "--arch FILE"},
 	{apply.ErrUnfinished, "--resume"},
+	{syscall.EFBIG, "a larger limit of file sizes, ulimit -f, or a disk that takes larger files"},
 }
 
 // message returns an error's text, with the flags that solve it. Each joined error has its own line.
@@ -41,8 +43,8 @@ func message(err error) string {
 	return indented(err)
 }
 
-// indented returns an error's text with all lines but the first indented. A name in the text may hold line breaks and
-// must not begin a line that looks like another error.
+// indented returns an error's text with all lines but the first indented. A file's name in the text may hold line
+// breaks. Without the indent, the rest of the name would look like another error.
 func indented(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -53,8 +55,8 @@ func indented(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// joined returns the errors that [errors.Join] made one, also in a marked error with the same text; nil for other
-// errors.
+// joined returns the parts of an error by [errors.Join], even if the error is wrapped without a change of its text. For
+// other errors, the result is nil.
 func joined(err error) []error {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:

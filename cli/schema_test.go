@@ -23,7 +23,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
-// modulePath is the path of the module. Comments of its types become descriptions.
+// modulePath is the path of the module. The comments of the module's types become descriptions.
 const modulePath = "github.com/lowtoggle/lowtoggle/"
 
 // schemas makes JSON schemas of Go types in their encoding/json form. With strict, fields that a type lacks are
@@ -47,7 +47,7 @@ func (s *schemas) document(title, description string, types ...any) map[string]a
 	}
 	if description == "" { // the document is the output of a command
 		list = append(list, problem)
-		description = "What lowtoggle " + title + " --json prints. A document with error alone is that of a command that failed."
+		description = "The document that lowtoggle " + title + " --json prints. If the document has only the field error, the command failed."
 	}
 	doc := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "description": description, "$defs": s.defs}
 	if len(list) == 1 {

@@ -31,13 +31,13 @@ var files = map[string]struct {
 	value       any
 	description string
 }{
-	"plan":        {plan.Plan{}, "A plan: what plan -o writes and plan --json prints, and convert --plan reads."},
+	"plan":        {plan.Plan{}, "A plan: the output of plan -o and plan --json, and the input of convert --plan."},
 	"manifest":    {plan.Manifest{}, "lowtoggle.json beside converted weights."},
 	"calibration": {cost.Calibration{}, "A card's calibration, as calibrate writes it."},
 	"components":  {component.Model{}, "A card's power by component, as calibrate --components writes it."},
 	"series":      {experiment.Series{}, "A measured series, as calibrate and reproduce write it."},
 	"log":         {term.LogLine{}, "One line of --log json, on standard error."},
-	"error":       {exit.Problem{}, "What a command prints with --json when it fails."},
+	"error":       {exit.Problem{}, "The document that a failed command prints with --json."},
 }
 
 // documents returns all schemas by name.

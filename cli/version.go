@@ -10,8 +10,8 @@ import (
 // Version is the program's version. Plans and manifests record it.
 const Version = "0.1.0"
 
-// release matches the version of a tagged build. The go command gives other builds a version with a time and a
-// commit.
+// release matches the version of a tagged build. In other builds, the go command adds a time and a commit to the
+// version.
 var release = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)$`)
 
 // version returns this program's version, with the commit if known.
@@ -22,8 +22,8 @@ func version() string {
 	return Version
 }
 
-// described returns the version with the commit and its date, as far as the build recorded them. A tagged build, such
-// as by go install MODULE@VERSION, has the tag's version.
+// described returns the version, and the commit and its date if the build recorded them. A tagged build, such as by
+// go install MODULE@VERSION, has the tag's version.
 func described(info *debug.BuildInfo) string {
 	set := map[string]string{}
 	for _, s := range info.Settings {

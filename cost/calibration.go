@@ -146,7 +146,7 @@ func FindCalibration(name string) (*Calibration, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no calibration for a GPU named %q is built in, only %s: measure it with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
+	return nil, fmt.Errorf("no calibration is built in for a GPU named %q; built in are %s: measure this GPU with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
 }
 
 // CalibrationFor returns the built-in calibration of a card. If there is none, it returns the calibration of
@@ -191,28 +191,28 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 		Facts   json.RawMessage `json:"facts"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("not a calibration: %w", err)
+		return nil, fmt.Errorf("not a calibration: %w: give a file that lowtoggle calibrate wrote", err)
 	}
 	switch v := head.Version; {
 	case v == nil:
-		return nil, errors.New("not a calibration: it has no calibration_version")
+		return nil, errors.New("not a calibration: it has no calibration_version: give a file that lowtoggle calibrate wrote")
 	case *v == withoutFacts && head.Facts != nil:
-		return nil, fmt.Errorf("damaged calibration: a file of version %d must not have the field facts, and this file has it", *v)
+		return nil, damaged("a file of version %d must not have the field facts, and this file has it", *v)
 	case *v == withoutFacts:
 	case *v != calibrationVersion:
 		return nil, fmt.Errorf("the calibration has version %d, but this program reads version %d: run lowtoggle calibrate again", *v, calibrationVersion)
 	case head.Facts == nil:
-		return nil, errors.New("damaged calibration: the field facts is missing")
+		return nil, damaged("the field facts is missing")
 	default:
 		if field := strictjson.Missing(head.Facts, Facts{}); field != "" {
-			return nil, fmt.Errorf("damaged calibration: facts.%s is missing", field)
+			return nil, damaged("facts.%s is missing", field)
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	c := new(Calibration)
 	if err := d.Decode(c); err != nil {
-		return nil, fmt.Errorf("damaged calibration: %w", err)
+		return nil, damaged("%w", err)
 	}
 	if c.Version == withoutFacts {
 		before, err := builtIn(factsBefore)
@@ -222,6 +222,11 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 		c.Version, c.Facts = calibrationVersion, before.Facts
 	}
 	return c, c.validate()
+}
+
+// damaged returns an error about the content of a calibration.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("damaged calibration: "+format+": restore the file, or run lowtoggle calibrate again", args...)
 }
 
 // Usable returns an error if the calibration is nil or empty.
@@ -234,23 +239,23 @@ func (c *Calibration) Usable() error {
 
 func (c *Calibration) validate() error {
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
-		return errors.New("damaged calibration: the card, the models or the measurements are missing")
+		return damaged("the card, the models or the measurements are missing")
 	}
 	if !(c.PowerLimit >= 0) {
-		return errors.New("damaged calibration: power_limit_watts is negative")
+		return damaged("power_limit_watts is negative")
 	}
 	if err := c.Facts.validate(); err != nil {
-		return fmt.Errorf("damaged calibration: %w", err)
+		return damaged("%w", err)
 	}
 	// Features are only added at the end, so files with fewer features can be read.
 	if all := c.Facts.featureNames(); len(c.Names) >= weightNonzero && len(c.Names) <= len(all) && slices.Equal(c.Names, all[:len(c.Names)]) {
 		c.Names = all
 	} else {
-		return errors.New("the calibration has other features than this program: run lowtoggle calibrate again")
+		return errors.New("the calibration's features differ from this program's: run lowtoggle calibrate again")
 	}
 	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
-			return fmt.Errorf("damaged calibration: the model of %s has no measurements", m.Type)
+			return damaged("the model of %s has no measurements", m.Type)
 		}
 		sum := 0.0
 		for _, v := range m.Coefficients {
@@ -258,17 +263,17 @@ func (c *Calibration) validate() error {
 		}
 		twice := slices.IndexFunc(c.Models, func(o Model) bool { return o.Type == m.Type && o.Cold == m.Cold }) != i
 		if twice || !(math.Abs(sum-1) < 0.01) || !(m.Quality.Growth >= 0 && m.Quality.Growth <= 10) || !(m.Quality.Floor >= 0 && m.Quality.Floor <= 1) {
-			return fmt.Errorf("damaged calibration: the model of %s occurs twice, its coefficients do not sum to 1, or its quality is out of range", m.Type)
+			return damaged("the model of %s occurs twice, has coefficients that do not sum to 1, or has a quality out of range", m.Type)
 		}
 		for name, v := range m.Coefficients {
 			if name != constantTerm && !slices.Contains(c.Names, name) || !(v >= 0) || math.IsInf(v, 1) {
-				return fmt.Errorf("damaged calibration: %s: coefficient %s is %v, or is not a feature of this version", m.Type, name, v)
+				return damaged("the model of %s: coefficient %s (%v) is out of range or unknown to this version", m.Type, name, v)
 			}
 		}
 	}
 	for i := range c.Series {
 		if err := c.Series[i].validate(c.Facts.Power.Static.Usual); err != nil {
-			return fmt.Errorf("damaged calibration: series %d: %w", i+1, err)
+			return damaged("series %d: %w", i+1, err)
 		}
 	}
 	return nil
@@ -277,14 +282,17 @@ func (c *Calibration) validate() error {
 func (s *Series) validate(static float64) error {
 	b := s.Baseline
 	if min(s.M, s.N, s.K) < 1 || !(b.Joules > 0 && b.Seconds > 0 && b.Watts > static && b.Clock > 0) || b.Features == nil {
-		return fmt.Errorf("its baseline is incomplete, or draws less than the card's static %g W", static)
+		return fmt.Errorf("the dimensions or the baseline are incomplete, or the baseline's power is not above the card's static power of %g W", static)
 	}
 	if s.Change != "weights" && s.Change != "both" {
 		return fmt.Errorf("change is %q, but must be weights or both", s.Change)
 	}
 	for _, o := range s.Points {
-		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) || o.Features == nil || o.Family == "" {
-			return fmt.Errorf("point %s of %s: a ratio is missing or out of range", o.W, o.Family)
+		if o.Features == nil || o.Family == "" {
+			return fmt.Errorf("point %q: the family or the features are missing", o.W)
+		}
+		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) {
+			return fmt.Errorf("point %q of family %s: a ratio is missing or out of range", o.W, o.Family)
 		}
 	}
 	return s.validResponse()
@@ -329,7 +337,7 @@ func (s *Features) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if len(list) < weightNonzero || len(list) > len(s) {
-		return fmt.Errorf("%d features, not %d", len(list), len(s))
+		return fmt.Errorf("the list has %d features: it must have from %d to %d", len(list), weightNonzero, len(s))
 	}
 	for i := range s {
 		s[i] = math.NaN()

@@ -107,7 +107,7 @@ func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.T
 func (c *Calibration) Ceiling(m Multiplied, n, k int, role Role, l Workload) (Estimate, error) {
 	f, ok := m.Operand.Format()
 	if !ok {
-		return Estimate{}, fmt.Errorf("products by %s cannot be predicted", m.Operand)
+		return Estimate{}, fmt.Errorf("the energy of products with %s weights cannot be predicted: give weights of %s", m.Operand, weights.FormatNames("or"))
 	}
 	zeros := func(d weights.DType, cols, bits int) Weights {
 		return Weights{DType: d, Rows: n, Cols: cols, Bands: []Band{{Data: make([]byte, min(n, bandRows)*cols*bits/8)}}}

@@ -207,7 +207,7 @@ func (f *Facts) validate() error {
 		}
 	}
 	if d.SumProducts%d.FirstSumProducts != 0 {
-		return errors.New("facts.datapath.first_sum_products does not divide sum_products")
+		return errors.New("facts.datapath.sum_products is not a multiple of first_sum_products")
 	}
 	if bits.OnesCount(uint(d.StreamingRun)) != 1 || bits.OnesCount(uint(d.StreamingLanes)) != 1 {
 		return errors.New("facts.datapath.streaming_run and streaming_lanes must be powers of two")
@@ -219,18 +219,18 @@ func (d *Datapath) validateSteps() error {
 	sum, seen := 0.0, map[int]bool{}
 	for i, s := range d.StreamingSteps {
 		if !(s.Share >= 0 && s.Share <= 1) || len(s.Places) == 0 {
-			return fmt.Errorf("facts.datapath.streaming_steps[%d]: needs places and a share from 0 to 1", i)
+			return fmt.Errorf("facts.datapath.streaming_steps[%d] must have places and a share from 0 to 1", i)
 		}
 		sum += s.Share
 		for _, p := range s.Places {
 			if p < 0 || p >= d.StreamingRun || seen[p] {
-				return fmt.Errorf("facts.datapath.streaming_steps[%d]: place %d is not in the run, or is given twice", i, p)
+				return fmt.Errorf("facts.datapath.streaming_steps[%d]: place %d is outside the run, or occurs twice", i, p)
 			}
 			seen[p] = true
 		}
 	}
 	if len(seen) != d.StreamingRun || !(sum > 0.999 && sum < 1.001) {
-		return errors.New("facts.datapath.streaming_steps must give every place of the run a step, with shares that sum to 1")
+		return errors.New("facts.datapath.streaming_steps must contain every place of the run, and its shares must sum to 1")
 	}
 	return nil
 }

@@ -51,10 +51,10 @@ func (f *Facts) Features() [featureCount]Feature {
 	}
 	memory := func(lag int, doc string) Feature { return far("memory", lag, doc) }
 	weights := func(lag int) Feature {
-		return far("weights", lag, "bits that toggle between bytes of the weights %d apart in memory")
+		return far("weights", lag, "bits that toggle between two bytes of the weights, %d bytes apart in memory")
 	}
 	return [featureCount]Feature{
-		quadSum:  {"quad_sum", fmt.Sprintf("group_sum of %d products", d.FirstSumProducts)},
+		quadSum:  {"quad_sum", fmt.Sprintf("bits that toggle in a sum of %d products, aligned to the largest of them, from step to step", d.FirstSumProducts)},
 		groupSum: {"group_sum", fmt.Sprintf("bits that toggle in a sum of %d products, aligned to the largest of them, from step to step", d.SumProducts)},
 		accumulator: {"accumulator", fmt.Sprintf("bits that toggle in a sum of %d products and the accumulator, when the stationary operand advances by %d rows",
 			d.SumProducts, d.StationaryRows)},
@@ -65,21 +65,21 @@ func (f *Facts) Features() [featureCount]Feature {
 		streamingMantissa: {"streaming_mantissa", "mantissa bits of the streaming operand that toggle from step to step"},
 		streamingExponent: {"streaming_exponent", "exponent bits of the streaming operand that toggle from step to step"},
 		streamingNonzero:  {"streaming_nonzero", fmt.Sprintf("groups of %d along K of the streaming operand that are not all zero", d.SumProducts)},
-		stationaryNonzero: {"stationary_nonzero", "the same of the stationary operand"},
-		stationaryBorders: {"stationary_zero_borders", fmt.Sprintf("pairs of elements %d rows apart in the stationary operand of which one is zero", d.StationaryRows)},
-		busElement:        memory(m.Element, "bits that toggle between bytes %d apart in memory"),
-		busSector:         memory(m.Sector, "bits that toggle between bytes %d apart"),
-		busLine:           memory(m.Line, "bits that toggle between bytes %d apart"),
-		busOnes:           {"memory_ones", "set bits per byte"},
-		busAny:            {"memory_any", "bits that differ between elements anywhere in the matrix"},
+		stationaryNonzero: {"stationary_nonzero", fmt.Sprintf("groups of %d along K of the stationary operand that are not all zero", d.SumProducts)},
+		stationaryBorders: {"stationary_zero_borders", fmt.Sprintf("pairs of elements %d rows apart in the stationary operand, with exactly one zero", d.StationaryRows)},
+		busElement:        memory(m.Element, "bits that toggle between two bytes of an operand, %d bytes apart in memory, summed over both operands"),
+		busSector:         memory(m.Sector, "bits that toggle between two bytes of an operand, %d bytes apart in memory, summed over both operands"),
+		busLine:           memory(m.Line, "bits that toggle between two bytes of an operand, %d bytes apart in memory, summed over both operands"),
+		busOnes:           {"memory_ones", "set bits per byte of an operand, summed over both operands"},
+		busAny:            {"memory_any", "bits that differ between elements anywhere in an operand, summed over both operands"},
 		weightElement:     weights(m.Element),
 		weightSector:      weights(m.Sector),
-		weightOnes:        {"weights_ones", "memory_ones of the weights alone"},
-		weightAny:         {"weights_any", "memory_any of the weights alone"},
-		bitAlignment:      {"alignment", "equal bits of the two factors of a product (the first paper's measure; no part of the model)"},
+		weightOnes:        {"weights_ones", "set bits per byte of the weights"},
+		weightAny:         {"weights_any", "bits that differ between elements anywhere in the weights"},
+		bitAlignment:      {"alignment", "equal bits of the two factors of a product (a measure of earlier work; no part of the model)"},
 		streamingToggles:  {"streaming_toggles", "bits of the streaming operand that toggle from row to row (no part of the model)"},
 		stationaryToggles: {"stationary_toggles", "bits of the stationary operand that toggle from row to row (no part of the model)"},
-		weightNonzero:     {"weights_nonzero", "bytes of the weights that are not zero"},
+		weightNonzero:     {"weights_nonzero", "nonzero bytes of the weights"},
 	}
 }
 

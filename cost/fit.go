@@ -43,7 +43,7 @@ func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
 func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration) error {
 	c.Version, c.Names, c.Models = calibrationVersion, c.Facts.featureNames(), nil
 	if len(c.Series) == 0 {
-		return errors.New("there are no measurements to fit a model to")
+		return errors.New("there are no measurements to fit a model to: give at least one series")
 	}
 	for i := range c.Series {
 		c.Facts.Power.respond(&c.Series[i])
@@ -57,7 +57,7 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 		c.Models = append(c.Models, m)
 	}
 	if len(c.Models) == 0 {
-		return errors.New("no type has the 8 points that a fit needs: run lowtoggle calibrate again, it continues where it stopped")
+		return errors.New("no type has the 8 points that a fit needs: run lowtoggle calibrate again; it continues where it stopped")
 	}
 	c.fitLagShares()
 	for i := range c.Models {
@@ -118,7 +118,7 @@ func (c *Calibration) fitTo(use []int, of []kind, without string, prior *Calibra
 		}
 	}
 	if len(y) < 8 {
-		return Model{}, fmt.Errorf("%s: %d points are too few to fit a model to", k.typ, len(y))
+		return Model{}, fmt.Errorf("%s: %d points are too few to fit a model to: measure at least 8", k.typ, len(y))
 	}
 	strength, towards := ridge, make([]float64, 1+len(use))
 	if m := c.prior(k, len(y), without, prior); m != nil {

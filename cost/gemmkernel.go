@@ -75,7 +75,7 @@ func (k Kernel) Role(f quant.Format, operand weights.DType, tokens int) (Role, K
 		}
 		return Stationary, of.name, nil
 	}
-	return 0, "", fmt.Errorf("%s has no kernel for layers in %s on Hopper: choose %s, or no kernel", k, f, strings.Join(names, " or "))
+	return 0, "", fmt.Errorf("%s has no kernel for layers in %s on Hopper: choose %s, or name no kernel", k, f, strings.Join(names, " or "))
 }
 
 // Slot returns a text that names the weights' operand of the GEMM.

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -108,6 +109,47 @@ func TestEachSpecialEverywhere(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPairsOfSpecials: values that are often special, with other such values before and above them, are counted as defined.
+func TestPairsOfSpecials(t *testing.T) {
+	forCounters(t, func(t *testing.T, c counter) {
+		for _, d := range dtypes {
+			f := format(d)
+			l, r := newLanes(f), rand.New(rand.NewPCG(uint64(d), 3))
+			classes := []uint32{0, 0, f.SignMask(), 1, f.MaxFinite, f.SignMask() - 1, f.FromValue(1), f.FromValue(-2)}
+			var data [3][]byte
+			for i := range data {
+				data[i] = make([]byte, 2*c.unit)
+				for j := range len(data[i]) / l.size {
+					f.SetElem(data[i], j, classes[r.IntN(len(classes)-2*i)])
+				}
+			}
+			var fast, plain tally
+			c.add(&fast, l, data[0], data[1], data[2])
+			plain.addPlain(f, data[0], data[1], data[2])
+			if fast != plain {
+				t.Errorf("%s: fast %+v, plain %+v", d, fast, plain)
+			}
+		}
+	})
+}
+
+// TestOrdinaryGroups: of the formats with eight exponent bits, only groups with a value outside [2⁻⁶³, 2) may have special values.
+func TestOrdinaryGroups(t *testing.T) {
+	for _, d := range []weights.DType{weights.BF16, weights.F32} {
+		f := format(d)
+		for value, want := range map[float32]uint64{1: 0, -1.5: 0, 0x1p-63: 0, 0x1.fp0: 0, 2: 2, -3: 2, 0x1.fp-64: 2, 0: 2} {
+			data := make([]byte, 3*groupBytes)
+			for i := range len(data) / (f.Bits / 8) {
+				f.SetElem(data, i, f.FromValue(-0.75))
+			}
+			f.SetElem(data, groupBytes/(f.Bits/8)+5, f.FromValue(value))
+			if got := new(positional).addOnes(newLanes(f), groups(data)); got != want {
+				t.Errorf("%s %g: mask %b, want %b", d, value, got, want)
+			}
+		}
+	}
 }
 
 // FuzzCounters repeats a pattern. If gap is not 0, the pattern occurs once, gap bytes into ordinary elements.

@@ -32,14 +32,14 @@ func operandMatrix(f weights.Format, rows, k int, o Operand) matrix {
 func (w Weights) matrix() (matrix, error) {
 	f, ok := w.DType.Format()
 	if !ok || len(w.Bands) == 0 || w.Rows < 1 || w.Cols < 1 {
-		return matrix{}, fmt.Errorf("weights of %s[%d %d] in %d bands cannot be predicted", w.DType, w.Rows, w.Cols, len(w.Bands))
+		return matrix{}, fmt.Errorf("weights of type %s, shape [%d %d] and %d bands cannot be predicted: give a type with a format, rows, columns and bands", w.DType, w.Rows, w.Cols, len(w.Bands))
 	}
 	size := f.Bits / 8
 	stride := w.Cols * size
 	var seen [][2]int
 	for _, b := range w.Bands {
 		if len(b.Data) == 0 || len(b.Data)%stride != 0 || b.First < 0 || b.First+len(b.Data)/stride > w.Rows {
-			return matrix{}, fmt.Errorf("a band of %d bytes from row %d on is not part of %s[%d %d]", len(b.Data), b.First, w.DType, w.Rows, w.Cols)
+			return matrix{}, fmt.Errorf("a band of %d bytes that begins at row %d does not fit into weights of type %s and shape [%d %d]", len(b.Data), b.First, w.DType, w.Rows, w.Cols)
 		}
 		seen = append(seen, [2]int{b.First, b.First + len(b.Data)/stride})
 	}
@@ -74,7 +74,7 @@ func (w Weights) matrix() (matrix, error) {
 func (m *matrix) read(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	data, err := m.block(ctx, row, rows, col, cols)
 	if err == nil && len(data) != rows*cols*m.f.Bits/8 {
-		err = fmt.Errorf("a block of %d×%d elements has %d bytes", rows, cols, len(data))
+		err = fmt.Errorf("a block of %d×%d elements needs %d bytes, and the operand's function returned %d", rows, cols, rows*cols*m.f.Bits/8, len(data))
 	}
 	return data, err
 }
@@ -118,5 +118,5 @@ func place(ranges [][2]int, u float64, n, unit int) (from, length int) {
 		}
 		at -= slots(r)
 	}
-	panic("cost: the index is outside all ranges")
+	panic("cost: no range contains the index")
 }

@@ -39,7 +39,7 @@ type Prediction struct {
 
 var (
 	errNoOperand     = errors.New("an operand of the product is nil: give a function that returns its blocks")
-	errNoCalibration = errors.New("there is no calibration to predict with: find one with FindCalibration, or read one")
+	errNoCalibration = errors.New("there is no calibration to predict with: find one with FindCalibration, or read one with ReadCalibration")
 )
 
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from samples
@@ -73,7 +73,7 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	if m == nil || c.model(p.Type, false) == nil {
 		return Prediction{}, c.unknown(p)
 	}
-	warning := fmt.Sprintf("%s was not calibrated with weights from memory: the model of %s is used", p.Type, typ)
+	warning := fmt.Sprintf("%s was not calibrated with weights from memory: the prediction uses the model of %s, with a wider interval", p.Type, typ)
 	p.Type = typ
 	r, err := c.predict(ctx, m, p, sampleTiles, a, b)
 	half := r.Interval[1] - r.Relative
@@ -97,7 +97,7 @@ func (c *Calibration) unknown(p Product) error {
 	for _, m := range c.Models {
 		known = append(known, fmt.Sprintf("%s with %s", m.Type, placeOf(m.Cold)))
 	}
-	return fmt.Errorf("the calibration of %s has no measurements of %s with %s, only of %s: add them and run lowtoggle calibrate again",
+	return fmt.Errorf("the calibration of %s has no measurements of %s with %s, only of %s: add the missing measurements, and run lowtoggle calibrate again",
 		c.Card, p.Type, placeOf(p.Cold), strings.Join(known, ", "))
 }
 
@@ -150,8 +150,8 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 		return e / random
 	})
 	if !c.measured(p) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no %s weights in %s were measured with %s: the prediction uses measurements of %s weights, with a wider interval",
-			p.Role, p.Type, placeOf(p.Cold), series.Role))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("for %s with %s, no %s weights were measured: the prediction uses measurements of %s weights, with a wider interval",
+			p.Type, placeOf(p.Cold), p.Role, series.Role))
 	}
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
 	half := float64(elementary.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings)))
@@ -212,7 +212,7 @@ func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	}
 	const margin = 0.05
 	if activity < least-margin || activity > most+margin {
-		r.Warnings = append(r.Warnings, "no measured pattern toggles as few or as many bits: the prediction is extrapolated, with a wider interval")
+		r.Warnings = append(r.Warnings, "the weights toggle fewer or more bits than all measured patterns: the prediction is extrapolated, with a wider interval")
 	}
 }
 
@@ -325,9 +325,12 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 		return s.(Features), rms, nil
 	}
 	const rows = 4096
-	for _, scale := range []int{wScale, xScale} {
-		if rms := elementary.Exp2(float64(scale) / 4); rms > math.MaxFloat32 {
-			return Features{}, 0, fmt.Errorf("an operand of root mean square %.3g exceeds the range of %s for the random values that it is compared with: scale it down", rms, w.f.DType)
+	for _, o := range []struct {
+		name  string
+		scale int
+	}{{"w", wScale}, {"x", xScale}} {
+		if rms := elementary.Exp2(float64(o.scale) / 4); rms > math.MaxFloat32 {
+			return Features{}, 0, fmt.Errorf("operand %s has a root mean square of about %.3g, so no random operand of equal scale fits float32: divide %s by a power of two", o.name, rms, o.name)
 		}
 	}
 	random := func(scale int, seed uint64) matrix {
@@ -410,7 +413,7 @@ func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, s
 	}
 	f, ok := d.Format()
 	if !ok {
-		return nil, fmt.Errorf("operands of %s have no features", d)
+		return nil, fmt.Errorf("operands of %s have no features: give operands of %s", d, weights.FormatNames("or"))
 	}
 	if x == nil || w == nil {
 		return nil, errNoOperand

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -93,8 +95,42 @@ func TestScaleBeyondTheType(t *testing.T) {
 		_, x := drawn(t, "normal(0,1)", d, 64, 64, 1)
 		_, w := drawn(t, "const(3.4028234e38)", d, 64, 64, 2)
 		for _, o := range [][2]Operand{{x, w}, {w, x}} {
-			if _, err := c.Predict(t.Context(), Product{Type: typ, M: 64, N: 64, K: 64}, o[0], o[1]); err == nil || !strings.Contains(err.Error(), "exceeds the range of "+d.String()) {
+			if _, err := c.Predict(t.Context(), Product{Type: typ, M: 64, N: 64, K: 64}, o[0], o[1]); err == nil || !strings.Contains(err.Error(), "no random operand of equal scale fits float32") {
 				t.Errorf("%v: %v", typ, err)
+			}
+		}
+	}
+}
+
+// TestOperandsFail: an error of an operand's first or last block ends the prediction. The last block is read for the scale.
+func TestOperandsFail(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	p := Product{Type: arith.BF16, M: 64, N: 64, K: 64}
+	var calls, failing [2]int
+	counted := func(i int) Operand {
+		_, o := drawn(t, "normal(0,1)", weights.BF16, 64, 64, uint64(i))
+		return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+			if calls[i]++; calls[i] == failing[i] {
+				return nil, broken
+			}
+			return o(ctx, row, rows, col, cols)
+		}
+	}
+	x, w := counted(0), counted(1)
+	if _, err := c.Predict(t.Context(), p, x, w); err != nil {
+		t.Fatal(err)
+	}
+	all := calls
+	for i := range all {
+		for _, at := range []int{1, all[i]} {
+			calls, failing = [2]int{}, [2]int{}
+			failing[i] = at
+			if _, err := c.Predict(t.Context(), p, x, w); !errors.Is(err, broken) {
+				t.Errorf("operand %d fails at call %d of %d: %v", i, at, all[i], err)
 			}
 		}
 	}
@@ -130,7 +166,7 @@ func TestUnmeasuredRoleAndPlace(t *testing.T) {
 	r, err := predict(one, p)
 	half, want := (r.Interval[1]-r.Interval[0])/2, 2*math.Hypot(one.Models[0].Quality.HalfWidth(r.Relative), 1.96*r.SamplingError)
 	if err != nil || len(r.Warnings) != 1 || math.Abs(half-want) > 1e-9 ||
-		r.Warnings[0] != "no streaming weights in bf16 were measured with weights on chip (prefill): the prediction uses measurements of stationary weights, with a wider interval" {
+		r.Warnings[0] != "for bf16 with weights on chip (prefill), no streaming weights were measured: the prediction uses measurements of stationary weights, with a wider interval" {
 		t.Errorf("± %v, want ± %v: %q (%v)", half, want, r.Warnings, err)
 	}
 	if r.Clock == nil || r.BelowCap == nil {
@@ -146,12 +182,12 @@ func TestUnmeasuredRoleAndPlace(t *testing.T) {
 	if r, err = predict(one, p); err != nil || r.Clock != nil || r.BelowCap != nil || r.Watts == nil {
 		t.Errorf("an assumed clock: %+v (%v)", r, err)
 	}
-	if _, err = one.Work(p, r, 1); err == nil || !strings.Contains(err.Error(), "which the calibration of mine lacks: measure clocks") {
+	if _, err = one.Work(p, r, 1); err == nil || !strings.Contains(err.Error(), "the calibration of mine has no clocks: measure clocks") {
 		t.Error(err)
 	}
 	p.M, p.Cold = 16, true
 	if _, err := predict(one, p); err == nil || err.Error() != "the calibration of mine has no measurements of bf16 with weights from memory (decode), "+
-		"only of bf16 with weights on chip (prefill): add them and run lowtoggle calibrate again" {
+		"only of bf16 with weights on chip (prefill): add the missing measurements, and run lowtoggle calibrate again" {
 		t.Error(err)
 	}
 }

@@ -40,11 +40,11 @@ func (c *Calibration) Doubts() (list []string) {
 			points += len(s.Points) // as Fit counts them: without the baseline
 		}
 		if points < fewPoints {
-			list = append(list, fmt.Sprintf("%s%d points are too few for coefficients of this card alone; they stay near those of another card: measure at least %d points", of, points, fewPoints))
+			list = append(list, fmt.Sprintf("%s%d points are too few to fit this card alone; the coefficients stay near those of another card: measure at least %d points", of, points, fewPoints))
 		}
 		switch {
 		case m.Quality.Points == 0:
-			list = append(list, of+"the prediction errors are unknown, because too few points remain when one kind of pattern is left out: measure more kinds")
+			list = append(list, of+"the prediction errors are unknown, because too few points remain when one kind of pattern is left out: measure more kinds of patterns")
 		case m.Quality.Mean > largeError:
 			list = append(list, fmt.Sprintf("%sthe mean prediction error of %.1f percentage points is large: check the measurements, or measure more kinds of patterns", of, 100*m.Quality.Mean))
 		}

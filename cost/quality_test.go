@@ -142,7 +142,7 @@ func TestDoubts(t *testing.T) {
 	}
 	var few []string
 	for _, d := range h200.Doubts() {
-		if !strings.Contains(d, "weights from memory (decode): ") || !strings.Contains(d, " points are too few for coefficients of this card alone") {
+		if !strings.Contains(d, "weights from memory (decode): ") || !strings.Contains(d, " points are too few to fit this card alone") {
 			t.Error(d)
 		}
 		few = append(few, d)

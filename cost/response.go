@@ -82,11 +82,11 @@ func (p *PowerLaw) respond(s *Series) {
 
 func (s *Series) validResponse() error {
 	if len(s.Response) != knots {
-		return errors.New("its measured response has the wrong number of values")
+		return errors.New("the measured response has the wrong number of values")
 	}
 	for _, v := range s.Response {
 		if !(v > 0.1 && v < 10) {
-			return errors.New("its measured response has a ratio of clocks that is out of range")
+			return errors.New("the measured response has a ratio of clocks that is not between 0.1 and 10")
 		}
 	}
 	return nil

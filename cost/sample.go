@@ -47,7 +47,7 @@ func (l *lattice) next() (a, b, c float64) {
 // take samples a product of w and x. swapped is true if the card streams the operand whose role is stationary.
 func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matrix) (s sample, err error) {
 	if w.k != x.k {
-		return s, fmt.Errorf("w has %d inputs and x %d", w.k, x.k)
+		return s, fmt.Errorf("w has %d columns and x has %d: both must have K columns", w.k, x.k)
 	}
 	stationary, streaming := &w, &x
 	if (role == Streaming) != swapped {

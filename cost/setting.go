@@ -74,10 +74,10 @@ func (s *Settings) lowest() (clock, limit float64) {
 // matrices of a stack are multiplied in one launch and share this time; a stack of 1 is a single matrix.
 func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	if r.Seconds == nil || r.Watts == nil {
-		return Work{}, errors.New("the effect of a setting is computed from power and time, and the prediction lacks one of the two")
+		return Work{}, errors.New("the effect of a power cap or clock cannot be computed: the prediction has no power or no time")
 	}
 	if r.Clock == nil {
-		return Work{}, fmt.Errorf("the effect of a setting follows from the clock, which the calibration of %s lacks: measure clocks as well (clock_mhz) and run lowtoggle calibrate again", c.Card)
+		return Work{}, fmt.Errorf("the effect of a power cap or clock cannot be computed: the calibration of %s has no clocks: measure clocks as well (clock_mhz) and run lowtoggle calibrate again", c.Card)
 	}
 	kernels := &c.Facts.Kernels
 	p.Cold = p.Cold && p.M <= kernels.MemoryBoundTokens
@@ -162,15 +162,15 @@ func (c *Calibration) AtSetting(work []Work, s Setting) (Outcome, error) {
 	lowest, highest := c.Reach()
 	switch {
 	case len(work) == 0:
-		return Outcome{}, errors.New("there is no work to predict")
+		return Outcome{}, errors.New("there is no work to predict: give at least one product")
 	case s.Cap < 0 || s.Clock < 0 || math.IsNaN(s.Cap+s.Clock):
 		return Outcome{}, fmt.Errorf("a cap of %v W and a clock of %v MHz: neither may be negative", s.Cap, s.Clock)
 	case s.Cap > 0 && c.PowerLimit == 0:
-		return Outcome{}, errors.New("the calibration does not name the power limit of its measurements: run lowtoggle calibrate again")
+		return Outcome{}, errors.New("the calibration has no power limit (power_limit_watts): run lowtoggle calibrate again")
 	case s.Cap > 0 && !(s.Cap >= lowest.Cap && s.Cap <= highest.Cap):
-		return Outcome{}, fmt.Errorf("a cap of %g W: predictions for %s go from %g to %g W", s.Cap, c.Card, lowest.Cap, highest.Cap)
+		return Outcome{}, fmt.Errorf("energy and time cannot be predicted at a cap of %g W: for %s, give a cap from %g to %g W", s.Cap, c.Card, lowest.Cap, highest.Cap)
 	case s.Clock > 0 && !(s.Clock >= lowest.Clock && s.Clock <= highest.Clock):
-		return Outcome{}, fmt.Errorf("a clock of %g MHz: predictions for %s go from %g to %g MHz", s.Clock, c.Card, lowest.Clock, highest.Clock)
+		return Outcome{}, fmt.Errorf("energy and time cannot be predicted at a clock of %g MHz: for %s, give a clock from %g to %g MHz", s.Clock, c.Card, lowest.Clock, highest.Clock)
 	}
 	usual := c.Facts.Power.usual()
 	h := c.at(work, s, usual)

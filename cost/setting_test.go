@@ -26,6 +26,28 @@ func heldWork(t *testing.T) (c *Calibration, prefill, decode []Work) {
 	return c, make1(Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}), make1(Product{Type: arith.BF16, M: 16, N: 8192, K: 8192, Cold: true})
 }
 
+// TestLaunchOfAStack: matrices of a stack share the time of a launch. A measured time that is not above the launch's is kept.
+func TestLaunchOfAStack(t *testing.T) {
+	h200, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Product{Type: arith.BF16, M: 16, N: 8192, K: 8192, Cold: true}
+	near, _ := h200.nearest(p)
+	b := near.Baseline
+	for _, test := range []struct{ launch, want float64 }{{0, 1}, {0.5, 0.75}, {1, 1}, {1.5, 1}} { // relative to the measured time
+		c := &Calibration{Facts: h200.Facts, Series: h200.Series, Models: h200.Models, Names: h200.Names}
+		c.Facts.Kernels.LaunchSeconds = test.launch * b.Seconds
+		w, err := c.Work(p, Prediction{Joules: &b.Joules, Seconds: &b.Seconds, Watts: &b.Watts, Clock: &b.Clock}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := test.want * b.Seconds; math.Abs(w.Seconds/want-1) > 1e-9 || math.Abs(w.Watts*w.Seconds/(b.Watts*b.Seconds)-1) > 1e-9 {
+			t.Errorf("a launch of %g of the time: %v s at %v W, want %v s and the same energy", test.launch, w.Seconds, w.Watts, want)
+		}
+	}
+}
+
 // TestAtDefaultSetting: at the calibration's settings, the outcome equals the prediction, and intervals have no
 // width.
 func TestAtDefaultSetting(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // that do not toggle. A type that was not calibrated is predicted by BF16's model.
 func (c *Calibration) Toggling(ctx context.Context, p Product, x, w Operand) (multiplied, moved float64, err error) {
 	if !p.Type.Valid() || min(p.M, p.N, p.K) < 1 {
-		return 0, 0, fmt.Errorf("a product of %d×%d×%d in %v has no operands to look at", p.M, p.N, p.K, p.Type)
+		return 0, 0, fmt.Errorf("a product of %d×%d×%d in %v: every dimension must be at least 1, and the type a known one", p.M, p.N, p.K, p.Type)
 	}
 	f, _ := p.Type.Operand().Format()
 	chip, _ := c.togglingModels(p.Type)

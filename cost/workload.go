@@ -65,7 +65,8 @@ type Workload struct {
 // DefaultWorkload is prefill alone.
 var DefaultWorkload = Workload{Prefill: 1}
 
-// ParseWorkload parses "prefill", "decode", or a share for each, as in "prefill=0.3,decode=0.7".
+// ParseWorkload parses "prefill", "decode", or a share for each, as in "prefill=0.3,decode=0.7" or
+// "prefill=30%,decode=70%".
 func ParseWorkload(s string) (Workload, error) {
 	switch s {
 	case "prefill":
@@ -94,7 +95,11 @@ func parseShares(s string) (w Workload, err error) {
 		case !ok:
 			return w, fmt.Errorf("%s has no share", name)
 		}
-		share, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+		share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if percent {
+			share /= 100
+		}
 		switch {
 		case err != nil:
 			return w, fmt.Errorf("share of %s is not a number: %q", name, text)
@@ -117,7 +122,7 @@ func (w Workload) Validate() error {
 	case math.IsNaN(sum) || w.Prefill < 0 || w.Decode < 0:
 		return errors.New("a share is not between 0 and 1")
 	case math.Abs(sum-1) > 1e-6:
-		return fmt.Errorf("shares sum to %g, not 1", sum)
+		return fmt.Errorf("shares sum to %.6g, not 1", sum)
 	}
 	return nil
 }

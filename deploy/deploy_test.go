@@ -1,4 +1,4 @@
-// Package deploy has no code: its tests run the files that bring lowtoggle to batch systems.
+// Package deploy has only tests. They run the files that deploy lowtoggle on Slurm and Kubernetes.
 package deploy
 
 import (

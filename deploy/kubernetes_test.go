@@ -107,8 +107,8 @@ func holdPart(t *testing.T, parts string, n int) (release func()) {
 	return func() { f.Close() }
 }
 
-// TestKubernetes runs the pods of deploy/kubernetes as they are, with their variables, in an empty root with their volume. A part
-// that another process writes is tried again, and one that fails otherwise is not.
+// TestKubernetes runs the pods of deploy/kubernetes unchanged, with their variables and volume, in an otherwise empty root
+// folder. A part that another process is writing is tried again. A part that fails for another reason is not.
 func TestKubernetes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
@@ -166,7 +166,7 @@ func TestKubernetes(t *testing.T) {
 	run(0, finish, -1)
 }
 
-// TestKubernetesOrder: convert.sh starts a Job when the one before is complete, and none after one that has failed.
+// TestKubernetesOrder: convert.sh starts a Job when the previous Job is complete. After a Job that fails it starts no other.
 func TestKubernetesOrder(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -228,7 +228,7 @@ kill $PPID
 	}
 }
 
-// TestImage: the pods run the image of the Containerfile, which runs the program.
+// TestImage: the pods run the image that the Containerfile makes, and this image runs the program.
 func TestImage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(packageDir, "..", "Containerfile"))
 	try(t, err)

@@ -16,7 +16,8 @@ import (
 	kernel "github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// sharedDisk is a file system that machines share: it shows a folder, without locks or with names that are visible late.
+// sharedDisk is a file system like one that machines share. It shows a folder, without locks or with new names that appear
+// late.
 type sharedDisk struct {
 	fuse.LoopbackNode
 	*sharedState
@@ -86,8 +87,8 @@ func mountShared(t *testing.T, s *sharedState) string {
 	return folder
 }
 
-// TestSharedDisk converts in parts on disks without locks, with one part that runs twice at a time, and on a disk where a name
-// is absent once more after it was made.
+// TestSharedDisk converts in parts on a disk without locks, where one part runs twice at the same time, and on a disk where
+// the first lookup of a new name fails.
 func TestSharedDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")

@@ -22,9 +22,9 @@ import (
 
 var withSlurm = flag.Bool("slurm", false, "run deploy/slurm on a Slurm of Debian's packages; needs root, installs what is missing")
 
-// TestSlurm submits deploy/slurm to a controller and a node on this machine: an array job of eight parts, one of them killed,
-// one interrupted, one requeued and one refused because another process writes it. The killed part fails, and nothing is
-// finished; submitting again ends with the bytes of a single run.
+// TestSlurm submits deploy/slurm to a controller and a node on this machine. Of eight parts in an array job, one is killed,
+// one interrupted, one requeued, and one refused because another process writes it. The killed part fails, so the job finish
+// does not run. After a second submission, the output has the bytes of a single run.
 func TestSlurm(t *testing.T) {
 	if !*withSlurm {
 		t.Skip("needs -slurm")
@@ -149,8 +149,8 @@ func stopAtFirstBytes(parts string, n int) <-chan int {
 	return stopped
 }
 
-// interrupt sends SIGTERM to a task whose stopped process has a number, and lets the process go on. scancel of Slurm 22.05 goes
-// on trying, and fails in the end, while other tasks of the array are pending; the signal arrives at once all the same.
+// interrupt sends SIGTERM to a task and continues its stopped process. In Slurm 22.05, scancel delivers the signal at once,
+// but reports failure after some time if other tasks of the array are pending.
 func interrupt(t *testing.T, task string, pid int) {
 	t.Helper()
 	scancel := exec.Command("scancel", "--signal=TERM", task)
@@ -225,7 +225,8 @@ func startSlurm(t *testing.T, dir string) {
 	})
 }
 
-// slurmConf: a job that is requeued waits until its credential expires, by default for two minutes.
+// slurmConf shortens the life of a job's credential. A requeued job waits until its credential expires, by default two
+// minutes.
 const slurmConf = `ClusterName=test
 SlurmctldHost=HOST(127.0.0.1)
 SlurmUser=root
@@ -296,7 +297,7 @@ func restarts(t *testing.T, task string) int {
 	return n
 }
 
-// patience is more than anything takes on a busy machine.
+// patience is longer than any step takes on a busy machine.
 const patience = 2 * time.Minute
 
 func until(t *testing.T, what string, is func() bool) {

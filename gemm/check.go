@@ -10,22 +10,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Deviation is a result's difference from the reference.
+// Deviation is the deviation of a result from the reference.
 type Deviation struct {
-	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ of the compared elements; ‖r‖ is at least the value that [Tolerance] gives
-	Worst    float64 `json:"worst"`     // largest |y−r| as a share of the tolerance
-	Row      int     `json:"row"`       // place in y of the element with the largest |y−r|
-	Col      int     `json:"col"`       //
-	Compared int     `json:"compared"`  // elements
+	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ over the compared elements; a small ‖r‖ is replaced as in [Tolerance]
+	Worst    float64 `json:"worst"`     // largest ratio of |y−r| to the element's tolerance
+	Row      int     `json:"row"`       // row of the worst element
+	Col      int     `json:"col"`       // column of the worst element
+	Compared int     `json:"compared"`  // number of compared elements
 	AllOfIt  bool    `json:"all_of_it"` // false if a large result was sampled
 }
 
-// maxCheck is the largest M·N·K that Compare computes on the CPU, in about a tenth of a second.
+// maxCheck is the largest M·N·K that Compare computes completely on the CPU, which takes about a tenth of a second.
 const maxCheck = 1 << 28
 
-// Compare compares y[M,N], a GPU's result, with [Multiply] of the operands with their scales. All elements of y must be finite.
-// For a large product it compares the first and last rows and columns and a random sample of the others. An element out of
-// tolerance is an error, which names the element and its deviation.
+// Compare compares y[M,N], a GPU's result, with [Multiply] of the operands and their scales. All elements of y must be
+// finite. For a large product it compares the first and last rows and columns and a random sample of the others. It
+// returns an error for an element outside the tolerance, with the element's position and deviation.
 func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	if err := p.Fits(x, w); err != nil {
 		return Deviation{}, err
@@ -48,7 +48,7 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	part := p
 	part.M, part.N = len(rows), len(cols)
 	xs, ws := x.scaled(rows), w.scaled(cols)
-	if x.Scales != nil || w.Scales != nil { // the tolerance is still p's type's
+	if x.Scales != nil || w.Scales != nil { // the tolerance is that of p's type in any case
 		part.Type = arith.FP32
 		xs, ws = xs.cast(weights.F32, 0), ws.cast(weights.F32, 0)
 	}
@@ -62,8 +62,8 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	return d, d.within(p)
 }
 
-// deviation compares got(row, column) with want. xnorm and wnorm are the norms of the operand rows of want's rows and columns.
-// Row and Col of the result are places in want.
+// deviation compares got(row, column) with want. xnorm and wnorm are the norms of the operand rows for want's rows and
+// columns. Row and Col of the result are positions in want.
 func deviation(p Problem, xnorm, wnorm, want []float64, got func(i, j int) float64) Deviation {
 	d, tol := Deviation{Compared: len(want)}, p.Tolerance()
 	var diff, size, random float64
@@ -96,7 +96,7 @@ func (d Deviation) within(p Problem) error {
 	return nil
 }
 
-// sample chooses rows and columns of y whose reference needs at most maxCheck multiplications.
+// sample selects rows and columns of y whose reference needs at most maxCheck multiplications.
 func sample(p Problem) (rows, cols []int) {
 	side := int(math.Sqrt(float64(maxCheck) / float64(p.K)))
 	m := min(p.M, max(side, maxCheck/p.K/p.N, 2))
@@ -105,7 +105,8 @@ func sample(p Problem) (rows, cols []int) {
 	return choose(rng, p.M, m), choose(rng, p.N, n)
 }
 
-// choose returns count of the numbers 0…n−1 in ascending order. If count ≥ 2, the first and the last number are among them.
+// choose returns count of the numbers 0…n−1 in ascending order. If count ≥ 2, they include the first and the last
+// number.
 func choose(rng *rand.Rand, n, count int) []int {
 	if count >= n {
 		all := make([]int, n)

@@ -112,12 +112,12 @@ func TestFitsNamesWhatIsWrong(t *testing.T) {
 		x, w Matrix
 	}{
 		"3x0x5 bf16 stationary: every dimension":            {Problem{M: 3, K: 5, Type: arith.BF16}, x, w},
-		"no such arithmetic: Type(0)":                       {Problem{M: 3, N: 4, K: 5}, x, w},
-		"x is F16, and bf16 multiplies BF16":                {p, NewMatrix(weights.F16, 3, 5), w},
+		"unknown arithmetic type Type(0)":                   {Problem{M: 3, N: 4, K: 5}, x, w},
+		"x is F16, but bf16 multiplies BF16":                {p, NewMatrix(weights.F16, 3, 5), w},
 		"w is 3×5, not 4×5":                                 {p, x, x},
 		"w holds 39 bytes":                                  {p, x, short},
 		"sums of more than 131071 int8":                     {Problem{M: 1, N: 1, K: 1 << 17, Type: arith.INT8}, x, w},
-		"streaming: x is BF16, and fp8 multiplies F8_E4M3:": {Problem{M: 3, N: 4, K: 5, Type: arith.FP8, Streaming: true}, x, w},
+		"streaming: x is BF16, but fp8 multiplies F8_E4M3:": {Problem{M: 3, N: 4, K: 5, Type: arith.FP8, Streaming: true}, x, w},
 	} {
 		if err := c.p.Fits(c.x, c.w); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)

@@ -8,9 +8,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Multiply returns y[M,N], row-major, computed on the CPU as the reference for GPUs. Floating-point types accumulate in float32,
-// INT8 in exact integers. The result is not rounded to the type's output. The weights' role makes no difference. Operands that do
-// not fit p are an error.
+// Multiply returns y[M,N], row-major, computed on the CPU as the reference for GPUs. Floating-point types accumulate in
+// float32, INT8 in exact integers. The result is not rounded to the type's output. The weights' role has no effect.
+// Multiply returns an error if the shapes or types of the operands differ from p's.
 func Multiply(p Problem, x, w Matrix) ([]float64, error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 // ErrNotFinite is the error for operands or results with NaNs or infinities.
 var ErrNotFinite = errors.New("not finite")
 
-// Finite returns an ErrNotFinite if m holds NaN or infinity. The text has their numbers and the place of the first. A fault
-// of a mapped file is an error too.
+// Finite returns an ErrNotFinite if m contains NaN or infinity. The error gives their numbers and the position of the
+// first. A memory fault of a mapped file is also returned as an error.
 func (m Matrix) Finite() error {
 	f, n := m.format(), m.Rows*m.Cols
 	parts := make([]specials, (n+finitePart-1)/finitePart)
@@ -39,7 +39,7 @@ func (m Matrix) Finite() error {
 	return found.err(m.Cols)
 }
 
-// finitePart is the number of elements that a goroutine checks at once.
+// finitePart is the number of elements that a goroutine checks at a time.
 const finitePart = 1 << 20
 
 // finite returns the error of [Matrix.Finite] for results with cols columns.
@@ -53,7 +53,7 @@ func finite(y []float64, cols int) error {
 	return found.err(cols)
 }
 
-// specials counts values that are not finite.
+// specials counts the values that are not finite.
 type specials struct{ nan, inf, first int }
 
 func (s *specials) add(v float64, at int) {

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Exponent returns the exponent of the power of two that scales m for type d. For an 8-bit type it brings m's
-// largest element to the top of d's range; for other types it is 0. It panics if d has no format.
+// Exponent returns the exponent of the power of two that scales m for type d. For an 8-bit type it scales m's largest
+// element to the top of d's range. For other types it is 0. Exponent panics if d has no format.
 func (m Matrix) Exponent(d weights.DType) int {
 	if d == m.DType || d.Bits() != 8 {
 		return 0
@@ -20,9 +20,9 @@ func (m Matrix) Exponent(d weights.DType) int {
 	return min(100, math.Ilogb(float64(MaxOf(d))/largest)) // larger exponents overflow float32
 }
 
-// Fit returns m times 2^exponent in type d. Matrices that are compared with each other need the same exponent.
-// If d is m's type, Fit returns m itself. NaN, infinity, and values beyond the range of a type of more than
-// 8 bits are errors. It panics if d has no format.
+// Fit returns m times 2^exponent in type d. Matrices to be compared need the same exponent. If d is m's type, Fit
+// returns m itself. NaN and infinity are errors, and so are values beyond the range of a type of more than 8 bits. Fit
+// panics if d has no format.
 func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 	if d == m.DType {
 		return m, nil

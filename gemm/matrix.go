@@ -7,20 +7,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Matrix is an operand: Rows × Cols elements, row-major and little-endian, one of the six types
-// that have a [weights.Format]. Its data may lie in a mapped file and is never written.
+// Matrix is an operand of Rows × Cols elements, row-major and little-endian. Its type is one of the six types with a
+// [weights.Format]. Its data may lie in a mapped file and is never written.
 type Matrix struct {
 	DType      weights.DType
 	Rows, Cols int
 	Data       []byte
 	// Scales multiply the elements, like the scales of FP8 codes. Default: none.
 	Scales *Scales
-	// Codes are the codes that a dequantising kernel reads from memory. Data then has the values of [Codes.Matrix]. Default: the
-	// kernel reads Data.
+	// Codes are the codes that a dequantising kernel reads from memory. Data then holds the values of [Codes.Matrix].
+	// Default: nil, and the kernel reads Data.
 	Codes *Codes
 }
 
-// Stored returns the number of bytes of the matrix that a kernel reads from memory, without the scales of Data.
+// Stored returns the number of bytes of the matrix that a kernel reads from memory, excluding the scales of Data.
 func (m Matrix) Stored() int {
 	if m.Codes != nil {
 		return m.Codes.Bytes()
@@ -36,18 +36,19 @@ func NewMatrix(d weights.DType, rows, cols int) Matrix {
 	return Matrix{DType: d, Rows: rows, Cols: cols, Data: make([]byte, rows*cols*d.Bits()/8)}
 }
 
-// FromTensor returns a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts outputs. For 0 the result
-// shares the tensor's memory. For 1, the storage [K,N] of GPT-2's Conv1D, the result is a transposed copy. It is an error, which
-// names the tensor, if the tensor is empty, not of rank two, or of a type without a format.
+// FromTensor returns a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts outputs. For 0 the
+// result shares the tensor's memory. For 1, the storage [K,N] of GPT-2's Conv1D, the result is a transposed copy.
+// FromTensor returns an error with the tensor's name if the tensor is empty, not of rank two, or of a type without a
+// format.
 func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
 	wrong := func(what string) (Matrix, error) {
 		return Matrix{}, fmt.Errorf("%s: tensor %q: %s%v %s", t.File, t.Name, t.DType, t.Shape, what)
 	}
 	switch _, ok := t.DType.Format(); {
 	case !ok:
-		return wrong("is of a type that products cannot have")
+		return wrong("has a type that cannot be multiplied")
 	case len(t.Shape) != 2:
-		return wrong("is not a matrix: reshape it to two dimensions")
+		return wrong("is not a matrix: only weights with two dimensions can be multiplied")
 	case t.Len() == 0:
 		return wrong("is empty")
 	}
@@ -74,8 +75,8 @@ func (m Matrix) Transposed() Matrix {
 	return t
 }
 
-// cast rounds every element times 2^exponent to the nearest value of d. Values beyond d's range become its
-// largest.
+// cast multiplies every element by 2^exponent and rounds it to the nearest value of d. Values beyond d's range become
+// its largest value.
 func (m Matrix) cast(d weights.DType, exponent int) Matrix {
 	from, out := m.format(), NewMatrix(d, m.Rows, m.Cols)
 	to, scale := out.format(), float32(math.Ldexp(1, exponent))
@@ -92,7 +93,7 @@ func (m Matrix) floats() []float32 {
 	return v
 }
 
-// rows copies the given rows, in that order.
+// rows copies the rows with the given indices, in the given order.
 func (m Matrix) rows(index []int) Matrix {
 	out := NewMatrix(m.DType, len(index), m.Cols)
 	stride := m.Cols * m.DType.Bits() / 8

@@ -13,18 +13,19 @@ type Problem struct {
 	N    int        `json:"n"` // outputs, at least 1
 	K    int        `json:"k"` // inputs, at least 1
 	Type arith.Type `json:"type"`
-	// Streaming puts the weights into the streaming operand slot, as in w·xᵀ. False: the stationary slot, as in linear layers of
-	// today's runtimes.
+	// Streaming puts the weights into the streaming operand slot, as in w·xᵀ. False puts them into the stationary slot,
+	// as linear layers of common runtimes do.
 	Streaming bool `json:"streaming"`
 }
 
 // maxIntK is the longest sum of int8 products that cannot overflow int32.
 const maxIntK = math.MaxInt32 / (128 * 128)
 
-// maxBytes is the largest size of an operand or result: far beyond a card's memory, far below the range of int.
+// maxBytes is the largest size of an operand or result. It is far above a card's memory and far below the range of int.
 const maxBytes = 1 << 40
 
-// size returns an upper bound of a matrix' size in bytes: the size with elements of the output's type, which are the largest.
+// size returns an upper bound of a matrix's size in bytes. It assumes elements of the output's type, which is the
+// largest.
 func (p Problem) size(rows, cols int) float64 {
 	return float64(rows) * float64(cols) * float64(p.Type.Output().Bits()) / 8
 }
@@ -33,7 +34,7 @@ func (p Problem) size(rows, cols int) float64 {
 func (p Problem) Validate() error {
 	switch {
 	case !p.Type.Valid():
-		return fmt.Errorf("product %dx%dx%d: no such arithmetic: %v", p.M, p.N, p.K, p.Type)
+		return fmt.Errorf("product %dx%dx%d: unknown arithmetic type %v", p.M, p.N, p.K, p.Type)
 	case p.M < 1 || p.N < 1 || p.K < 1:
 		return fmt.Errorf("product %v: every dimension must be at least 1", p)
 	case max(p.M, p.N, p.K) > math.MaxInt32-16:
@@ -58,11 +59,11 @@ func (p Problem) Fits(x, w Matrix) error {
 	}{{"x", x, p.M}, {"w", w, p.N}} {
 		switch {
 		case o.m.DType != p.Type.Operand():
-			return fmt.Errorf("product %v: %s is %s, and %s multiplies %s: see Matrix.Fit", p, o.name, o.m.DType, p.Type, p.Type.Operand())
+			return fmt.Errorf("product %v: %s is %s, but %s multiplies %s: convert it with Matrix.Fit", p, o.name, o.m.DType, p.Type, p.Type.Operand())
 		case o.m.Rows != o.rows || o.m.Cols != p.K:
 			return fmt.Errorf("product %v: %s is %d×%d, not %d×%d", p, o.name, o.m.Rows, o.m.Cols, o.rows, p.K)
 		case len(o.m.Data) != o.m.Rows*o.m.Cols*o.m.DType.Bits()/8:
-			return fmt.Errorf("product %v: %s holds %d bytes, not those of %d×%d %s", p, o.name, len(o.m.Data), o.m.Rows, o.m.Cols, o.m.DType)
+			return fmt.Errorf("product %v: %s holds %d bytes, which is not the size of %d×%d %s", p, o.name, len(o.m.Data), o.m.Rows, o.m.Cols, o.m.DType)
 		case o.m.Codes != nil && (o.m.Codes.Rows != o.m.Rows || o.m.Codes.Cols != o.m.Cols):
 			return fmt.Errorf("product %v: %s has codes of %d×%d, not of %d×%d", p, o.name, o.m.Codes.Rows, o.m.Codes.Cols, o.m.Rows, o.m.Cols)
 		}
@@ -82,7 +83,7 @@ func (p Problem) Bytes() float64 {
 	return in*float64(p.K)*float64(p.M+p.N) + out*float64(p.M)*float64(p.N)
 }
 
-// String returns shape, type and the weights' role, as in "8192x8192x8192 bf16 stationary".
+// String returns shape, type and the weights' role, such as "8192x8192x8192 bf16 stationary".
 func (p Problem) String() string {
 	role := "stationary"
 	if p.Streaming {

@@ -10,7 +10,7 @@ import (
 // Values[r/Rows·⌈columns/Cols⌉ + k/Cols]. A block may be larger than the matrix.
 type Scales struct {
 	Values     []float32
-	Rows, Cols int // of a block
+	Rows, Cols int // size of a block
 }
 
 // fits returns an error unless every block of a matrix has a finite scale.
@@ -32,7 +32,7 @@ func (s *Scales) fits(rows, cols int) error {
 	return nil
 }
 
-// multiply scales the elements of some rows of a matrix.
+// multiply multiplies the elements of some rows of a matrix by their scales.
 func (s *Scales) multiply(v []float32, rows []int, cols int) {
 	if s == nil {
 		return
@@ -48,7 +48,7 @@ func (s *Scales) multiply(v []float32, rows []int, cols int) {
 
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
-// scaled returns some rows of a matrix in float32, with their scales applied. Without scales it returns the rows.
+// scaled returns some rows of a matrix in float32, multiplied by their scales if there are any.
 func (m Matrix) scaled(index []int) Matrix {
 	rows := m.rows(index)
 	if m.Scales == nil {

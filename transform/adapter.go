@@ -9,12 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// leftBehind returns the reason why an adapter in the model's folder cannot follow exact and compensated passes. The
-// result is empty if there is no adapter, or if the adapter can follow. layout may be nil.
+// leftBehind returns the reason why exact and compensated passes cannot convert an adapter in the model's folder. The
+// result is empty if there is no adapter, or if they can convert it. layout may be nil.
 func leftBehind(m *weights.Model, layout *arch.Layout) string {
 	if stray := m.StrayAdapters(); len(stray) > 0 {
-		return fmt.Sprintf("%s is not converted with the model; only the adapter %s beside the model's own files is converted",
-			strings.Join(stray, ", "), weights.AdapterName)
+		return fmt.Sprintf("only the adapter %s beside the model's own files is converted with the model, not %s",
+			weights.AdapterName, strings.Join(stray, ", "))
 	}
 	if layout != nil && layout.Adapter != nil && layout.Adapter.Problem != "" {
 		return weights.AdapterName + " cannot be converted with the model: " + layout.Adapter.Problem
@@ -25,8 +25,8 @@ func leftBehind(m *weights.Model, layout *arch.Layout) string {
 // checkAdapters returns an error if exact or compensated passes would make an adapter in the model's folder invalid.
 func checkAdapters(m *weights.Model, layout *arch.Layout) error {
 	if reason := leftBehind(m, layout); reason != "" {
-		return fmt.Errorf("%s: %s: merge the adapter into the base model, move it out of the folder (it will not fit the result), "+
-			"or give passes that leave every weight in its place, such as round=4", m.Dir, reason)
+		return fmt.Errorf("%s: %s: merge the adapter into the base model, move the adapter out of the folder (it will not fit the result), "+
+			"or give only passes that do not move or scale weights, such as round=4", m.Dir, reason)
 	}
 	return nil
 }

@@ -299,12 +299,12 @@ func TestAdaptersThatCannotFollow(t *testing.T) {
 		{loraConfig, []adapterTensor{{down + ".ia3_l", []int{100}}}, `tensor "` + down + `.ia3_l"`},
 		{loraConfig, []adapterTensor{{"prompt_embeddings", []int{8, 48}}}, `tensor "prompt_embeddings"`},
 		{loraConfig, []adapterTensor{{"base_model.model.model.layers.7.mlp.down_proj.lora_A.weight", []int{loraRank, 100}}}, "layers.7"},
-		{loraConfig, []adapterTensor{{down + ".lora_A.weight", []int{loraRank, 99}}}, `has shape [3 99], which does not fit the base's linear "model.layers.0.mlp.down_proj.weight" [48 100]`},
+		{loraConfig, []adapterTensor{{down + ".lora_A.weight", []int{loraRank, 99}}}, `has shape [3 99], which does not fit the base model's linear "model.layers.0.mlp.down_proj.weight" [48 100]`},
 		{loraConfig, []adapterTensor{{down + ".lora_A.weight", []int{loraRank, 100, 1, 1}}}, "has shape [3 100 1 1]"},
 		{loraConfig, lora[:1], `tensor "` + down + `.lora_B.weight": is missing`},
-		{loraConfig, []adapterTensor{{down + ".lora_embedding_A", []int{loraRank, 48}}}, "does not fit the base's linear"},
+		{loraConfig, []adapterTensor{{down + ".lora_embedding_A", []int{loraRank, 48}}}, "does not fit the base model's linear"},
 		{loraConfig, []adapterTensor{{"base_model.model.model.embed_tokens.weight", []int{130, 48}}}, "has shape [130 48]"},
-		{loraConfig, []adapterTensor{{"model.norm.weight", []int{48}}}, "the base has one of the same name"},
+		{loraConfig, []adapterTensor{{"model.norm.weight", []int{48}}}, "the base model has a tensor of the same name"},
 		{nil, lora, "adapter_config.json is missing"},
 		{with("peft_type", "IA3"), lora, `peft_type is "IA3"`},
 		{with("use_dora", true), lora, "use_dora is true"},
@@ -340,9 +340,9 @@ func TestAdaptersElsewhereInTheFolder(t *testing.T) {
 		ok(t, os.WriteFile(filepath.Join(dir, stray), []byte("{}"), 0o666))
 		m := open(t, dir)
 		_, err := transform.Plan(t.Context(), m, options(t, "reorder", 0))
-		wantError(t, err, stray+" is not converted with the model")
+		wantError(t, err, "is converted with the model, not "+stray)
 		_, err = transform.Apply(t.Context(), m, planOf(t, m, &plan.Step{Pass: "signs", Index: "residual", Data: []int{0}}), filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
-		wantError(t, err, stray+" is not converted with the model")
+		wantError(t, err, "is converted with the model, not "+stray)
 		convert(t, m, makePlan(t, m, "round=4", 0))
 	}
 }

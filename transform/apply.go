@@ -21,23 +21,23 @@ import (
 
 // ApplyOptions are the options of [Apply].
 type ApplyOptions struct {
-	Table    Table            // of the plan's passes; default: Passes
-	Family   *arch.Family     // nil: the family of Tokens, or of config.json in the catalogue
-	Hessians program.Hessians // of the plan's tokens; nil: those of Tokens
+	Table    Table            // table of the plan's passes; default: Passes
+	Family   *arch.Family     // nil: the family of Tokens or, without Tokens, the catalogue's family for config.json
+	Hessians program.Hessians // calibration statistics of the plan's tokens; nil: computed from Tokens
 	Tokens   *Tokens          // required if the plan was made with tokens
 	// Reference is required if the plan was made with a reference; see [Options].
 	Reference *weights.Model
 	Workers   int         // goroutines; default: all processors
 	Resume    bool        // continue an interrupted call
-	Replace   *apply.Made // folder out to replace; nil: out must be new or empty
+	Replace   *apply.Made // existing folder that out replaces; nil: out must be new or empty
 	Store     apply.Store // object store of out; nil: out is on a disk
-	Version   string      // of the program; required for parts and with Store. All parts must have the same version
+	Version   string      // version of the program; required with Store and for parts, and equal in all parts
 	Progress  func(Event) // nil: none; called from several goroutines
 	Folder    FolderOptions
 }
 
-// FolderOptions choose the files beside the weights of a result. Without BaseModel, the model card names the model
-// that [BaseModel] returns.
+// FolderOptions choose the files beside the weights of a result. If their field BaseModel is empty, the model card
+// names the model that the function [BaseModel] returns.
 type FolderOptions = plan.Folder
 
 // errNoPlan is the error for a nil plan.
@@ -74,7 +74,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	return applyPlan(ctx, s, p, out, o, nil)
 }
 
-// formatOf returns the layout in the request of plan p. If p is nil, it returns asked.
+// formatOf returns the quantised format that plan p requests. If p is nil or requests none, it returns asked.
 func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 	if p == nil || p.Request.Format == "" {
 		return asked, nil
@@ -90,8 +90,8 @@ func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
 // is nil if none was made.
 type comparing func(ctx context.Context, open func() (*weights.Model, error)) *evaluate.Comparison
 
-// applyPlan applies the plan of a source to a folder that was checked. The model card has the result of compare.
-// compare may be nil.
+// applyPlan writes the folder out, which the caller has checked. The model card has the result of compare, which may
+// be nil.
 func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions, compare comparing) (_ *plan.Manifest, err error) {
 	src, err := s.toApply(ctx, p, &o)
 	if err != nil {
@@ -195,8 +195,8 @@ func Unfinished(out string) (*plan.Plan, error) { return apply.Unfinished(out) }
 
 // VerifyOptions are the options of [Verify].
 type VerifyOptions struct {
-	Table  Table        // whose checks test the plan's steps; default: Passes
-	Family *arch.Family // nil: the family of config.json in the catalogue
+	Table  Table        // its checks test the plan's steps; default: Passes
+	Family *arch.Family // nil: the catalogue's family for config.json
 	// Reference is the model that the codes approximate. Default: claims relative to a reference are not checked.
 	Reference *weights.Model
 	Workers   int         // goroutines; default: all processors
@@ -204,7 +204,7 @@ type VerifyOptions struct {
 }
 
 // Verify compares a converted model with its source. It uses no code of the conversion; see package verify. The
-// report lists the problems of the result. The error is for failures to read.
+// report lists the problems of the result. The error reports files that cannot be read.
 func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*verify.Report, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext

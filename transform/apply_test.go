@@ -345,7 +345,7 @@ func TestUnknownFamilyStillRounds(t *testing.T) {
 			ok(t, change(dir))
 			m := open(t, dir)
 			p := makePlan(t, m, "round=4", 0)
-			if len(p.Notes) == 0 || !strings.Contains(p.Notes[0], "counts as a layer") {
+			if len(p.Notes) == 0 || !strings.Contains(p.Notes[0], "counts as a linear layer") {
 				t.Errorf("notes: %q", p.Notes)
 			}
 			result := open(t, applied(t, m, p))

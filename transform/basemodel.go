@@ -13,15 +13,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// hubModel is the name of a model on a hub.
+// hubModel matches the name of a model on a hub.
 var hubModel = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$`)
 
 // notInName matches runs of characters that a name on a hub cannot have.
 var notInName = regexp.MustCompile(`[^\w.-]+`)
 
 // BaseModel returns the name of a model on a hub, for the card of a conversion, and the origin of the name: an
-// earlier conversion's card, the Hub's cache, config.json, or the folder's name. The model's own base_model is used
-// only if lowtoggle wrote the card. In other cards it names the model from which this model was made.
+// earlier conversion's card, the Hub's cache, config.json, or the folder's name. The base_model of the model's card is
+// used only if lowtoggle wrote the card. In other cards, base_model names the model from which this model was made.
 func BaseModel(m *weights.Model) (name, from string) {
 	if m == nil {
 		return "", ""

@@ -201,7 +201,7 @@ func TestReference(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	wantError(t, err, "the plan was made with a reference")
+	wantError(t, err, "the plan needs its reference model")
 	_, err = transform.Apply(t.Context(), m, without, out, transform.ApplyOptions{Reference: original})
 	wantError(t, err, "the plan was made without a reference")
 	other := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 6}))
@@ -215,7 +215,7 @@ func TestReference(t *testing.T) {
 	}
 	o.Reference = original
 	_, err = transform.Plan(t.Context(), original, o)
-	wantError(t, err, "a reference changes nothing: leave it out")
+	wantError(t, err, "a reference changes nothing: leave the reference out")
 }
 
 // TestVerifyFindsOtherCodes: a changed code or scale without a step is a problem of its tensor, even if the
@@ -341,7 +341,7 @@ func TestReferenceBelowTheBudget(t *testing.T) {
 			if x.SourceSNR == nil {
 				continue
 			}
-			if x.Missed == "no choice of codes reaches an output SNR of 60 dB against the reference" {
+			if x.Missed == "no choice of codes reaches an output SNR of 60 dB relative to the reference" {
 				missed++
 			}
 			if *x.SNR < *x.SourceSNR {
@@ -429,7 +429,9 @@ func TestPlacedScalesAreChecked(t *testing.T) {
 		for _, bits := range []string{"1", "5"} {
 			r, err := transform.Verify(t.Context(), c.m, manifestWith(t, result, `{"bits":3}`, `{"bits":`+bits+`}`), transform.VerifyOptions{Reference: c.o.Reference})
 			ok(t, err)
-			if !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return strings.Contains(x.Problem, "and not about 2^"+bits+" times") }) {
+			if !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool {
+				return strings.Contains(x.Problem, "the manifest claims about 2^"+bits+" times")
+			}) {
 				t.Errorf("%s: codes placed at 2^3 pass for 2^%s", name, bits)
 			}
 		}
@@ -478,7 +480,7 @@ func TestVerifyHoldsTheReference(t *testing.T) {
 	text := fmt.Sprintf(`"snr_db":%v,`, better)
 	lie := manifestWith(t, result, text, fmt.Sprintf(`"snr_db":%v,`, better+1))
 	wrong := func(x verify.Tensor) bool {
-		return strings.Contains(x.Problem, "its output SNR against the reference is ") && strings.Contains(x.Problem, "and the manifest claims")
+		return strings.Contains(x.Problem, "the output SNR relative to the reference is ") && strings.Contains(x.Problem, "and the manifest claims")
 	}
 	if r := report(lie, o.Reference); !slices.ContainsFunc(r.Tensors, wrong) {
 		t.Error("a higher SNR against the reference is believed")

@@ -14,14 +14,14 @@ import (
 
 // ConvertOptions are the options of [Convert].
 type ConvertOptions struct {
-	Options            // of the plan
+	Options            // options of the plan
 	Given   *plan.Plan // the plan to carry out; nil: make one
 	Resume  bool       // continue an interrupted call
 	Folder  FolderOptions
-	// Replace is the folder out to replace, from [apply.OpenMade]; nil: out must be new or empty.
+	// Replace is the existing folder that out replaces, from [apply.OpenMade]; nil: out must be new or empty.
 	Replace *apply.Made
 	Store   apply.Store // object store of out; nil: out is on a disk
-	Version string      // of the program; required with Store
+	Version string      // version of the program; required with Store
 }
 
 // Conversion is the result of [Convert].
@@ -39,9 +39,9 @@ func (c *Conversion) WithinBudget() bool {
 	return most == nil || c.Loss == nil || c.Loss.Difference <= *most
 }
 
-// Convert plans and writes the folder out. With tokens, it compares the result with the source before the folder gets
-// its name, so that the model card has the loss. Work that these steps share is done once. If a step fails, Convert
-// returns the error and the results of the earlier steps. The results are nil if there is no plan.
+// Convert plans a conversion and writes the folder out. With tokens, it compares the result with the source before the
+// folder gets its name, so the model card contains the loss. If a step fails, Convert returns the error and the
+// results of the earlier steps. The results are nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext

@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Device runs models instead of the CPU. [evaluate.Device] is a GPU.
+// Device runs models in place of the CPU. [evaluate.Device] is the device for a GPU.
 type Device interface {
 	// Name identifies everything that the last digits of the device's results depend on, such as the kind of card and
 	// the version of a library.
@@ -24,7 +24,7 @@ type Device interface {
 	// Calibrate returns a model that computes calibration statistics, for sequences of at most longest tokens. The
 	// scorer s must be for models of the same architecture.
 	Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated
-	// Rounder returns the device's rounder of layers; nil: the CPU rounds.
+	// Rounder returns the device that rounds layers; nil if the CPU rounds them.
 	Rounder(ctx context.Context) (rounding.Device, error)
 	// Release frees the memory of Rounder's device.
 	Release() error
@@ -33,16 +33,17 @@ type Device interface {
 }
 
 // ErrOtherDevice marks a plan whose calibration statistics were computed on another device.
-var ErrOtherDevice = errors.New("the last digits of the statistics, and so the result's bytes, depend on the device: apply the plan on the kind of device that made it, or make a new plan")
+var ErrOtherDevice = errors.New("the result's bytes depend on the device, its driver and its compiler: apply the plan where it was made, or make a new plan")
 
-// sampleFrom is a number of weights. For larger layers, a search on a device compares candidates on a sample of rows.
+// sampleFrom is the number of weights above which a search on a device compares a layer's candidates on a sample of
+// its rows.
 const sampleFrom = 1 << 22
 
-// resultShare divides the host's available memory. One such share may hold layers that a device has rounded, so the
-// next model of a search computes only the changed layers.
+// resultShare is the divisor of the host's available memory: one share keeps the layers that a device has rounded. The
+// next trial of a search then computes only the changed layers.
 const resultShare = 4
 
-// resultRoom returns this share in bytes; 0 if the available memory is unknown.
+// resultRoom returns the memory for rounded layers in bytes; 0 if the available memory is unknown.
 func resultRoom() int {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -87,7 +88,7 @@ func (t *Tokens) device() string {
 // checkDevice returns an error if another kind of device computed the plan's statistics.
 func (t *Tokens) checkDevice(p *plan.Plan) error {
 	if was, now := p.Request.Device, t.device(); was != now {
-		return fmt.Errorf("the plan was made with calibration statistics of %s, and these would be those of %s: %w", deviceName(was), deviceName(now), ErrOtherDevice)
+		return fmt.Errorf("the plan's calibration statistics were computed on %s, and this run would compute them on %s: %w", deviceName(was), deviceName(now), ErrOtherDevice)
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func (t *Tokens) checkDevice(p *plan.Plan) error {
 // checkStatistics returns an error if the statistics h differ from a plan's statistics.
 func (t *Tokens) checkStatistics(p *plan.Plan, h hessians) error {
 	if was := p.Request.Statistics; was != "" && was != h.fit.Digest() {
-		return fmt.Errorf("%s computes other calibration statistics than when the plan was made (its driver or compiler may have changed): %w", deviceName(t.device()), ErrOtherDevice)
+		return fmt.Errorf("%s now computes other calibration statistics than when the plan was made (its driver or compiler may have changed): %w", deviceName(t.device()), ErrOtherDevice)
 	}
 	return nil
 }

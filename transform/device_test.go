@@ -196,10 +196,10 @@ func TestDevice(t *testing.T) {
 		plan   *plan.Plan
 		says   []string
 	}{
-		"CPU's plan on a card":  {&pretended{name: "a card"}, cpu.Plan, []string{"statistics of the CPU", "those of a card"}},
-		"card's plan on CPU":    {nil, gpu.Plan, []string{"statistics of a card", "those of the CPU"}},
-		"card's plan elsewhere": {&pretended{name: "another"}, gpu.Plan, []string{"statistics of a card", "those of another"}},
-		"other statistics":      {&pretended{name: "a card", tokens: 1}, gpu.Plan, []string{"a card computes other calibration statistics"}},
+		"CPU's plan on a card":  {&pretended{name: "a card"}, cpu.Plan, []string{"statistics were computed on the CPU", "would compute them on a card"}},
+		"card's plan on CPU":    {nil, gpu.Plan, []string{"statistics were computed on a card", "would compute them on the CPU"}},
+		"card's plan elsewhere": {&pretended{name: "another"}, gpu.Plan, []string{"statistics were computed on a card", "would compute them on another"}},
+		"other statistics":      {&pretended{name: "a card", tokens: 1}, gpu.Plan, []string{"a card now computes other calibration statistics"}},
 	} {
 		r.dir = t.TempDir()
 		_, out, err := r.convert(c.device, c.plan)

@@ -1,13 +1,14 @@
 // Package transform converts models so that a GPU's wires toggle less when it multiplies by their weights.
 //
-// [Convert] is one call. It plans, writes the converted folder and, with tokens, compares the losses. [Plan] decides
-// and writes nothing. [Apply] carries a plan out. [Verify] checks a result without using the code of the conversion.
+// [Convert] does everything in one call: it plans, writes the converted folder and, with tokens, compares the losses.
+// [Plan] only makes a plan and writes nothing. [Apply] carries a plan out. [Verify] checks a result without using the
+// code of the conversion.
 //
 // # Plan and apply
 //
-// A plan is data (package plan). [Plan] reads a model and makes all decisions. Apply streams the model through the
-// plan into a new folder, and decides nothing. The same plan over the same model gives the same bytes on any machine
-// and with any number of workers.
+// A plan is data (package plan). [Plan] reads a model and makes all decisions. [Apply] reads the model's tensors one
+// after another, carries out the plan's steps and writes a new folder. The same plan and model give the same bytes on
+// any machine and with any number of workers.
 //
 // # Passes
 //
@@ -18,9 +19,9 @@
 // the budget).
 //
 // Exact passes act on an index that several weights share, such as the neurons of a layer, the heads or the residual
-// stream (see package arch). They never act on one weight alone. The effect of an exact pass on one index is a
-// [program.Symmetry] in the source's labels, so the steps may have any order in a plan. The other passes act on one
-// weight, after the symmetries of its axes.
+// stream (see package arch). The labels of an index are the positions along this dimension. The effect of an exact
+// pass on one index is a [program.Symmetry] in the source's labels, so the steps may have any order in a plan. The
+// other passes act on one weight, after the symmetries of its axes.
 //
 // # Budget
 //
@@ -31,9 +32,9 @@
 //
 // # Adapters
 //
-// A LoRA adapter beside the base takes part in the symmetries, and is written like a shard. The other passes act on
-// the base alone, and shift leaves out weights that an adapter changes. If an adapter cannot be converted, exact and
-// compensated passes return an error, and all other passes copy it.
+// Exact passes also change a LoRA adapter in the base model's folder, and the adapter is written like a shard. The
+// other passes act on the base model alone, and shift leaves out weights that an adapter changes. If an adapter cannot
+// be converted, exact and compensated passes return an error, and lossy passes copy the adapter.
 //
 // # Values
 //

@@ -235,7 +235,7 @@ func TestFormatErrors(t *testing.T) {
 		{func(o *transform.Options) { o.Budget.MaxLoss = &most }, "a new format and a budget cannot be combined"},
 		{func(o *transform.Options) { o.Passes, _ = transform.ParsePasses("signs,scales") }, "signs does not choose codes"},
 		{func(o *transform.Options) { o.Format, _ = quantise.Parse("gptq") }, "models are not converted to the format gptq"},
-		{func(o *transform.Options) { o.Format, _ = quantise.Parse("int4=192") }, "128 inputs, which groups of 192 do not divide"},
+		{func(o *transform.Options) { o.Format, _ = quantise.Parse("int4=192") }, "128 inputs, which is not a multiple of the group size 192"},
 		{func(o *transform.Options) { o.Passes, _ = transform.ParsePasses("scales,compensate") }, "give tokens"},
 	} {
 		o := formatOptions(t, "int4", "scales")
@@ -252,7 +252,7 @@ func TestFormatErrors(t *testing.T) {
 		}
 	})
 	_, err = transform.Convert(t.Context(), open(t, src.Dir), out, transform.ConvertOptions{Options: formatOptions(t, "int4", "scales")})
-	wantError(t, err, `tensor "model.layers.1.mlp.up_proj.weight"`, "element 3 is +Inf, which no code stands for")
+	wantError(t, err, `tensor "model.layers.1.mlp.up_proj.weight"`, "element 3 is +Inf, which no code represents")
 	if left := files(t, filepath.Dir(out)); len(left) > 0 {
 		t.Errorf("%d files are left", len(left))
 	}
@@ -284,7 +284,7 @@ func TestFormatIsVerified(t *testing.T) {
 					}
 				}
 			})
-		}, "its codes do not represent the source's values"},
+		}, "the codes do not represent the source's values"},
 		"some codes": {func(t *testing.T, dir string) {
 			edit(t, dir, func(info weights.Info, data []byte) {
 				if info.Name == up+"weight_packed" {

@@ -83,7 +83,7 @@ func TestHessiansThatDoNotFit(t *testing.T) {
 	}
 	wantError(t, apply(), name, "the layer has 160 inputs, and its Hessian is 40×40")
 	delete(in.Fitting, name)
-	wantError(t, apply(), name, "its Hessian: the forward pass has no such layer")
+	wantError(t, apply(), name, "the layer's Hessian: the forward pass has no such layer")
 }
 
 func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
@@ -91,7 +91,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	in := testmodel.HessiansOf(t, m)
 	for _, passes := range []string{"compensate,round=3", "prune=0.2,compensate"} {
 		_, err := transform.Plan(t.Context(), m, options(t, passes, 0))
-		wantError(t, err, "weights errors by the layers' inputs", "give tokens")
+		wantError(t, err, "needs the layers' inputs", "give tokens")
 	}
 	other := *in
 	other.Name = "other tokens"
@@ -120,7 +120,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	// A step that requires Hessians is an error in a plan without their key.
 	p := planOf(t, m, &plan.Step{Pass: "compensate", Tensor: "lm_head.weight", Data: pass.Damping{Damp: 0.01}})
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	wantError(t, err, "lm_head.weight", "compensate weights errors by the layer's inputs", "give the tokens that the plan was made with")
+	wantError(t, err, "lm_head.weight", "compensate needs the layer's inputs", "give the tokens that the plan was made with")
 	if !errors.Is(err, plan.ErrInvalid) {
 		t.Errorf("error %v is not of class ErrInvalid", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,7 +18,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
@@ -161,29 +159,6 @@ func TestCompensatedAfterScales(t *testing.T) {
 	}
 }
 
-// TestSourceValues: SourceValues returns the source after any order, signs and scales.
-func TestSourceValues(t *testing.T) {
-	for _, f := range arch.Families() {
-		m := subjectsOf(t, f.Name)[0].model(t)
-		layout := layoutOf(t, m)
-		for seed := range uint64(4) {
-			all := drawSymmetries(rand.New(rand.NewPCG(seed, 2)), layout, []string{"permute", "sign", "scale"})
-			c := testplan.Compiler(t, m, layout, nil, stepsOf(layout, all))
-			for _, x := range matrices(t, m) {
-				prog, err := c.Program(t.Context(), testplan.Weight(x), nil)
-				ok(t, err)
-				got, err := prog.SourceValues(t.Context(), 2)
-				ok(t, err)
-				for i, v := range values(x) {
-					if float64(got[i]) != v {
-						t.Fatalf("%s: seed %d: element %d is %g, the source has %g", x.Name, seed, i, got[i], v)
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestResumeWithHessians(t *testing.T) {
 	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{ShardBytes: 25_000}))
 	if len(m.Shards) < 5 {
@@ -303,12 +278,12 @@ func TestStepsThatDoNotGoTogether(t *testing.T) {
 	in := testmodel.HessiansOf(t, m)
 	const tensor = "transformer.h.0.mlp.c_fc.weight"
 	for passes, want := range map[string]string{
-		"trellis=0.1,round=2":              "trellis rounds the layer jointly: leave out all but one of trellis, round, which choose its values",
-		"grid=8,round=2,compensate":        "compensate rounds the layer jointly: leave out all but one of grid, round, which choose its values",
-		"round=2/truncate,compensate":      "compensate rounds the layer jointly: round: truncated values cannot be compensated: round to nearest; leave one",
+		"trellis=0.1,round=2":              "trellis rounds the layer jointly: leave out all but one of trellis, round, which choose the layer's values",
+		"grid=8,round=2,compensate":        "compensate rounds the layer jointly: leave out all but one of grid, round, which choose the layer's values",
+		"round=2/truncate,compensate":      "compensate rounds the layer jointly: round: truncated values cannot be compensated: round to nearest; leave out one of these two passes",
 		"round=2,prune=0.2":                "prune rounds the layer jointly: no pass compensates the errors of the inputs that prune zeroes",
-		"shift=4/epilogue,compensate=0.01": "compensate rounds the layer jointly: leave it out, or shift, which computes values one by one",
-		"shift=4/epilogue,trellis=0.1":     "trellis rounds the layer jointly: leave it out, or shift, which computes values one by one",
+		"shift=4/epilogue,compensate=0.01": "compensate rounds the layer jointly: leave out compensate, or leave out shift, which computes values one by one",
+		"shift=4/epilogue,trellis=0.1":     "trellis rounds the layer jointly: leave out trellis, or leave out shift, which computes values one by one",
 	} {
 		o := options(t, passes, 1)
 		o.Hessians = in

@@ -47,15 +47,15 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	line("The weights are those of %s, changed so that a GPU's wires toggle less. [%s](%[2]s) has the plan and checksums.", base, plan.ManifestName)
 	switch {
 	case p.Request.Format != "":
-		line("They are stored as %s.", p.Request.Format)
+		line("The weights are stored as %s.", p.Request.Format)
 	case p.DropIn:
-		line("Names, shapes and types of all tensors are the source's, so runtimes load the folder like the source.")
+		line("Names, shapes and types of all tensors are unchanged, so runtimes load this folder like the original.")
 	default:
 		line("**Not drop-in**: a runtime must apply the stored shifts (tensors `*%s`).", weights.ShiftSuffix)
 	}
 	line("\n### What was changed\n")
 	if kinds := t.Summary(m, p, layout); len(kinds) > 0 {
-		line("| layers | number | change | lowest output SNR | energy, predicted |\n|---|---|---|---|---|")
+		line("| kind of layer | layers | change of values | lowest output SNR of a layer | predicted change of these layers' energy |\n|---|---|---|---|---|")
 		for _, k := range kinds {
 			line("| %s | %d | %s | %s | %s |", k.Kind, k.Layers, treatments(k), cardDecibels(k.LowestSNR), cardChange(k.Energy != nil, func() float64 { return k.Energy.Relative }))
 		}
@@ -63,7 +63,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 		line("No linear layer was changed.")
 	}
 	if n := indexSteps(p); n > 0 {
-		line("\nExact passes also permuted, flipped or scaled %d groups of channels; %s.", n, sameFunction(p))
+		line("\nExact passes also permuted, negated or scaled %s; %s.", amount(n, "group of channels", "groups of channels"), sameFunction(p))
 	}
 	if ScalesLayers(p) {
 		line("\n**How to serve it**: %s.", ServeScaled)
@@ -87,7 +87,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	return b.String()
 }
 
-// sameFunction says how far exact passes keep the model's function.
+// sameFunction returns a clause: in which arithmetic exact passes keep the model's function.
 func sameFunction(p *plan.Plan) string {
 	if ScalesLayers(p) {
 		return "the model's function stays the same if it is computed in BF16 or FP32"
@@ -162,26 +162,31 @@ func selectionText(r plan.Request) string {
 		parts = append(parts, "Only weights that match these patterns were changed: `"+strings.Join(r.Only, "`, `")+"`.")
 	}
 	if len(r.Ignore) > 0 {
-		parts = append(parts, "Left alone: `"+strings.Join(r.Ignore, "`, `")+"`.")
+		parts = append(parts, "Not changed: `"+strings.Join(r.Ignore, "`, `")+"`.")
 	}
 	if r.KeepRouters {
-		parts = append(parts, "Lossy passes left the routers alone.")
+		parts = append(parts, "Lossy passes did not change the routers.")
 	}
 	return strings.Join(parts, " ")
 }
 
 // measuredText describes the change of perplexity on evaluation tokens.
 func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
-	ratio, low, high := loss.PerplexityRatio()
-	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search has not used: the perplexity changes from %.4g to %.4g (%s", loss.Tokens.Predicted(), elementary.Exp(loss.Before), elementary.Exp(loss.After), rise(ratio))
-	if !math.IsInf(high, 0) {
-		text += fmt.Sprintf("; 95 %% interval %s to %s", rise(low), rise(high))
-	}
-	text += ")."
+	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search did not use: %s.", loss.Tokens.Predicted(), changeText(loss))
 	if p.Request.MaxLoss != nil {
 		text += fmt.Sprintf(" The budget was %s.", rise(elementary.Exp(*p.Request.MaxLoss)))
 	}
-	return text + " `lowtoggle verify MODEL OUT --tokens FILE` measures it again."
+	return text + " " + measureCommand + " measures it again, and writes it here."
+}
+
+// changeText is a clause with the perplexities before and after, and their change.
+func changeText(loss *evaluate.Comparison) string {
+	ratio, low, high := loss.PerplexityRatio()
+	text := fmt.Sprintf("the perplexity changes from %.4g to %.4g (%s", elementary.Exp(loss.Before), elementary.Exp(loss.After), rise(ratio))
+	if !math.IsInf(high, 0) {
+		text += fmt.Sprintf("; 95 %% interval %s to %s", rise(low), rise(high))
+	}
+	return text + ")"
 }
 
 // rise formats a ratio of perplexities as a change, with enough digits for small changes.
@@ -189,12 +194,27 @@ func rise(ratio float64) string {
 	return strings.Replace(fmt.Sprintf("%+.3f %%", 100*(ratio-1)), "-", "−", 1)
 }
 
+// measureCommand measures a result's perplexity and writes it to the card.
+const measureCommand = "`lowtoggle eval MODEL OUT --tokens FILE --update-card`"
+
 // accuracyText describes the result's accuracy as far as it is known. If the loss was not measured, loss is nil.
 func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
-	const measure = "`lowtoggle verify MODEL OUT --tokens FILE` measures the perplexity."
 	if loss != nil {
 		return measuredText(p, loss)
 	}
+	text, known := plannedAccuracy(p)
+	if !known {
+		text = strings.TrimSpace("The perplexity was not measured. " + text)
+	}
+	if !lossless(p) {
+		text += " " + measureCommand + " measures the perplexity and writes it here."
+	}
+	return text
+}
+
+// plannedAccuracy describes the accuracy and the budget that a plan states. known is false if the plan states no
+// accuracy.
+func plannedAccuracy(p *plan.Plan) (text string, known bool) {
 	if p.Search != nil {
 		if t := p.Search.Best(); t != nil {
 			text := fmt.Sprintf("On held-out calibration tokens the loss rises by %.6f nats per token", t.Loss)
@@ -202,22 +222,25 @@ func accuracyText(p *plan.Plan, loss *evaluate.Comparison) string {
 				text += fmt.Sprintf(" (95 %% interval %.6f to %.6f)", t.Interval[0], t.Interval[1])
 			}
 			if p.Request.MaxLoss != nil {
-				text += fmt.Sprintf("; the budget was a rise of the perplexity by %.3g %%", 100*elementary.Expm1(*p.Request.MaxLoss))
+				text += fmt.Sprintf("; the budget was a rise of the perplexity by at most %.3g %%", 100*elementary.Expm1(*p.Request.MaxLoss))
 			}
-			return text + ". " + measure
+			return text + ".", true
 		}
 	}
-	if len(p.Steps) == 0 || !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Index == "" }) {
-		text := "No value lost precision: the result computes the source's function"
-		if ScalesLayers(p) {
-			text += " in BF16 or FP32"
-		}
-		return text + "."
+	switch {
+	case lossless(p) && ScalesLayers(p):
+		return "No value lost precision: the result computes the function of the original in BF16 or FP32.", true
+	case lossless(p):
+		return "No value lost precision: the result computes the function of the original.", true
+	case p.Request.MinSNR != nil:
+		return fmt.Sprintf("The budget was an output SNR of at least %g dB in every layer.", *p.Request.MinSNR), false
 	}
-	if p.Request.MinSNR != nil {
-		return fmt.Sprintf("The perplexity was not measured. The budget was an output SNR of at least %g dB in every layer. %s", *p.Request.MinSNR, measure)
-	}
-	return "The perplexity was not measured. " + measure
+	return "", false
+}
+
+// lossless reports whether all steps of a plan are exact.
+func lossless(p *plan.Plan) bool {
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Index == "" })
 }
 
 // repeatFlags returns the flags that applying the plan needs.

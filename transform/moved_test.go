@@ -226,15 +226,15 @@ func TestExactChangesThatCodesRefuse(t *testing.T) {
 		{"pack-quantized", order, "32 inputs share a scale: an order must keep them together"},
 		{"awq", order, "64 inputs share a scale: an order must keep them together"},
 		{"compressed nvfp4", order, "16 inputs share a scale: an order must keep them together"},
-		{"compressed fp8 channel", uneven, "256 inputs share a scale: they take one power of two"},
-		{"gptq", uneven, "64 inputs share a scale: they take one power of two"},
-		{"compressed fp8 tensor", even, "its inputs have a fixed scale"},
+		{"compressed fp8 channel", uneven, "256 inputs share a scale: they must be multiplied by the same power of two"},
+		{"gptq", uneven, "64 inputs share a scale: they must be multiplied by the same power of two"},
+		{"compressed fp8 tensor", even, "the layer's inputs have a fixed scale"},
 		{"compressed fp8 channel", far, "cannot be multiplied by 2^"},
 		{"compressed nvfp4", even, "cannot be multiplied by 2^"},
-		{"modelopt nvfp4", lower, "its inputs have a fixed scale"},
-		{"pack-quantized asymmetric", flip, "has no negative"},
-		{"gptq", flip, "has no negative"},
-		{"bitsandbytes nf4", order, "its tensors cannot follow: lowtoggle does not read its values"},
+		{"modelopt nvfp4", lower, "the layer's inputs have a fixed scale"},
+		{"pack-quantized asymmetric", flip, "cannot change its sign"},
+		{"gptq", flip, "cannot change its sign"},
+		{"bitsandbytes nf4", order, "no exact change of its codes is possible: lowtoggle does not read its values"},
 	} {
 		i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == c.layout })
 		m := open(t, testmodel.Quantised(t, testmodel.Quantisations[i], testmodel.With{}))

@@ -30,45 +30,45 @@ type Event = progress.Event
 // Options are the options of [Plan].
 type Options struct {
 	Passes []pass.Choice // in the table's order, as Table.Parse returns them; none: the output is a copy of the model
-	Table  Table         // table of the Passes; default: Passes of this package
-	Budget pass.Budget   // default: none; the passes' arguments decide
+	Table  Table         // table that contains the Passes; default: the variable Passes
+	Budget pass.Budget   // accuracy budget; default: none, so the passes' arguments decide
 	// Reference is the unquantised original of a quantised model. Codes are then chosen to approximate its weights,
 	// and output SNRs are relative to it. Default: the values of the model's own codes.
 	Reference *weights.Model
 	// Format is the quantised layout of the result. The codes approximate the source's values. The zero value keeps
-	// the source's layout. Only passes for codes can be combined with Format.
+	// the source's layout. Only passes that choose codes can be combined with Format.
 	Format quantise.Format
 	// Selection names the weights that no pass may change. The zero value names none.
 	Selection plan.Selection
 	// KeepRouters excludes routers (linear layers that choose experts) from lossy passes. Default: routers are
 	// converted too.
 	KeepRouters bool
-	// TrustFamily says that a model with its own code (auto_map in config.json) computes its family's function. Exact
-	// and compensated passes of such a model require it.
+	// TrustFamily asserts that a model with its own code (auto_map in config.json) computes its family's function. Exact
+	// and compensated passes of a model with its own code require TrustFamily.
 	TrustFamily bool
 	// Tokens give the calibration statistics for weighting rounding errors, and are used to measure losses. A budget of loss
-	// requires them. Default: none; errors of all inputs have equal weight.
+	// requires Tokens. Default: none; errors of all inputs have equal weight.
 	Tokens *Tokens
 	// Search limits the time of the search for a budget of loss. Its Evaluator and Record are for callers without
 	// Tokens; Tokens set both.
 	Search search.Options
-	// Better is called with every plan that is better than all earlier ones. It may be nil.
+	// Better is called with every plan that is better than all earlier plans. It may be nil.
 	Better   func(*plan.Plan) error
 	Workload cost.Workload    // default: prefill
 	Role     cost.Role        // default: stationary
 	Seed     uint64           // recorded for passes that draw random numbers; default 0
 	Cost     pass.Cost        // required, such as a *cost.Calibration
 	Hessians program.Hessians // calibration statistics; nil: those of Tokens
-	Family   *arch.Family     // nil: the family of Tokens, or of config.json in the catalogue
+	Family   *arch.Family     // nil: the family of Tokens or, without Tokens, the catalogue's family for config.json
 	Workers  int              // goroutines; below 1: all processors
-	Version  string           // of the program, for the record: lowtoggle's for the command; "" leaves it out
+	Version  string           // version of the program, recorded in the plan; "": not recorded
 	Progress func(Event)      // nil: none; called from several goroutines
 
 	count *counters
 	part  planPart
 }
 
-// counters count work that a run should do once. nil counts nothing.
+// counters counts work that a run should do once. A nil *counters counts nothing.
 type counters struct {
 	program.Counters
 	resolved, fingerprints, outChecks, heldPasses int
@@ -109,10 +109,10 @@ func (o *Options) Validate() error {
 	}
 	minSNR, maxLoss := o.Budget.MinSNR, o.Budget.MaxLoss
 	if minSNR != nil && !(*minSNR >= 0 && *minSNR <= 200) {
-		bad("a lowest output SNR of %g dB: give a number from 0 to 200", *minSNR)
+		bad("the lowest output SNR is %g dB: give a number from 0 to 200", *minSNR)
 	}
 	if maxLoss != nil && !(*maxLoss > 0 && *maxLoss < 10) {
-		bad("a budget of %g nats: give a number above 0 and below 10", *maxLoss)
+		bad("the budget of loss is %g nats per token: give a number above 0 and below 10", *maxLoss)
 	}
 	if maxLoss != nil && minSNR != nil {
 		bad("give a budget of loss or of output SNR, not both")
@@ -121,7 +121,7 @@ func (o *Options) Validate() error {
 		bad("a budget of loss is measured on tokens: %w", ErrNoTokens)
 	}
 	if o.Tokens != nil && (o.Hessians != nil || o.Search.Evaluator != nil || o.Search.Record != nil) {
-		bad("tokens bring calibration statistics, evaluator and record: give either tokens or these three")
+		bad("Tokens set Hessians, Search.Evaluator and Search.Record: give either Tokens or these three")
 	}
 	if maxLoss != nil && !slices.ContainsFunc(o.Passes, pass.Choice.Chosen) {
 		bad("a budget of loss needs a pass that can spend it, such as %s", searched)
@@ -139,7 +139,7 @@ func (o *Options) Validate() error {
 			bad("%s without an argument needs a budget of loss: give an argument, as in %s", c.Pass.Name, c.Pass.Usage)
 		}
 		if c.Pass.NeedsHessians && o.Hessians == nil && o.Tokens == nil {
-			bad("%s weights errors by the layers' inputs: %w", c.Pass.Name, ErrNoTokens)
+			bad("%s needs the layers' inputs: %w", c.Pass.Name, ErrNoTokens)
 		}
 	}
 	return errors.Join(errs...)
@@ -221,7 +221,7 @@ func (o *Options) besideJoint() (errs []error) {
 		}
 	}
 	if fixed && len(choosers) > 1 {
-		bad("%s needs one pass that chooses all values of a layer together: ask for one of %s", joint, strings.Join(choosers, ", "))
+		bad("%s needs one pass that chooses all values of a layer together: give only one of %s", joint, strings.Join(choosers, ", "))
 	}
 	return errs
 }
@@ -237,9 +237,9 @@ func (o *Options) companions() (errs []error) {
 		case !c.Pass.Companion:
 		case searched && !(fed && free):
 			chooser, with := o.table().first(tuned), o.table().first(feedback)
-			errs = append(errs, fmt.Errorf("the search uses %s only beside %s and %s: ask for %[1]s,%[2]s,%[3]s", c, chooser, with))
+			errs = append(errs, fmt.Errorf("the search uses %s only together with %s and %s: give %[1]s,%[2]s,%[3]s", c, chooser, with))
 		case !fed:
-			errs = append(errs, fmt.Errorf("%s needs a pass that compensates its errors: ask for %[1]s,%s", c, o.table().first(feedback)))
+			errs = append(errs, fmt.Errorf("%s needs a pass that compensates its errors: give %[1]s,%s", c, o.table().first(feedback)))
 		}
 	}
 	return errs

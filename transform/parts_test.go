@@ -160,15 +160,15 @@ func TestFinishRefusesWhatIsNotWritten(t *testing.T) {
 		late bool
 	}{
 		"no record":   {func(_, record string) error { return os.Remove(record) }, "is not written yet", false},
-		"cut record":  {func(_, record string) error { return os.Truncate(record, 40) }, "its record is damaged", false},
+		"cut record":  {func(_, record string) error { return os.Truncate(record, 40) }, "the shard's record is damaged", false},
 		"cut short":   {func(shard, _ string) error { return os.Truncate(shard, 1000) }, "has 1000 bytes, not the", false},
 		"edited":      {func(shard, _ string) error { return overwrite(shard, -1) }, "was changed after it was written", false},
 		"same time":   {func(shard, _ string) error { return editUnseen(shard) }, "was changed after it was written", false},
 		"header":      {func(shard, _ string) error { return overwrite(shard, 20) }, "", false},
-		"a folder":    {func(shard, _ string) error { return errors.Join(os.Remove(shard), os.Mkdir(shard, 0o777)) }, "is not a file", false},
+		"a folder":    {func(shard, _ string) error { return errors.Join(os.Remove(shard), os.Mkdir(shard, 0o777)) }, "is not a regular file", false},
 		"vanished":    {func(shard, _ string) error { return os.Remove(shard) }, "is recorded as written, but is missing", true},
 		"other plan":  {func(shard, record string) error { return swap(shard, record, strange+".partial") }, "was begun with another plan", false},
-		"other shard": {func(shard, record string) error { return copyFile(filepath.Dir(record), record) }, "its record belongs to another conversion", false},
+		"other shard": {func(shard, record string) error { return copyFile(filepath.Dir(record), record) }, "the shard's record belongs to another conversion", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
@@ -315,7 +315,7 @@ func TestPartsOfOthersAreRefused(t *testing.T) {
 	o := inParts()
 	o.Version = "2"
 	_, err = transform.ApplyPart(t.Context(), x.m, x.p, out, apply.Part{Number: 2, Of: 3}, o)
-	wantError(t, err, "was begun by lowtoggle 1, this is 2")
+	wantError(t, err, "was begun by lowtoggle 1, and this is lowtoggle 2")
 	model := partly{m: tiny(t, "gpt2-tiny", 0), p: x.p}
 	if _, err = model.part(out, 2, 3); !errors.Is(err, plan.ErrInvalid) || errors.Is(err, apply.ErrTemporary) {
 		t.Errorf("another model: %v", err)

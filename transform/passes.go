@@ -28,15 +28,15 @@ type Table []Row
 // Passes is the table of the module's own passes. A caller may append rows to a clone.
 var Passes = Table{
 	{pass.Scale, verify.Scale, "scale comes first, because reorder compares the bits after scaling"},
-	{pass.Reorder, verify.Reorder, "reorder stands before signs, which are chosen between neighbours"},
-	{pass.Signs, verify.Signs, "signs are chosen between the neighbours that reorder makes"},
+	{pass.Reorder, verify.Reorder, "reorder comes before signs, because signs compares neighbours in the new order"},
+	{pass.Signs, verify.Signs, "signs compares neighbours in the order that reorder chooses"},
 	{pass.Shift, verify.Shift, "shift adds constants in real arithmetic, before any value is rounded"},
 	{pass.Prune, verify.Prune, "whole inputs are pruned before single weights are zeroed"},
 	{pass.Sparsify, verify.Sparsify, "zeros are chosen before the other weights get new values"},
 	{pass.PositiveZero, verify.PositiveZero, "zeros replaces codes of −0 before other codes are chosen"},
 	{pass.Scales, verify.Scales, "scales are chosen before the codes that they multiply"},
 	{pass.Trellis, verify.Trellis, "trellis chooses values after the zeros are known"},
-	{pass.Grid, verify.Grid, "grid stands before round, which keeps multiples of a power of two"},
+	{pass.Grid, verify.Grid, "grid comes before round, because round keeps multiples of a power of two"},
 	{pass.Round, verify.Round, "round comes after all passes that compute values, so their low bits end up zero"},
 	{pass.Compensate, verify.Compensate, "compensate corrects the errors of all passes before it"},
 }
@@ -46,7 +46,7 @@ type constraint struct{ first, second, reason string }
 
 var constraints = []constraint{
 	{"scale", "reorder", "reorder compares the exponents that scale leaves"},
-	{"reorder", "signs", "signs are chosen between the neighbours that reorder makes"},
+	{"reorder", "signs", "signs compares neighbours in the order that reorder chooses"},
 	{"scale", "shift", "column exponents would scale the constant of a row by different powers"},
 	{"shift", "prune", "a shift would fill the pruned zeros again"},
 	{"shift", "sparsify", "a shift would fill the zeros of sparsify again"},
@@ -70,7 +70,7 @@ func (t Table) validate(rules []constraint) error {
 	at := map[string]int{}
 	for i, r := range t {
 		if r.Pass == nil {
-			errs = append(errs, fmt.Errorf("row %d has no pass", i))
+			errs = append(errs, fmt.Errorf("row %d of the table has no pass", i))
 			continue
 		}
 		if _, twice := at[r.Pass.Name]; twice {
@@ -80,9 +80,11 @@ func (t Table) validate(rules []constraint) error {
 		errs = append(errs, r.Pass.Validate())
 		switch exact := r.Pass.Class == pass.Exact; {
 		case r.Check == nil:
-			errs = append(errs, fmt.Errorf("pass %q has no check in package verify", r.Pass.Name))
-		case (r.Check.Symmetry != nil) != exact || (r.Check.Claim != nil) == exact:
-			errs = append(errs, fmt.Errorf("pass %q: a check of an exact pass has only a Symmetry, any other check only a Claim", r.Pass.Name))
+			errs = append(errs, fmt.Errorf("pass %q has no check: set Check in its row of the table", r.Pass.Name))
+		case exact && (r.Check.Symmetry == nil || r.Check.Claim != nil):
+			errs = append(errs, fmt.Errorf("pass %q is exact: its check needs a Symmetry and no Claim", r.Pass.Name))
+		case !exact && (r.Check.Claim == nil || r.Check.Symmetry != nil):
+			errs = append(errs, fmt.Errorf("pass %q is not exact: its check needs a Claim and no Symmetry", r.Pass.Name))
 		}
 	}
 	for _, c := range rules {
@@ -148,9 +150,9 @@ func (t Table) Describe(s *plan.Step) string {
 	return s.Pass
 }
 
-// Moves reports whether adapters that were trained for the source do not fit a plan's result. This is so if weights
-// have other places, signs or scales, or a norm is folded into them. An adapter beside the source is converted with
-// the model, and fits.
+// Moves reports whether a plan makes adapters that were trained for the source unusable with the result. Adapters do
+// not fit if weights have other places, signs or scales, or if a norm is folded into them. An adapter in the source's
+// folder is converted with the model, and fits.
 func (t Table) Moves(p *plan.Plan) bool {
 	return p != nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		p, ok := t.Lookup(s.Pass)
@@ -174,9 +176,9 @@ func (t Table) check(p *plan.Plan) error {
 		case !ok:
 			return fmt.Errorf("%w: step %d: %w", plan.ErrInvalid, i, t.unknown(s.Pass))
 		case by.Class == pass.Exact && s.Index == "":
-			return fmt.Errorf("%w: step %d: %s acts on an index, and names none", plan.ErrInvalid, i, s.Pass)
+			return fmt.Errorf("%w: step %d: %s acts on an index, and the step names none", plan.ErrInvalid, i, s.Pass)
 		case by.Class != pass.Exact && s.Tensor == "":
-			return fmt.Errorf("%w: step %d: %s acts on a tensor, and names none", plan.ErrInvalid, i, s.Pass)
+			return fmt.Errorf("%w: step %d: %s acts on a tensor, and the step names none", plan.ErrInvalid, i, s.Pass)
 		}
 	}
 	if p.DropIn != t.dropIn(p) && p.Request.Format == "" { // older versions called a new format drop-in
@@ -203,7 +205,7 @@ func (t Table) Parse(list string) ([]pass.Choice, error) {
 			return nil, t.unknown(name)
 		}
 		if slices.ContainsFunc(chosen, func(c pass.Choice) bool { return c.Pass == p }) {
-			return nil, fmt.Errorf("pass %s is named twice", name)
+			return nil, fmt.Errorf("pass %s is named twice: leave one out", name)
 		}
 		c := pass.Choice{Pass: p}
 		if hasArg {
@@ -229,6 +231,9 @@ func (t Table) unknown(name string) error {
 	var names []string
 	for _, r := range t {
 		names = append(names, r.Pass.Name)
+	}
+	if name == "" {
+		return fmt.Errorf("the list of passes has an empty name; the passes are %s", strings.Join(names, ", "))
 	}
 	return fmt.Errorf("there is no pass %q%s; the passes are %s", name, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }

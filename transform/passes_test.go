@@ -34,13 +34,13 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		name, want string
 		table      Table
 	}{
-		{"no name", `pass "": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name = "" })},
-		{"a separator", `pass "a=b": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "a=b", "a=b" })},
-		{"a field of a step", `pass "tensor": its name is empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "tensor", "tensor" })},
+		{"no name", `pass "": its name must not be empty`, altered("grid", func(p *pass.Pass) { p.Name = "" })},
+		{"a separator", `pass "a=b": its name must not be empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "a=b", "a=b" })},
+		{"a field of a step", `pass "tensor": its name must not be empty`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "tensor", "tensor" })},
 		{"name twice", `pass "round" occurs twice`, altered("grid", func(p *pass.Pass) { p.Name, p.Usage = "round", "round" })},
 		{"no check", `pass "scale" has no check`, unchecked},
-		{"no doc", `pass "grid": lacks its documentation`, altered("grid", func(p *pass.Pass) { p.Doc = "" })},
-		{"usage of another", `pass "grid": lacks its documentation`, altered("grid", func(p *pass.Pass) { p.Usage = "round" })},
+		{"no doc", `pass "grid": needs Doc`, altered("grid", func(p *pass.Pass) { p.Doc = "" })},
+		{"usage of another", `pass "grid": needs Doc`, altered("grid", func(p *pass.Pass) { p.Usage = "round" })},
 		{"class", `pass "grid": unknown class "free"`, altered("grid", func(p *pass.Pass) { p.Class = "free" })},
 		{"exact without plan", `pass "signs": an exact pass`, altered("signs", func(p *pass.Pass) { p.Plan = nil })},
 		{"exact without symmetry", `pass "signs": an exact pass`, altered("signs", func(p *pass.Pass) { p.Symmetry = nil })},
@@ -54,8 +54,8 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		{"lossy without compile", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Compile = nil })},
 		{"lossy plans", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Plan = plans })},
 		{"lossy merges", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Symmetry = pass.Signs.Symmetry })},
-		{"Hessians without use", `pass "prune": needs Hessians but does not use them`, altered("prune", func(p *pass.Pass) { p.UsesHessians = false })},
-		{"exact chooses", `pass "signs": only a lossy pass chooses values`, altered("signs", func(p *pass.Pass) { p.Chooser = true })},
+		{"Hessians without use", `pass "prune": NeedsHessians is set without UsesHessians: set both`, altered("prune", func(p *pass.Pass) { p.UsesHessians = false })},
+		{"exact chooses", `pass "signs": only a lossy pass may set Joint`, altered("signs", func(p *pass.Pass) { p.Chooser = true })},
 	} {
 		t.Run(c.name, func(t *testing.T) { testmodel.WantError(t, c.table.validate(nil), c.want) })
 	}
@@ -101,12 +101,12 @@ func TestParsePasses(t *testing.T) {
 
 func TestParsePassesRefuses(t *testing.T) {
 	for list, want := range map[string]string{
-		"":                    `there is no pass ""; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
+		"":                    `the list of passes has an empty name; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
 		"rounding":            `there is no pass "rounding"; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
-		"round,round=3":       "pass round is named twice",
+		"round,round=3":       "pass round is named twice: leave one out",
 		"signs=1":             "signs takes no argument",
-		"scale=":              `scale=: [""] is neither labels nor uncached; usage: scale[=labels|uncached]`,
-		"scale=labels/1":      `scale=labels/1: ["labels" "1"] is neither labels nor uncached; usage: scale[=labels|uncached]`,
+		"scale=":              `scale=: "" is neither labels nor uncached; usage: scale[=labels|uncached]`,
+		"scale=labels/1":      `scale=labels/1: "labels/1" is neither labels nor uncached; usage: scale[=labels|uncached]`,
 		"round=":              `round=: "" is not a number of bits from 1 to 23; usage: round[=BITS[/truncate]]`,
 		"round=0":             `round=0: "0" is not a number of bits from 1 to 23; usage: round[=BITS[/truncate]]`,
 		"round=24":            `round=24: "24" is not a number of bits from 1 to 23; usage: round[=BITS[/truncate]]`,
@@ -116,15 +116,15 @@ func TestParsePassesRefuses(t *testing.T) {
 		"grid=NaN":            `grid=NaN: "NaN" is not a number from 0.25 to 2^20; usage: grid[=S]`,
 		"grid=4/5":            `grid=4/5: too many arguments; usage: grid[=S]`,
 		"shift=100":           `shift=100: "100" is not a number from 0.5 to 64; usage: shift[=S[/epilogue]]`,
-		"shift=8/later":       `shift=8/later: only "epilogue" may follow; usage: shift[=S[/epilogue]]`,
+		"shift=8/later":       `shift=8/later: only "epilogue" may follow S; usage: shift[=S[/epilogue]]`,
 		"sparsify=0":          `sparsify=0: "0" is neither a share above 0 and up to 1 nor 2:4; usage: ` + pass.Sparsify.Usage,
 		"sparsify=2:4/3":      `sparsify=2:4/3: "2:4" is neither a share above 0 and up to 1 nor 2:4; usage: ` + pass.Sparsify.Usage,
 		"sparsify=0.1/3x3":    `sparsify=0.1/3x3: "3x3" is neither element, runs nor a block RxC with R a power of two up to 64 and C up to 4096; usage: ` + pass.Sparsify.Usage,
 		"sparsify=0.1/runs/2": `sparsify=0.1/runs/2: too many arguments; usage: ` + pass.Sparsify.Usage,
-		"reorder=random":      `reorder=random: ["random"] is not a way to order; usage: ` + pass.Reorder.Usage,
-		"reorder=window/64":   "reorder=window/64: window/64 is no longer an argument, because the one remaining order saves as much: leave the argument out; usage: " + pass.Reorder.Usage,
-		"reorder=greedy":      "reorder=greedy: greedy is no longer an argument, because the one remaining order saves as much: leave the argument out; usage: " + pass.Reorder.Usage,
-		"reorder=given":       `reorder=given: ["given"] is not a way to order; usage: ` + pass.Reorder.Usage,
+		"reorder=random":      `reorder=random: "random" is not an argument of this pass; usage: ` + pass.Reorder.Usage,
+		"reorder=window/64":   "reorder=window/64: window/64 is no longer an argument, because the default order saves as much: leave the argument out; usage: " + pass.Reorder.Usage,
+		"reorder=greedy":      "reorder=greedy: greedy is no longer an argument, because the default order saves as much: leave the argument out; usage: " + pass.Reorder.Usage,
+		"reorder=given":       `reorder=given: "given" is not an argument of this pass; usage: ` + pass.Reorder.Usage,
 		"prune=1":             `prune=1: "1" is not a share between 0 and 1; usage: prune=SHARE`,
 		"prune=0":             `prune=0: "0" is not a share between 0 and 1; usage: prune=SHARE`,
 		"prune=0.1/2":         `prune=0.1/2: too many arguments; usage: prune=SHARE`,
@@ -134,7 +134,7 @@ func TestParsePassesRefuses(t *testing.T) {
 		"compensate=0":        `compensate=0: "0" is not a number above 0 and up to 1; usage: compensate[=DAMP]`,
 		"compensate=2":        `compensate=2: "2" is not a number above 0 and up to 1; usage: compensate[=DAMP]`,
 		"compensate=0.1/2":    `compensate=0.1/2: too many arguments; usage: compensate[=DAMP]`,
-		"reorder=,round=4":    `reorder=: [""] is not a way to order; usage: ` + pass.Reorder.Usage,
+		"reorder=,round=4":    `reorder=: "" is not an argument of this pass; usage: ` + pass.Reorder.Usage,
 	} {
 		_, err := ParsePasses(list)
 		if err == nil || err.Error() != want {
@@ -155,14 +155,14 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"shift,trellis=0.1":           {pass.Budget{}, "shift and trellis=0.1 cannot be combined"},
-		"compensate,grid=8,round=3":   {pass.Budget{}, "compensate needs one pass that chooses all values of a layer together: ask for one of grid=8, round=3"},
-		"compensate,grid=8,round":     {pass.Budget{MinSNR: &snr}, "ask for one of grid=8, round"},
-		"trellis,grid=4":              {pass.Budget{MaxLoss: &nats}, "trellis needs one pass that chooses all values of a layer together: ask for one of trellis, grid=4"},
+		"compensate,grid=8,round=3":   {pass.Budget{}, "compensate needs one pass that chooses all values of a layer together: give only one of grid=8, round=3"},
+		"compensate,grid=8,round":     {pass.Budget{MinSNR: &snr}, "give only one of grid=8, round"},
+		"trellis,grid=4":              {pass.Budget{MaxLoss: &nats}, "trellis needs one pass that chooses all values of a layer together: give only one of trellis, grid=4"},
 		"compensate,round=4/truncate": {pass.Budget{}, "round=4/truncate and compensate cannot be combined: truncated values cannot be compensated: round to nearest"},
-		"prune=0.2,round=2":           {pass.Budget{}, "prune=0.2 needs a pass that compensates its errors: ask for prune=0.2,compensate"},
+		"prune=0.2,round=2":           {pass.Budget{}, "prune=0.2 needs a pass that compensates its errors: give prune=0.2,compensate"},
 		"prune":                       {pass.Budget{MinSNR: &snr}, "prune without an argument needs a budget of loss"},
-		"prune,trellis":               {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
-		"prune,trellis=1,compensate":  {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
+		"prune,trellis":               {pass.Budget{MaxLoss: &nats}, "the search uses prune only together with trellis and compensate"},
+		"prune,trellis=1,compensate":  {pass.Budget{MaxLoss: &nats}, "the search uses prune only together with trellis and compensate"},
 		"trellis,sparsify=0.2":        {pass.Budget{MaxLoss: &nats}, "the search does not try sparsify=0.2 with every lambda of trellis: give trellis an argument (trellis[=LAMBDA])"},
 		"compensate":                  {pass.Budget{MaxLoss: &nats}, "a budget of loss needs a pass that can spend it"},
 		"trellis":                     {pass.Budget{MaxLoss: &nats, MinSNR: &snr}, "not both"},
@@ -183,5 +183,5 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		}
 	}
 	o = Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, "trellis,compensate"), Budget: pass.Budget{MaxLoss: &nats}}
-	testmodel.WantError(t, o.Validate(), "a budget of loss is measured on tokens", "compensate weights errors by the layers' inputs")
+	testmodel.WantError(t, o.Validate(), "a budget of loss is measured on tokens", "compensate needs the layers' inputs")
 }

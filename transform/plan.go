@@ -18,8 +18,8 @@ import (
 )
 
 // Plan decides which steps the passes take for a model, and returns the plan. It reads the model and writes nothing.
-// The plan is the same for any number of workers. If a part of the request does not fit the budget, the plan's
-// predictions say so (Missed); this is not an error.
+// The plan is the same for any number of workers. A request that does not fit a layer's budget is not an error: the
+// layer's prediction names it in Missed.
 func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -36,7 +36,7 @@ func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) 
 }
 
 // FormatBaseline names the baseline of predicted energies if a plan stores the weights in another format.
-const FormatBaseline = "the nearest codes under scales from the largest magnitudes"
+const FormatBaseline = "the nearest codes, with scales from the largest magnitudes (absmax)"
 
 func familyDigest(f *arch.Family) string {
 	if f == nil {
@@ -106,7 +106,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		return nil, err
 	}
 	if _, err := s.FileSize(plan.ManifestName); err == nil && !s.Single {
-		p.note("the source is itself the result of a conversion: losses are relative to this source, and leave out that conversion's loss")
+		p.note("the source is itself a converted model: losses are relative to this source, and do not include the loss of the earlier conversion")
 	}
 	if doubt != "" {
 		p.note("%s", doubt)
@@ -243,7 +243,7 @@ func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]
 			}
 		}
 		for _, f := range formats {
-			p.note("%s changes no codes and no scales of %d weights in %s: ask for a coarser setting", c, count[f], f)
+			p.note("%s changes no codes and no scales of %s in %s: give a coarser setting", c, amount(count[f], "weight", "weights"), f)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func (p *planner) noteFit() {
 		kinds[i] = fmt.Sprintf("%d × %s", count[kind], kind)
 	}
 	if len(kinds) > 0 {
-		p.note("%d linear layers stay unquantised, because groups of %d do not divide their inputs: %s", len(p.target.Left), made.Block[1], strings.Join(kinds, ", "))
+		p.note("%s unquantised, because the number of inputs is not a multiple of the group size %d: %s", amount(len(p.target.Left), "linear layer stays", "linear layers stay"), made.Block[1], strings.Join(kinds, ", "))
 	}
 }
 
@@ -293,7 +293,7 @@ func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
 				break
 			}
 			if (pass.Choice{Pass: c.Pass}).Fits(q) == "" {
-				wrong = argumentError{fmt.Errorf("%s: weights in %s: %s; give a number that fits, or leave it out", c, q.Format, reason)}
+				wrong = argumentError{fmt.Errorf("%s: weights in %s: %s; give an argument that fits, or no argument", c, q.Format, reason)}
 			}
 		}
 		if wrong != nil {
@@ -321,7 +321,7 @@ func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 			}
 		}
 		for _, text := range texts {
-			p.note("%s does nothing to %d weights %s", c.Pass.Name, count[text], text)
+			p.note("%s does nothing to %s %s", c.Pass.Name, amount(count[text], "weight", "weights"), text)
 		}
 		if c.Pass.CodesOnly && !slices.ContainsFunc(layers, func(l *pass.Layer) bool { return l.Codes() != nil }) {
 			p.note("%s does nothing: it changes quantised weights only, and the model has none that can be read", c.Pass.Name)
@@ -340,7 +340,7 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 		}
 		h := p.opt.Hessians
 		if h != nil && (p.opt.Budget.MaxLoss != nil || UsesHessians(p.opt.Passes)) && !h.Has(w.Name) {
-			p.note("%s: no calibration token reaches it, so lossy passes do not change it", w.Name)
+			p.note("%s: no calibration token reaches this layer, so lossy passes do not change it", w.Name)
 			continue
 		}
 		chosen = append(chosen, i)
@@ -403,7 +403,7 @@ func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, loss
 		})
 		fitting := slices.DeleteFunc(slices.Clone(lossy), func(c pass.Choice) bool { return !changes(c, l) || p.stays(l.Weight) })
 		if missed := missing(fitting, steps); len(missed) > 0 {
-			predictions[i].Missed = fmt.Sprintf("%v would use more than the layer's share of the loss budget", missed)
+			predictions[i].Missed = strings.Join(missed, ", ") + " would use more than the layer's share of the loss budget"
 		}
 		return err
 	})
@@ -481,6 +481,14 @@ func (p *planner) compile() (err error) {
 	return err
 }
 
+// amount formats n with a noun. The noun is one if n is 1, and many otherwise.
+func amount(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func (p *planner) note(format string, args ...any) {
 	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
 }
@@ -489,7 +497,7 @@ func (p *planner) note(format string, args ...any) {
 // does not fit. Otherwise a missing layout is an error for passes that need one, and a note for other passes.
 func (p *planner) useFamily() error {
 	needed := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.NeedsFamily })
-	const allCount = "every matrix counts as a layer, unless its name is that of an embedding"
+	const allCount = "every matrix counts as a linear layer, unless its name is that of an embedding"
 	switch err := p.unresolved; {
 	case p.unknown() && needed >= 0:
 		return fmt.Errorf("%s needs to know the model's family: %w", p.opt.Passes[needed].Pass.Name, err)
@@ -503,7 +511,7 @@ func (p *planner) useFamily() error {
 	case err != nil:
 		first, _, more := strings.Cut(err.Error(), "\n")
 		if more {
-			first += ", and more"
+			first += ", and more problems"
 		}
 		p.note("%s: %s", first, allCount)
 		return nil
@@ -535,7 +543,7 @@ func (p *planner) noteAdapter() {
 	case p.opt.Table.Moves(p.plan):
 		p.note("the adapter %s (%d tensors) is converted along with its base", weights.AdapterName, n)
 	case reason != "":
-		p.note("%s; neither it nor any weight's place changes", reason)
+		p.note("%s; the plan moves and scales no weights, so adapters still fit", reason)
 	default:
 		p.note("the adapter %s (%d tensors) is copied unchanged", weights.AdapterName, n)
 	}

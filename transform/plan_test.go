@@ -95,7 +95,7 @@ func TestPlansThatNoPassWrites(t *testing.T) {
 		"misspelt alone": {strings.Replace(js, `"pass":"round"`, `"pass":"ruond"`, 1), `there is no pass "ruond" (did you mean round?)`},
 		"field":          {strings.Replace(js, `"round":{`, `"rounds":{`, 1), `pass "round" has no field "rounds"`},
 		"another's":      {strings.Replace(js, `"round":{`, `"order":{`, 1), `pass "round" has no field "order"`},
-		"index":          {strings.Replace(js, `"index":`, `"tensor":`, 1), "step 0: reorder acts on an index, and names none"},
+		"index":          {strings.Replace(js, `"index":`, `"tensor":`, 1), "step 0: reorder acts on an index, and the step names none"},
 		"tensor":         {strings.Replace(js, `"pass":"reorder"`, `"pass":"round"`, 1), "round"},
 		"fraction":       {strings.Replace(js, `"zeroed":2`, `"zeroed":2.5`, 1), "round: tensor "},
 		"huge":           {strings.Replace(js, `"zeroed":2`, `"zeroed":1e400`, 1), "round: tensor "},
@@ -119,7 +119,7 @@ func TestPlansThatNoPassWrites(t *testing.T) {
 	testmodel.WantError(t, err, path, "invalid plan", `there is no pass "floor"`)
 	testmodel.OK(t, os.WriteFile(path, []byte(`{"plan_version": 2, "drop_in": true, "steps": [{"pass": "round", "index": "a"}]}`), 0o666))
 	_, err = transform.Passes.ReadPlan(path)
-	testmodel.WantError(t, err, "step 0: round acts on a tensor, and names none")
+	testmodel.WantError(t, err, "step 0: round acts on a tensor, and the step names none")
 }
 
 func TestPlanForAnotherModel(t *testing.T) {
@@ -204,7 +204,7 @@ func TestBudgetThatCannotBeMetIsMissed(t *testing.T) {
 	linears := 0
 	testmodel.EachLinear(t, m, func(weights.Tensor, int) { linears++ })
 	for _, o := range p.Predictions {
-		if o.Missed != "[round=7] would lower the output SNR below 60 dB" || o.SNR != nil {
+		if o.Missed != "round=7 would lower the output SNR below 60 dB" || o.SNR != nil {
 			t.Errorf("%s: missed %q, %v dB", o.Tensor, o.Missed, o.SNR)
 		}
 	}
@@ -252,8 +252,8 @@ func TestReorderAsGiven(t *testing.T) {
 		return err
 	}
 	testmodel.OK(t, give(map[string][]int{"layers.1.kv": {1, 0}}))
-	testmodel.WantError(t, give(map[string][]int{"layers.1.kv": {1, 1}}), path, "index layers.1.kv: the order is not a permutation of its 2 labels")
-	testmodel.WantError(t, give(map[string][]int{"layers.1.kv.0.pair": {0, 1, 2, 3, 5, 4}}), path, "or the index may not be permuted")
+	testmodel.WantError(t, give(map[string][]int{"layers.1.kv": {1, 1}}), path, "index layers.1.kv: the order is not a permutation of the numbers from 0 to 1")
+	testmodel.WantError(t, give(map[string][]int{"layers.1.kv.0.pair": {0, 1, 2, 3, 5, 4}}), path, "index layers.1.kv.0.pair may not be permuted")
 	testmodel.WantError(t, give(map[string][]int{"layers.9.kv": {1, 0}}), path, `the model has no index "layers.9.kv"`)
 	testmodel.WantError(t, give([]int{1}), path, "cannot unmarshal")
 	_, err := transform.Plan(t.Context(), m, testplan.Options(t, "reorder=given/nowhere.json", 0))

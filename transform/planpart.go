@@ -20,7 +20,7 @@ import (
 
 // planPart selects the layers of a planner, and holds the decisions of other parts. The zero value is a whole plan.
 type planPart struct {
-	only apply.Part               // layers of the planner; Of is 0: all layers
+	only apply.Part               // part that the planner decides or measures; Of is 0: all layers
 	made *plan.Partial            // decisions of the planner; nil: it makes a whole plan, or measures its layers
 	all  map[string]*plan.Partial // decisions about every layer, by name; nil: the planner decides
 	at   map[string]int           // index of each layer in its part
@@ -32,7 +32,7 @@ type planPart struct {
 
 // ErrBudgetInParts is the error for a part of a plan with a budget of loss. Such a budget is distributed over all
 // layers together.
-var ErrBudgetInParts = errors.New("a budget of loss is spent on all layers together: SearchPart measures a part of them")
+var ErrBudgetInParts = errors.New("PlanPart cannot distribute a budget of loss, which needs all layers together: measure every part by SearchPart, then call Plan")
 
 // PlanPart decides one part of the layers. Parts are independent and may be made on different machines, in any order.
 // [MergePlan] makes the plan from all parts. Passes that plan the whole model run in every part. A budget of loss is
@@ -71,7 +71,7 @@ func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.P
 	for _, part := range parts {
 		for i, d := range part.Layers {
 			if o.part.all[d.Prediction.Tensor] != nil {
-				return nil, fmt.Errorf("%w: part %d/%d decides about %q, and so does another part", plan.ErrInvalid, part.Number, part.Of, d.Prediction.Tensor)
+				return nil, fmt.Errorf("%w: layer %q is in part %d/%d and in another part: make the parts again", plan.ErrInvalid, d.Prediction.Tensor, part.Number, part.Of)
 			}
 			o.part.all[d.Prediction.Tensor], o.part.at[d.Prediction.Tensor] = part, i
 		}
@@ -81,7 +81,7 @@ func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.P
 		return nil, err
 	}
 	if p.Model != parts[0].Model {
-		return nil, fmt.Errorf("%w: the parts were made for another model than %s", plan.ErrInvalid, m.Dir)
+		return nil, fmt.Errorf("%w: the parts were made for another model than %s: give that model, or make the parts again", plan.ErrInvalid, m.Dir)
 	}
 	digest, err := optionsDigest(&o, p)
 	if err == nil && digest != parts[0].Options {
@@ -93,10 +93,10 @@ func MergePlan(ctx context.Context, m *weights.Model, o Options, parts []*plan.P
 // checkPlanParts compares the parts with each other.
 func checkPlanParts(parts []*plan.Partial) error {
 	if len(parts) == 0 {
-		return fmt.Errorf("%w: there are no parts", plan.ErrInvalid)
+		return fmt.Errorf("%w: there are no parts: give all parts of the plan", plan.ErrInvalid)
 	}
 	if i := slices.Index(parts, nil); i >= 0 {
-		return fmt.Errorf("%w: no part was given at place %d of %d", plan.ErrInvalid, i+1, len(parts))
+		return fmt.Errorf("%w: parts[%d] is nil: give all %d parts", plan.ErrInvalid, i, len(parts))
 	}
 	head := parts[0]
 	if err := (apply.Part{Number: 1, Of: head.Of}).Check(); err != nil {
@@ -114,21 +114,23 @@ func checkPlanParts(parts []*plan.Partial) error {
 		case err != nil:
 			return err
 		case p.Of != head.Of:
-			return fmt.Errorf("%w: part %d/%d belongs to another division of the model than part %d/%d: remove the parts of the division that is not wanted",
+			return fmt.Errorf("%w: part %d/%d and part %d/%d have different numbers of parts: give only parts with the same number of parts",
 				plan.ErrInvalid, p.Number, p.Of, head.Number, head.Of)
-		case p.Number < 1 || p.Number > head.Of || have[p.Number-1]:
-			other = "given twice, or has a number outside the division"
+		case p.Number < 1 || p.Number > head.Of:
+			return fmt.Errorf("%w: part %d/%d has a number outside 1 to %[3]d: make it again", plan.ErrInvalid, p.Number, p.Of)
+		case have[p.Number-1]:
+			return fmt.Errorf("%w: part %d/%d is given twice: give each part once", plan.ErrInvalid, p.Number, p.Of)
 		case p.Tool != head.Tool:
-			other = "made by version " + p.Tool
+			other = "by different versions of lowtoggle"
 		case p.Model != head.Model:
-			other = "a part of another model's plan"
+			other = "for different models"
 		case p.Options != head.Options:
-			other = "made with other options"
+			other = "with different options"
 		case !bytes.Equal(steps, whole) || !slices.Equal(p.Notes, head.Notes):
-			other = "a part of a plan with other steps for the whole model"
+			other = "with different steps for the whole model"
 		}
 		if other != "" {
-			return fmt.Errorf("%w: part %d/%d is %s, unlike part %d/%d: make it again", plan.ErrInvalid, p.Number, p.Of, other, head.Number, head.Of)
+			return fmt.Errorf("%w: part %d/%d and part %d/%d were made %s: make all parts with the same model, options and version", plan.ErrInvalid, p.Number, p.Of, head.Number, head.Of, other)
 		}
 		have[p.Number-1] = true
 	}
@@ -169,7 +171,7 @@ func (p *planner) keepWhole(notes int) {
 	}
 }
 
-// ownLayers returns the places of the planner's layers.
+// ownLayers returns the indices of the layers that the planner decides or measures.
 func (p *planner) ownLayers(layers []*pass.Layer) (own []int) {
 	var sizes []int64
 	for i, l := range layers {
@@ -216,7 +218,7 @@ func (p *planner) decide(ctx context.Context, layers []*pass.Layer, lossy []pass
 		for i, l := range layers {
 			part := p.opt.part.all[l.Weight.Name]
 			if part == nil {
-				return nil, nil, fmt.Errorf("%w: no part decides about %q: make the parts again, with the same options", plan.ErrInvalid, l.Weight.Name)
+				return nil, nil, fmt.Errorf("%w: no part has layer %q: make the parts again, with the same options", plan.ErrInvalid, l.Weight.Name)
 			}
 			d := part.Layers[p.opt.part.at[l.Weight.Name]]
 			steps[i], predictions[i] = d.Steps, d.Prediction

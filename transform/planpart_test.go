@@ -79,13 +79,13 @@ func TestMergeRefuses(t *testing.T) {
 		"none":          {nil, "no parts"},
 		"missing":       {good[1:], "part 3/3 is missing"},
 		"twice":         {append(append([]*plan.Partial{}, good...), good[0]), "given twice"},
-		"of":            {changed(func(p *plan.Partial) { p.Of = 4 }), "remove the parts of the division"},
-		"version":       {changed(func(p *plan.Partial) { p.Tool = "0.0" }), "made by version 0.0"},
-		"model":         {changed(func(p *plan.Partial) { p.Model.SHA256 = "00" }), "a part of another model's plan"},
-		"options":       {changed(func(p *plan.Partial) { p.Options = "00" }), "with other options"},
-		"whole":         {changed(func(p *plan.Partial) { p.Notes = []string{"x"} }), "other steps for the whole model"},
-		"layer missing": {changed(func(p *plan.Partial) { p.Layers = p.Layers[1:] }), "no part decides about"},
-		"layer twice":   {changed(func(p *plan.Partial) { p.Layers = good[0].Layers }), "so does another part"},
+		"of":            {changed(func(p *plan.Partial) { p.Of = 4 }), "have different numbers of parts"},
+		"version":       {changed(func(p *plan.Partial) { p.Tool = "0.0" }), "were made by different versions of lowtoggle"},
+		"model":         {changed(func(p *plan.Partial) { p.Model.SHA256 = "00" }), "were made for different models"},
+		"options":       {changed(func(p *plan.Partial) { p.Options = "00" }), "with different options"},
+		"whole":         {changed(func(p *plan.Partial) { p.Notes = []string{"x"} }), "with different steps for the whole model"},
+		"layer missing": {changed(func(p *plan.Partial) { p.Layers = p.Layers[1:] }), "no part has layer"},
+		"layer twice":   {changed(func(p *plan.Partial) { p.Layers = good[0].Layers }), "and in another part"},
 		"other model":   {other, "for another model"},
 	} {
 		if _, err := transform.MergePlan(t.Context(), m, o, c.parts); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
@@ -106,7 +106,7 @@ func TestMergeWithoutAPart(t *testing.T) {
 	m := open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{}))
 	for _, parts := range [][]*plan.Partial{{nil}, {{Number: 1, Of: 2}, nil}} {
 		_, err := transform.MergePlan(t.Context(), m, transform.Options{}, parts)
-		if !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "no part was given at place") {
+		if !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "] is nil: give all") {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -49,7 +49,7 @@ type KindSummary struct {
 	Weights int
 	// Treatments are the tensor steps as text, joined by " + ", with the number of layers for each.
 	Treatments map[string]int
-	// LowestSNR is the lowest output SNR of the layers, in decibels; nil if nothing is lost or known.
+	// LowestSNR is the lowest output SNR of the layers, in decibels; nil if nothing is lost, or if no SNR is known.
 	LowestSNR *float64
 	// Energy is the predicted energy relative to the source's; nil if nothing was predicted.
 	Energy *predict.Ratio
@@ -104,9 +104,9 @@ func lower(a, b *float64) *float64 {
 	return a
 }
 
-// SavesNothing classifies a predicted total. nothing is true if the plan does not save more than 0.05 % of the
-// energy, the precision of a table. more is true if it costs more energy than that. Exact passes usually save nothing
-// in prefill.
+// SavesNothing classifies a plan's predicted energy. nothing is true if the plan saves at most 0.05 % of the energy,
+// which tables print as 0.0 %. more is true if the plan costs over 0.05 % more energy. Exact passes usually save
+// nothing in prefill.
 func SavesNothing(total *predict.Ratio) (nothing, more bool) {
 	const little = 0.0005 // a table shows it as 0.0 %
 	return total != nil && total.Relative >= 1-little, total != nil && total.Relative > 1+little

@@ -261,7 +261,7 @@ func TestStepsOnQuantisedTensors(t *testing.T) {
 	p := planOf(t, m, &plan.Step{Pass: "round", Tensor: tensor, Data: pass.Bits{Zeroed: 3}})
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	wantError(t, err, "invalid plan", tensor, "holds scales of a quantised weight, fp8, per channel (compressed-tensors), and is only copied")
+	wantError(t, err, "invalid plan", tensor, "holds scales of a quantised weight (fp8, per channel (compressed-tensors)) and can only be copied")
 	testplan.NothingAt(t, out)
 
 	out = testplan.Applied(t, m, nil, planOf(t, m))

@@ -32,26 +32,26 @@ type Recipe struct {
 	// MinSNR is the lowest output SNR of a layer in decibels; nil: nothing may be lost, or the passes' arguments
 	// decide.
 	MinSNR *float64 `json:"min_snr_db,omitempty"`
-	// WithTokens are the passes with tokens, and MaxLoss is then the largest rise of perplexity, as a share. Empty
-	// and nil: tokens have no effect.
+	// WithTokens are the passes of a conversion with tokens. MaxLoss is the budget of a conversion with tokens: the
+	// largest rise of perplexity, as a share. Empty and nil: tokens have no effect.
 	WithTokens string   `json:"with_tokens,omitempty"`
 	MaxLoss    *float64 `json:"max_loss,omitempty"`
 	// Selection names weights that no pass changes.
 	plan.Selection
 	// Routers lets lossy passes change routers too. Default: they do not change routers.
 	Routers bool `json:"routers,omitempty"`
-	// TrustFamily says that a model with its own code computes its family's function; see [Options].
+	// TrustFamily asserts that a model with its own code computes its family's function; see [Options].
 	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
 func ptr(v float64) *float64 { return &v }
 
-// uncachedPowers save energy in decode without any loss. The scales of KV caches in FP8 or INT8 stay valid.
+// uncachedPowers is a pass that saves energy in decode without loss. Scales of FP8 and INT8 KV caches stay valid.
 const uncachedPowers = "scale=uncached"
 
 // inDecode is the part of a recipe's documentation about uncachedPowers.
-const inDecode = ". Without tokens and in workloads with decode, scale=uncached comes first if all tensors are BF16: " +
-	"serve such a model in BF16"
+const inDecode = ". Without tokens and in workloads with decode, scale=uncached comes first if all tensors are BF16. " +
+	"The result must then run in BF16"
 
 // newScales is the pass for quantised weights in recipes whose budget allows new scales.
 const newScales = "scales"
@@ -71,16 +71,18 @@ var Recipes = []Recipe{
 		Passes: "scale,reorder,signs",
 	}, {
 		Name: "near-lossless",
-		Doc: "with tokens: the largest saving while perplexity rises by at most 0.1 % (llama-17m: +0.070 %, " +
-			"energy in prefill −3.7 %, measured). Without tokens: an output SNR of at least 31 dB in every layer " +
-			"(+0.020 %, energy in prefill −2.7 %, predicted)" + inDecode + onCodes,
+		Doc: "with tokens, by trellis and compensate: the largest saving while perplexity rises by at most 0.1 % " +
+			"(llama-17m: perplexity +0.070 %, energy in prefill −3.7 %, measured). Without tokens, by grid and " +
+			"round: the largest saving with an output SNR of at least 31 dB in every layer (llama-17m: perplexity " +
+			"+0.020 %, energy in prefill −2.7 %, predicted)" + inDecode + onCodes,
 		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(31),
 		WithTokens: searched, MaxLoss: ptr(0.001),
 	}, {
 		Name: "balanced",
-		Doc: "with tokens: the largest saving while perplexity rises by at most 1 %. Without tokens: an output SNR of at " +
-			"least 20 dB in every layer (llama-17m: +0.43 %, energy in prefill −4.1 %, measured)" + inDecode + onCodes,
+		Doc: "with tokens, by trellis and compensate: the largest saving while perplexity rises by at most 1 %. " +
+			"Without tokens, by grid and round: the largest saving with an output SNR of at least 20 dB in every " +
+			"layer (llama-17m: perplexity +0.43 %, energy in prefill −4.1 %, measured)" + inDecode + onCodes,
 		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(coarsest),
 		WithTokens: searched, MaxLoss: ptr(0.01),
@@ -103,9 +105,9 @@ func FormatPasses(f quantise.Format, tokens bool) string {
 // coarsest is the lowest output SNR in dB that a built-in recipe allows.
 const coarsest = 20
 
-// LowSNR returns the output SNR in dB below which a layer gets a warning. Usually it is the lowest SNR that a recipe
-// allows. source is the source's own SNR against a reference, or nil. If source is low, the limit is 3 dB below
-// source.
+// LowSNR returns the output SNR in dB below which a layer gets a warning: 20 dB, the lowest SNR that a recipe allows.
+// source is the SNR of the source's layer relative to a reference; nil without a reference. If source is below 23 dB,
+// the limit is 3 dB below source.
 func LowSNR(source *float64) float64 {
 	if source != nil {
 		return min(coarsest, *source-3)
@@ -129,7 +131,7 @@ func FindRecipe(name string) (Recipe, error) {
 	r, err := readRecipe(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Recipe{}, fmt.Errorf("recipe %q is none of %s, and no file%s: name one of them, or a YAML file", name, strings.Join(names, ", "),
+		return Recipe{}, fmt.Errorf("recipe %q is neither one of %s nor a file%s: name one of these recipes or a YAML file", name, strings.Join(names, ", "),
 			spelling.DidYouMean("", name, names))
 	case err != nil:
 		return Recipe{}, err
@@ -156,7 +158,9 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 	return r
 }
 
-// Options returns the options of a conversion by the recipe, without tokens, as in `lowtoggle convert --recipe` for this model and workload. The caller sets Cost, and may change the rest. A nil family means the family in the catalogue, and the zero workload prefill. It returns an error for a nil or closed model, an invalid workload, or passes that cannot be parsed.
+// Options returns the options that `lowtoggle convert --recipe` uses for this model and workload, without tokens. The
+// caller sets Cost, and may change the rest. A nil family means the family in the catalogue. The zero workload means
+// prefill. It returns an error for a nil or closed model, an invalid workload, or passes that cannot be parsed.
 func (r Recipe) Options(m *weights.Model, family *arch.Family, l cost.Workload) (Options, error) {
 	if l == (cost.Workload{}) {
 		l = cost.DefaultWorkload
@@ -166,7 +170,7 @@ func (r Recipe) Options(m *weights.Model, family *arch.Family, l cost.Workload) 
 	}
 	suited := r.For(m, family, l)
 	if suited.Passes == "" {
-		return Options{}, errors.New("the recipe names no passes: set its field Passes, or take a recipe by FindRecipe")
+		return Options{}, errors.New("the recipe names no passes: set its field Passes, or get a recipe from FindRecipe")
 	}
 	passes, err := ParsePasses(suited.Passes)
 	if err != nil {

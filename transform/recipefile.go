@@ -166,13 +166,13 @@ func kindOf(n *yaml.Node) string {
 
 func readText(n *yaml.Node, to *string) error {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
-		return fmt.Errorf("is %s: write a text, in quotes if need be", kindOf(n))
+		return fmt.Errorf("is %s: write text, in quotes if necessary", kindOf(n))
 	}
 	*to = n.Value
 	return nil
 }
 
-// readTexts reads a list of texts, or one text.
+// readTexts reads a list of strings, or one string.
 func readTexts(n *yaml.Node) (list []string, err error) {
 	if n.Kind != yaml.SequenceNode {
 		var one string

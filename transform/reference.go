@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoReference marks a plan that requires its reference model.
-var ErrNoReference = errors.New("give the unquantised model that the plan was made with as the reference")
+var ErrNoReference = errors.New("give the unquantised model that was the reference when the plan was made")
 
 // useReference makes the weights of an unquantised model the targets of new codes. ref may be nil. It returns an
 // error if ref lacks one of the quantised weights, and if the source has no quantised weights.
@@ -36,26 +36,26 @@ func (s *source) useReference(ref *weights.Model) error {
 		r, ok := set.Weight(w.Name)
 		switch {
 		case !ok:
-			return weights.FileErrorf(ref.Dir, "has no weight %q, which is quantised in %s: give the unquantised model that it was made from", w.Name, s.Dir)
+			return weights.FileErrorf(ref.Dir, "has no weight %q, which is quantised in %s: give the unquantised model that %[2]s was made from", w.Name, s.Dir)
 		case r.Quantised != nil || d.Holds(w.Name):
 			return weights.FileErrorf(ref.Dir, "weight %q is quantised here too: give the unquantised model that %s was made from", w.Name, s.Dir)
 		case !slices.Equal(r.Shape, w.Shape):
-			return weights.FileErrorf(ref.Dir, "weight %q has shape %v, and %v in %s: give the unquantised model that it was made from", w.Name, r.Shape, w.Shape, s.Dir)
+			return weights.FileErrorf(ref.Dir, "weight %q has shape %v, and %v in %s: give the unquantised model that %[4]s was made from", w.Name, r.Shape, w.Shape, s.Dir)
 		}
 		if _, numbers := r.DType.Format(); !numbers {
-			return weights.FileErrorf(ref.Dir, "weight %q is of type %s, which cannot be read", w.Name, r.DType)
+			return weights.FileErrorf(ref.Dir, "weight %q is of type %s, which cannot be read: give the unquantised model in BF16, F16 or F32", w.Name, r.DType)
 		}
 	}
 	if !found {
-		return weights.FileErrorf(s.Dir, "has no quantised weights that can be read, so a reference changes nothing: leave it out")
+		return weights.FileErrorf(s.Dir, "has no quantised weights that can be read, so a reference changes nothing: leave the reference out")
 	}
 	fingerprint, err := plan.Fingerprint(ref)
 	s.reference, s.referenceKey = set, fingerprint.SHA256
 	return err
 }
 
-// leastOfOrigin is an output SNR in dB. Quantised weights are above it relative to the model from which they were
-// made. Relative to independent weights of any scale they have at most 0 dB.
+// leastOfOrigin is the lowest plausible output SNR, in dB, of quantised weights relative to the model that they were
+// made from. Relative to unrelated weights, the output SNR is at most 0 dB.
 const leastOfOrigin = 1
 
 // checkOrigin returns an error if the layers' quantised weights differ too much from the reference's. It reads some
@@ -87,7 +87,7 @@ func (p *planner) checkOrigin(ctx context.Context, layers []*pass.Layer) error {
 		mean += v / float64(len(snr))
 	}
 	if len(snr) > 0 && mean < leastOfOrigin {
-		return fmt.Errorf("%s is not the model that %s was made from: against it, the output SNR of the quantised layers is %.1f dB on average: give the unquantised model",
+		return fmt.Errorf("%s is not the model that %s was made from: relative to %[1]s, the output SNR of the quantised layers is %.1[3]f dB on average: give the unquantised model",
 			p.opt.Reference.Dir, p.Dir, mean)
 	}
 	return nil
@@ -99,9 +99,9 @@ func (s *source) checkReference(p *plan.Plan) error {
 	case p.Request.Reference == s.referenceKey:
 		return nil
 	case p.Request.Reference == "":
-		return errors.New("the plan was made without a reference: give none")
+		return errors.New("the plan was made without a reference: give no reference")
 	case s.referenceKey == "":
-		return fmt.Errorf("the plan was made with a reference: %w", ErrNoReference)
+		return fmt.Errorf("the plan needs its reference model: %w", ErrNoReference)
 	}
 	return fmt.Errorf("the plan was made with another reference: %w", ErrNoReference)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// unkept marks a search's folder that is removed at the end.
+// unkept is the name of a file that marks a search's folder for removal at the end.
 const unkept = "unkept"
 
 // searchParts are the files and folders of calibration and search in [Tokens.Dir].

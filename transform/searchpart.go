@@ -15,11 +15,11 @@ import (
 // SearchPart measures one part of the layers for a search with a budget of loss: their rate–distortion curves, and
 // the sensitivity of the model's outputs. It stores the measurements in o.Tokens.Dir, which all parts share, and
 // returns the number of layers. Parts may run on different machines, at the same time, in any order, any number of
-// times. Existing measurements are not repeated. Then [Plan] with the same options, tokens and folder uses the
-// measurements and makes the plan of a single run. With o.Search.Measured, Plan returns an error if a measurement is
-// missing.
+// times. Existing measurements are not repeated. Afterwards, [Plan] with the same options, tokens and folder uses the
+// measurements and makes the same plan as without parts. With o.Search.Measured, Plan returns an error if a
+// measurement is missing.
 //
-// The first part collects the calibration statistics; parts that begin meanwhile wait for them. The error is an
+// The part that starts first, with any number, collects the calibration statistics; parts that begin meanwhile wait for them. The error is an
 // [apply.ErrTemporary] if another process is measuring the part, after an interrupt, and for errors of the network or
 // a full or vanished disk.
 func SearchPart(ctx context.Context, m *weights.Model, o Options, part apply.Part) (layers int, err error) {
@@ -55,7 +55,7 @@ func lockPart(dir string, part apply.Part) (unlock func() error, err error) {
 	f, err := lock.Acquire(path)
 	switch {
 	case errors.Is(err, lock.ErrHeld):
-		return nil, fmt.Errorf("another process measures this part in %s: %w", dir, err)
+		return nil, fmt.Errorf("another process is measuring this part in %s: wait until it ends (%w)", dir, err)
 	case err != nil && !lock.None(err):
 		return nil, err
 	case f == nil:

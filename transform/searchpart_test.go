@@ -185,7 +185,7 @@ func TestSearchPartRefuses(t *testing.T) {
 	if held == nil {
 		t.Skip("no locks here")
 	}
-	if err := run(s, nil); !errors.Is(err, apply.ErrTemporary) || !strings.Contains(err.Error(), "part 1/7: another process measures this part") {
+	if err := run(s, nil); !errors.Is(err, apply.ErrTemporary) || !strings.Contains(err.Error(), "part 1/7: another process is measuring this part") {
 		t.Errorf("measured twice at once: error %v", err)
 	}
 	testmodel.OK(t, errors.Join(held.Close(), os.RemoveAll(filepath.Join(dir, "fit"))))

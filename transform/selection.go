@@ -13,7 +13,7 @@ import (
 
 // leftAlone is the reason, in messages, why a weight of a [plan.Selection] does not change. The text follows the
 // tensor's name.
-const leftAlone = "must not change (ignore, only)"
+const leftAlone = "is excluded by ignore or only"
 
 // ErrCustomCode marks a model with its own code, which may compute another function than the model's family.
 var ErrCustomCode = errors.New("the model has its own code")
@@ -63,33 +63,33 @@ func (p *planner) leaveAlone() error {
 	}
 	if routers > 0 {
 		p.plan.Request.KeepRouters = true
-		p.note("lossy passes do not change %d routers: an error there sends tokens to other experts", routers)
+		p.note("lossy passes do not change %s, because errors in a router send tokens to other experts", amount(routers, "router", "routers"))
 	}
 	if len(kept) == 0 {
 		return nil
 	}
 	p.model.Layout = p.model.Layout.Keep(kept, leftAlone)
-	p.note("%d linear layers are not changed, as requested", layers)
+	p.note("ignore or only excludes %s from all changes", amount(layers, "linear layer", "linear layers"))
 	return nil
 }
 
 // refuseCustomCode returns an error if a pass relies on the family's function and the model's own code may compute
-// another.
+// another function.
 func (p *planner) refuseCustomCode() error {
 	field := arch.CustomCode(p.Config)
 	if field == "" || p.model.Layout == nil {
 		return nil
 	}
 	if p.opt.TrustFamily {
-		p.note("config.json names the model's own code (auto_map: %s); as --trust-family says, this code is taken to compute what the family %s does", field, p.model.Layout.Family)
+		p.note("config.json names the model's own code (auto_map: %s); because of --trust-family, this code is assumed to compute the function of the family %s", field, p.model.Layout.Family)
 		return nil
 	}
 	i := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.Class != pass.Lossy })
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: config.json names it (auto_map: %s), and %s is exact only for what the family %s computes: "+
-		"leave the pass out, or, if that code computes the same, trust the family (--trust-family)", ErrCustomCode, field, p.opt.Passes[i], p.model.Layout.Family)
+	return fmt.Errorf("%w: config.json names it (auto_map: %s), and %s keeps only the function of the family %s: "+
+		"leave the pass out or, if the model's code computes this function, give --trust-family", ErrCustomCode, field, p.opt.Passes[i], p.model.Layout.Family)
 }
 
 // checkCustomCode returns an error for a plan with exact steps and a model with its own code, unless the plan trusts
@@ -99,7 +99,7 @@ func (s *source) checkCustomCode(p *plan.Plan) error {
 	if field == "" || p.Request.TrustFamily || !slices.ContainsFunc(p.Steps, func(step *plan.Step) bool { return step.Index != "" }) {
 		return nil
 	}
-	return fmt.Errorf("%w: config.json names it (auto_map: %s), and the plan's exact steps rely on the family %s: make the plan again, with --trust-family if that code computes the same",
+	return fmt.Errorf("%w: config.json names it (auto_map: %s), and the plan's exact steps rely on the family %s: make the plan again, with --trust-family if the model's code computes the family's function",
 		ErrCustomCode, field, p.Model.Family)
 }
 

@@ -100,7 +100,7 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		return nil, err
 	}
 	if s.fingerprint = fingerprint; t != nil && t.fingerprint != s.fingerprint {
-		return nil, weights.FileErrorf(m.Dir, "the tokens were taken for another model, %s", t.model.Dir)
+		return nil, weights.FileErrorf(m.Dir, "the tokens belong to another model, %s: call NewTokens with this model", t.model.Dir)
 	}
 	return s, nil
 }
@@ -125,12 +125,12 @@ func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps
 	for _, step := range steps {
 		if q, ok := s.quantised.Weight(step.Tensor); ok {
 			if err := q.CanRead(); err != nil {
-				return nil, fmt.Errorf("%w: %s: weight %q is quantised, %s, and is only copied: %w", plan.ErrInvalid, step.Pass, step.Tensor, q.Format, err)
+				return nil, fmt.Errorf("%w: %s: weight %q is quantised (%s) and can only be copied: %w", plan.ErrInvalid, step.Pass, step.Tensor, q.Format, err)
 			}
 			continue
 		}
 		if f, role, ok := s.quantised.Tensor(step.Tensor); ok {
-			return nil, fmt.Errorf("%w: %s: tensor %q holds %s of a quantised weight, %s, and is only copied", plan.ErrInvalid, step.Pass, step.Tensor, role, f)
+			return nil, fmt.Errorf("%w: %s: tensor %q holds %s of a quantised weight (%s) and can only be copied", plan.ErrInvalid, step.Pass, step.Tensor, role, f)
 		}
 	}
 	return program.NewCompiler(program.CompilerOptions{Weights: s.weights, Layout: layout, Hessians: h, Rules: t.rules(),
@@ -150,7 +150,7 @@ func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
 		return nil, s.unresolved
 	}
 	if s.layout.Family != p.Model.Family {
-		return nil, weights.FileErrorf(s.Dir, "the plan was made for family %s, the model resolves as %s: %w", p.Model.Family, s.layout.Family, ErrOtherFamily)
+		return nil, weights.FileErrorf(s.Dir, "the plan was made for family %s, and the model's family is %s: %w", p.Model.Family, s.layout.Family, ErrOtherFamily)
 	}
 	return s.layout, nil
 }

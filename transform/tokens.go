@@ -27,8 +27,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Tokens measure the accuracy of one model. Calibration tokens weight rounding errors and choose plans. Evaluation
-// tokens compare a result with the source. [NewTokens] makes them; the zero value has no tokens and is an error.
+// Tokens are the calibration and evaluation tokens of one model. Calibration tokens are for weighting rounding errors
+// and choosing plans. Evaluation tokens are for comparing a result with the source. [NewTokens] returns Tokens; the
+// zero value has no tokens and is an error.
 type Tokens struct {
 	// Dir is the folder for calibration statistics, the results of a search, and the best plan so far. A later call
 	// with the same model, tokens and Dir continues from them. Dir is required for passes that use calibration
@@ -36,8 +37,9 @@ type Tokens struct {
 	Dir string
 	// Keep is true if the files in Dir are kept for later calls; otherwise Remove is called at the end.
 	Keep bool
-	// Shared says that several processes use Dir at the same time, such as the parts of a search. Statistics and
-	// measurements of another model, other tokens, options or devices in Dir are then not replaced, but an error.
+	// Shared is true if several processes use Dir at the same time, such as the parts of a search. If Dir then has
+	// statistics or measurements of another model, or of other tokens, options or devices, they are an error and are
+	// not replaced.
 	Shared bool
 	// Device runs the model instead of the CPU; nil: the CPU. Set it before the first use of the tokens.
 	Device Device
@@ -67,7 +69,7 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 		return nil, err
 	}
 	if file == nil {
-		return nil, fmt.Errorf("no token file was given: read one by tokens.Open (%w)", ErrNoTokens)
+		return nil, fmt.Errorf("no token file was given: read one with tokens.Open (%w)", ErrNoTokens)
 	}
 	calibration, err := file.Set(tokens.Calibration)
 	if err != nil {
@@ -109,7 +111,7 @@ func (t *Tokens) familyBeside(family *arch.Family) (*arch.Family, error) {
 		}
 	}
 	if family != nil && !sameFamily(*family, *own) {
-		return nil, fmt.Errorf("the family %s given here differs from that of the tokens: give NewTokens the same, or none here", family.Name)
+		return nil, fmt.Errorf("the family %s differs from the family of the tokens: give NewTokens the same family, or give no family here", family.Name)
 	}
 	return own, nil
 }
@@ -190,7 +192,7 @@ func (h hessians) Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress func(Event)) (hessians, error) {
 	h := hessians{key: t.Key()}
 	if t.Dir == "" {
-		return h, errors.New("tokens need a folder to keep calibration statistics in (Tokens.Dir)")
+		return h, errors.New("calibration statistics need a folder: set Tokens.Dir")
 	}
 	if err := t.mark(); err != nil {
 		return h, err
@@ -313,7 +315,7 @@ func (t *Tokens) keepBest(p *plan.Plan) error {
 // usable returns an error for the zero value. nil is usable where tokens are optional.
 func (t *Tokens) usable() error {
 	if t != nil && t.scorer == nil {
-		return fmt.Errorf("the zero Tokens have no tokens: make them by NewTokens (%w)", ErrNoTokens)
+		return fmt.Errorf("these Tokens are empty: make Tokens with NewTokens (%w)", ErrNoTokens)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func TestFamilyBesideTokens(t *testing.T) {
 			_, err := openSource(opened, c.options, tok, nil, quantise.Format{}, plan.Selection{})
 			switch {
 			case c.differ:
-				testmodel.WantError(t, err, m.Dir, "the family llama given here differs from that of the tokens")
+				testmodel.WantError(t, err, m.Dir, "the family llama differs from the family of the tokens")
 			case err != nil:
 				t.Errorf("%s: %v", name, err)
 			}

@@ -138,7 +138,7 @@ func TestAdaptersOfTowersAreNotTheLanguageModels(t *testing.T) {
 	}
 	a = layoutWith(l, weights.Info{Name: "base_model.model.model." + q, Shape: []int{4, 48}},
 		weights.Info{Name: "base_model.model.tower." + q, Shape: []int{4, 48}})
-	if !strings.Contains(a.Adapter.Problem, "the base's tensor can be changed once") {
+	if !strings.Contains(a.Adapter.Problem, "only one tensor may change ") {
 		t.Errorf("two for one layer: %q", a.Adapter.Problem)
 	}
 }

@@ -28,7 +28,7 @@ func TestUnusableModels(t *testing.T) {
 	for _, bad := range []struct {
 		m    *weights.Model
 		want string
-	}{{closed, "the model is closed"}, {&weights.Model{}, "the model has no files: open one with weights.Open"}, {nil, "no model was given"}} {
+	}{{closed, "the model is closed"}, {&weights.Model{}, "the model has no files: open a model with weights.Open"}, {nil, "no model was given"}} {
 		_, err := transform.Plan(t.Context(), bad.m, o)
 		testmodel.WantError(t, err, bad.want)
 		_, err = transform.Convert(t.Context(), bad.m, t.TempDir()+"/out", transform.ConvertOptions{Options: o})

@@ -25,18 +25,18 @@ func TestZeroFile(t *testing.T) {
 		testmodel.WantError(t, err, "give tokens")
 	}
 	_, err := (&tokens.File{}).Set(tokens.Evaluation)
-	testmodel.WantError(t, err, "the token file has no tokens: read one by tokens.Open")
+	testmodel.WantError(t, err, "the token file has no tokens: read a file with tokens.Open")
 	missing := filepath.Join(t.TempDir(), "missing")
 	if _, err = tokens.Open(missing); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	testmodel.WantError(t, err, missing, "there is no such file: name a safetensors file with integer tensors [sequences, length]")
+	testmodel.WantError(t, err, missing, "there is no such file: give a safetensors file with the integer tensors calibration and evaluation of shape [sequences, length]")
 }
 
 // TestZeroRecipe: a recipe without passes is an error that says so.
 func TestZeroRecipe(t *testing.T) {
 	_, err := transform.Recipe{}.Options(testmodel.Random(t, "llama-tiny", 1), nil, cost.Workload{})
-	testmodel.WantError(t, err, "the recipe names no passes: set its field Passes, or take a recipe by FindRecipe")
+	testmodel.WantError(t, err, "the recipe names no passes: set its field Passes, or get a recipe from FindRecipe")
 }
 
 // TestZeroTokens: the zero Tokens are an error of each call, and no panic.

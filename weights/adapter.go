@@ -11,14 +11,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// AdapterName and AdapterConfigName are the two files of a LoRA adapter: small matrices that are added to those of a base model,
-// and their config.
+// AdapterName and AdapterConfigName are the names of a LoRA adapter's two files: its matrices, and its config.
 const (
 	AdapterName       = "adapter_model.safetensors"
 	AdapterConfigName = "adapter_config.json"
 )
 
-// openAdapter opens the adapter that lies beside the shards, where there is one.
+// openAdapter opens the LoRA adapter among the folder's files, if there is one.
 func (m *Model) openAdapter(files []string) (err error) {
 	if !slices.Contains(files, AdapterName) {
 		return nil
@@ -35,8 +34,8 @@ func (m *Model) openAdapter(files []string) (err error) {
 	return err
 }
 
-// StrayAdapters lists the adapter files in a model's folder that are not read as its Adapter: files of other formats, and files
-// in subfolders. Paths are relative to the folder.
+// StrayAdapters lists the adapter files in a model's folder that [Open] does not read: files of other formats, and files in
+// subfolders. Paths are relative to the folder.
 func (m *Model) StrayAdapters() (stray []string) {
 	beside := map[string]bool{} // folders that hold an adapter's weights
 	for _, file := range m.Others {
@@ -64,6 +63,6 @@ func (m *Model) adapterAlone() error {
 	if err == nil && json.Unmarshal(js, &config) == nil && config.Base != "" {
 		base += " " + config.Base
 	}
-	return fmt.Errorf("%s: holds an adapter and no base model: put %s and %s into a copy of the folder of %s (links will do), and name that folder",
-		m.Dir, AdapterName, AdapterConfigName, base)
+	return fmt.Errorf("%s: holds an adapter and no base model: copy the folder of %s (links will do), add %s and %s to the copy, and give the copy",
+		m.Dir, base, AdapterName, AdapterConfigName)
 }

@@ -41,7 +41,7 @@ func TestOpenWithAnAdapter(t *testing.T) {
 func TestAnAdapterAlone(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, AdapterName, shard(t, "lora"))
-	const what = "%s: holds an adapter and no base model: put adapter_model.safetensors and adapter_config.json into a copy of the folder of its base model%s (links will do), and name that folder"
+	const what = "%s: holds an adapter and no base model: copy the folder of its base model%s (links will do), add adapter_model.safetensors and adapter_config.json to the copy, and give the copy"
 	_, err := Open(dir)
 	wantError(t, err, fmt.Sprintf(what, dir, ""))
 	put(t, dir, AdapterConfigName, []byte(`{"base_model_name_or_path": "org/base"}`))
@@ -71,5 +71,5 @@ func TestOpenWithADamagedAdapter(t *testing.T) {
 	put(t, dir, "model.safetensors", shard(t, "a"))
 	path := put(t, dir, AdapterName, []byte("short"))
 	_, err := Open(dir)
-	wantError(t, err, path+": byte 5: the file is truncated: no room for a header")
+	wantError(t, err, path+": is a text file: a model's weights are in safetensors files: give the model's folder; if this file should hold weights, download it again")
 }

@@ -2,9 +2,10 @@ package weights
 
 import "errors"
 
-// Arrange returns a file in memory, with tensors in the given order and a new header. data returns a tensor's elements, which may
-// lie in another file's memory, or nil if they do not exist yet. path names the file in messages. [File.Data] is empty, and
-// closing the file closes no other file.
+// Arrange returns a file in memory, with tensors in the given order and a new header. data returns a tensor's elements, or
+// nil if they do not exist yet. The elements may lie in another file's memory: closing the new file closes no other file.
+// path names the file in messages. [File.Data] is empty. A name that appears twice is an error, and so are elements of a
+// wrong length.
 func Arrange(path string, tensors []Info, metadata map[string]string, data func(Info) []byte) (*File, error) {
 	head, placed, err := EncodeHeader(tensors, metadata)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirect switches writing past the page cache on or off.
+// setDirect switches direct writes (O_DIRECT), which bypass the page cache, on or off.
 func setDirect(f *os.File, on bool) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // DType is a safetensors element type. The zero value is no type.
 type DType uint8
 
-// Every element type of the upstream format (safetensors 0.6 and later).
+// The element types of safetensors 0.6 and later.
 const (
 	_ DType = iota
 	Bool
@@ -74,8 +74,8 @@ func ParseDType(name string) (DType, error) {
 	return 0, fmt.Errorf("unknown dtype %q", name)
 }
 
-// ParseTorch returns the type that a name in PyTorch or config.json means: "bfloat16" or "torch.bfloat16". The bool is false if
-// no model's weights may have the type.
+// ParseTorch returns the type that a name in PyTorch or config.json means, such as "bfloat16" or "torch.bfloat16". The bool
+// is false for every name that config.json may not give as the type of a model's weights.
 func ParseTorch(name string) (DType, bool) {
 	name = strings.TrimPrefix(name, "torch.")
 	for d, t := range dtypes {
@@ -88,7 +88,7 @@ func ParseTorch(name string) (DType, bool) {
 	return 0, false
 }
 
-// Torch returns the name that [ParseTorch] reads; empty if there is none.
+// Torch returns PyTorch's name of the type, such as "bfloat16"; empty if [ParseTorch] knows no name.
 func (d DType) Torch() string {
 	name, _, _ := strings.Cut(dtypes[d].torch, " ")
 	return name
@@ -108,7 +108,7 @@ func (d DType) Bits() int { return dtypes[d].bits }
 // MarshalText returns the name used in safetensors headers.
 func (d DType) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the output of MarshalText.
 func (d *DType) UnmarshalText(b []byte) (err error) {
 	*d, err = ParseDType(string(b))
 	return err

@@ -8,6 +8,9 @@ import (
 	"unsafe"
 )
 
+// ErrShardMissing marks an index that names a shard that does not exist.
+var ErrShardMissing = errors.New("which is missing")
+
 // FormatError is an error in a file's contents.
 type FormatError struct {
 	File   string
@@ -27,7 +30,7 @@ func (e *FormatError) Error() string {
 	return s + ": " + e.Msg
 }
 
-// PlaceError is an error about a file or folder or a tensor in it. Its text begins with this place.
+// PlaceError is an error about a file, a folder, or a tensor in a file. Its text begins with the path and the tensor's name.
 type PlaceError struct {
 	File   string
 	Tensor string // "" where no tensor is concerned
@@ -44,34 +47,34 @@ func (e *PlaceError) Error() string {
 
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// FileErrorf returns a [PlaceError] about a file or folder. The rest is as in fmt.Errorf.
+// FileErrorf returns a [PlaceError] about a file or folder. format and args are as in fmt.Errorf.
 func FileErrorf(file, format string, args ...any) error {
 	return &PlaceError{File: file, Err: fmt.Errorf(format, args...)}
 }
 
-// TensorErrorf returns a [PlaceError] about a tensor in a file. The rest is as in fmt.Errorf.
+// TensorErrorf returns a [PlaceError] about a tensor in a file. format and args are as in fmt.Errorf.
 func TensorErrorf(file, tensor, format string, args ...any) error {
 	return &PlaceError{file, tensor, fmt.Errorf(format, args...)}
 }
 
-// Absent returns a [PlaceError] for a file or folder that does not exist. text says so and what to do next. The error is
-// fs.ErrNotExist.
+// Absent returns a [PlaceError] for a file or folder that does not exist. text is the message, with the next step for the
+// user. errors.Is finds fs.ErrNotExist in the error.
 func Absent(path, text string) error { return &PlaceError{File: path, Err: absent(text)} }
 
-// absent is fs.ErrNotExist with its own text.
+// absent is the text of an error that errors.Is takes for fs.ErrNotExist.
 type absent string
 
 func (a absent) Error() string      { return string(a) }
 func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 // ErrNoModel is the error of functions that are given a nil model.
-var ErrNoModel = errors.New("no model was given")
+var ErrNoModel = errors.New("no model was given: open a model with weights.Open")
 
 // ErrNoStore is the error of functions that are given a nil [Store].
-var ErrNoStore = errors.New("no object store was given: open one with bucket.Open")
+var ErrNoStore = errors.New("no object store was given: open a store with bucket.Open")
 
 // errNoFunction is the error of functions that are given a nil function to call.
-var errNoFunction = errors.New("no function was given")
+var errNoFunction = errors.New("no function was given: give the function to call")
 
 // Usable returns an error if the model is nil, has no file with tensors, or is closed. Every function that takes a model calls
 // Usable.
@@ -80,7 +83,7 @@ func (m *Model) Usable() error {
 	case m == nil:
 		return ErrNoModel
 	case len(m.Shards) == 0:
-		return errors.New("the model has no files: open one with weights.Open")
+		return errors.New("the model has no files: open a model with weights.Open")
 	}
 	for _, f := range m.Files() {
 		if f.closed {
@@ -96,8 +99,9 @@ var ErrFault = errors.New("reading failed: the file was cut short or its disk fa
 // ErrUnreachable is wrapped by temporary errors of an object store or the network: the same request may succeed later.
 var ErrUnreachable = errors.New("the store cannot be reached for now")
 
-// Guard runs f, which reads mapped memory. A file that was cut short, or a failing disk, causes a memory fault in f: Guard
-// returns an error that begins with what. Without Guard the process would crash.
+// Guard runs f, which reads mapped memory. A truncated file or a failing disk causes a memory fault in f. Guard returns the
+// fault as an error that wraps [ErrFault]. The error's text begins with the argument what. Without Guard the process would
+// crash.
 func Guard(what string, f func() error) error {
 	if f == nil {
 		return errNoFunction
@@ -108,14 +112,14 @@ func Guard(what string, f func() error) error {
 	return guarded(what, f)
 }
 
-// GuardOf is [Guard] for a long task that reads the data of some tensors. Parts of these data that f has passed to [Need] stay in
-// memory until f ends. f must read all other data in Guards of its own.
+// GuardOf is [Guard] for a long task f that reads data, the Data of some tensors. Parts of data that f has passed to [Need]
+// stay in memory until f ends. f must call Guard to read anything else.
 func GuardOf(what string, data [][]byte, f func() error) error {
 	if f == nil {
 		return errNoFunction
 	}
 	if remotes.Load() > 0 {
-		spans := []span{} // not nil, so that without data nothing is kept
+		spans := []span{} // not nil, because nil would keep everything
 		for _, b := range data {
 			if len(b) > 0 {
 				first := uintptr(unsafe.Pointer(unsafe.SliceData(b)))

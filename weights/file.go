@@ -51,15 +51,18 @@ func (f *File) checked() error {
 }
 
 func (f *File) readHeader() error {
-	if len(f.mapped) < 8 {
-		return &FormatError{Offset: int64(len(f.mapped)), Msg: "the file is truncated: no room for a header"}
+	switch size := len(f.mapped); {
+	case size == 0:
+		return &FormatError{Offset: -1, Msg: "the file is empty: download, copy or make it again"}
+	case size < 8:
+		return &FormatError{Offset: -1, Msg: fmt.Sprintf("the file has %d bytes, and a safetensors file has more than 8: %s", size, notSafetensors)}
 	}
 	n := binary.LittleEndian.Uint64(Need(f.mapped[:8]))
 	switch {
 	case n > MaxHeader:
-		return &FormatError{Offset: 0, Msg: fmt.Sprintf("a header of %d bytes is more than the format's %d: %s", n, MaxHeader, notSafetensors)}
+		return &FormatError{Offset: 0, Msg: fmt.Sprintf("the header has %d bytes, but the format allows at most %d: %s", n, MaxHeader, notSafetensors)}
 	case n > uint64(len(f.mapped)-8):
-		return &FormatError{Offset: 0, Msg: fmt.Sprintf("the header's %d bytes reach beyond the end of the file (%d bytes): the file is truncated", n, len(f.mapped))}
+		return &FormatError{Offset: 0, Msg: fmt.Sprintf("the header needs a file of more than %d bytes, and this file has %d: %s", n+8, len(f.mapped), truncated)}
 	}
 	f.head = 8 + int(n)
 	h, err := parseHeader(Need(f.mapped[8:f.head]), int64(len(f.mapped)-f.head))
@@ -141,7 +144,7 @@ func mapFile(path string) ([]byte, Stamp, error) {
 		return nil, Stamp{}, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, Stamp{}, FileErrorf(path, "is not a regular file")
+		return nil, Stamp{}, FileErrorf(path, "is not a regular file: give a file, not a folder, pipe or device")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,7 +155,7 @@ func mapFile(path string) ([]byte, Stamp, error) {
 		return nil, Stamp{}, err
 	}
 	if st.Size() == 0 {
-		return nil, StampOf(st), nil // an empty mapping is not possible; the reader finds it truncated
+		return nil, StampOf(st), nil // an empty file cannot be mapped; checked reports it
 	}
 	mapped, err := mmap(f, int(st.Size()))
 	return mapped, StampOf(st), err

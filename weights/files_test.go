@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// file returns a safetensors file's bytes: length, header as it stands, data.
+// file returns a safetensors file's bytes: length, the given header, data.
 func file(header string, data ...byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), data...)

@@ -11,8 +11,8 @@ type Filling struct {
 	head int64
 }
 
-// Fill starts a new file with the given head and a data section of dataLen bytes, which are 0 until they are written. A file that
-// exists is an error. A disk without room for the file is one too, if the file system can reserve space.
+// Fill starts a new file with the given head and a data section of dataLen bytes, which are 0 until they are written. Fill
+// returns an error if the file exists, or if the file system can reserve space and has too little.
 func Fill(path string, head []byte, dataLen int64) (*Filling, error) {
 	return fill(path, head, dataLen, reserve)
 }
@@ -42,7 +42,7 @@ func fill(path string, head []byte, dataLen int64, reserve func(f *os.File, size
 	return w, nil
 }
 
-// WriteAt writes p to the data section, from byte at on.
+// WriteAt writes p to the data section, starting at the section's byte at.
 func (w *Filling) WriteAt(p []byte, at int64) (int, error) { return w.f.WriteAt(p, w.head+at) }
 
 // Close makes the file durable (fsync).

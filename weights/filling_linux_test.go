@@ -58,7 +58,7 @@ func TestFilling(t *testing.T) {
 	}
 }
 
-// TestDirectFlag: setDirect changes this flag of a file alone, and back.
+// TestDirectFlag: setDirect sets and clears O_DIRECT, and changes no other flag of the file.
 func TestDirectFlag(t *testing.T) {
 	f, err := os.OpenFile(filepath.Join(t.TempDir(), "f"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestDirectFlag(t *testing.T) {
 	}
 }
 
-// TestErrorsNamePlaces: errors begin with file, tensor and byte, as far as they are known.
+// TestErrorsNamePlaces: errors begin with the file, and with the tensor and the byte if these are known.
 func TestErrorsNamePlaces(t *testing.T) {
 	for want, err := range map[string]error{
 		`f: bad 1`:                     FileErrorf("f", "bad %d", 1),
@@ -99,8 +99,8 @@ func TestErrorsNamePlaces(t *testing.T) {
 		`f: tensor "t": byte 0: wrong`: &FormatError{"f", "t", 0, "wrong"},
 		`f: byte 7: wrong`:             &FormatError{"f", "", 7, "wrong"},
 		`f: wrong`:                     &FormatError{"f", "", -1, "wrong"},
-		`no model was given`:           (*Model)(nil).Usable(),
-		`the model has no files: open one with weights.Open`: new(Model).Usable(),
+		`no model was given: open a model with weights.Open`:     (*Model)(nil).Usable(),
+		`the model has no files: open a model with weights.Open`: new(Model).Usable(),
 	} {
 		if fmt.Sprint(err) != want {
 			t.Errorf("%v, want %s", err, want)
@@ -122,11 +122,11 @@ func TestErrorsNamePlaces(t *testing.T) {
 	}
 }
 
-// TestUnchanged: a file that has another size, time or inode than at its opening is named.
+// TestUnchanged: the error names a file whose size, time or inode has changed since it was opened.
 func TestUnchanged(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"": func(string) error { return nil },
-		"was changed while it was read": func(path string) error {
+		"was changed while lowtoggle read it": func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 			if err == nil {
 				_, err = f.WriteString("x")

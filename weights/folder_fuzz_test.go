@@ -53,5 +53,5 @@ func FuzzFolder(f *testing.F) {
 	})
 }
 
-// described are files that say what a folder without safetensors files holds.
+// described are files that show the format of a folder without safetensors files.
 var described = []string{"model_index.json", AdapterConfigName, ConfigName, IndexName, "model.gguf", "pytorch_model.bin", "a.zip", "model.safetensors"}

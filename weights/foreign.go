@@ -39,10 +39,10 @@ var foreignFiles = []struct {
 	{"an xz archive", startsWith("\xfd7zXZ\x00"), unpack("tar -xf FILE -C NEW, or xz --decompress --keep for a single file")},
 	{"a bzip2 archive", startsWith("BZh"), unpack("tar -xf FILE -C NEW, or bunzip2 --keep for a single file")},
 	{"a tar archive", func(head []byte) bool { return len(head) > 262 && string(head[257:262]) == "ustar" }, unpack("tar -xf FILE -C NEW")},
-	{text, isText, "lowtoggle reads safetensors: give the model's folder, or download the file again, if this is the text of a failed download"},
+	{text, isText, "a model's weights are in safetensors files: give the model's folder; if this file should hold weights, download it again"},
 }
 
-const text = "text"
+const text = "a text file"
 
 // isText reports whether head is UTF-8 without control characters. The last character may be cut.
 func isText(head []byte) bool {
@@ -54,7 +54,7 @@ func isText(head []byte) bool {
 	return utf8.Valid(head) && !bytes.ContainsFunc(head, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }
 
-// Recognise returns the format of a file that is not safetensors, such as "a GGUF file" or "text"; "" if the format is unknown.
+// Recognise returns the format of a file that is not safetensors, such as "a GGUF file" or "a text file"; "" if the format is unknown.
 func Recognise(path string) string {
 	is, _ := recognise(path)
 	return is
@@ -63,10 +63,14 @@ func Recognise(path string) string {
 // recognise returns a file's format by its first bytes, and the next step for the user.
 func recognise(path string) (is, next string) {
 	head := readHead(path)
-	if len(head) < 9 || head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // too short to recognise; or a damaged safetensors file
+	short := len(head) < 9
+	if len(head) < 4 || !short && head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // perhaps a damaged safetensors file
 		return "", ""
 	}
 	for _, f := range foreignFiles {
+		if short && f.is != text { // other formats need more bytes
+			continue
+		}
 		if f.matches(head) {
 			return f.is, f.next
 		}
@@ -93,8 +97,8 @@ func isPickle(head []byte) bool {
 	return head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 // PROTO, and its version
 }
 
-// foreign returns an error that names the format of path and the next step for the user. If the format is not recognised, it
-// returns err, the error of opening path.
+// foreign returns an error with the file format of path and the next step for the user. If it does not recognise the format,
+// it returns err, the error of opening path.
 func foreign(path string, err error) error {
 	if format, ok := errors.AsType[*FormatError](err); ok {
 		if format.File != path && filepath.Ext(format.File) == ".json" { // a config or index: its own error is clearer
@@ -136,10 +140,10 @@ func readHead(path string) []byte {
 	return head[:n]
 }
 
-// hubCache returns an error if dir is the cache of the Hugging Face Hub, or the root of one model in the cache.
+// hubCache returns an error if dir is the cache of the Hugging Face Hub, or the folder of one model in the cache.
 func hubCache(dir string) error {
 	if isFolder(dir, "snapshots") && (isFolder(dir, "refs") || isFolder(dir, "blobs")) {
-		const is = "%s: is a model's root in the Hugging Face Hub's cache: "
+		const is = "%s: is the folder of one model in the Hugging Face Hub's cache: "
 		if snapshot := snapshotOf(dir); snapshot != "" {
 			return fmt.Errorf(is+"give its snapshot %s", dir, snapshot)
 		}
@@ -231,8 +235,8 @@ func folders(dir string) (names []string) {
 // hubName is the name of a model on the Hugging Face Hub, or its page.
 var hubName = regexp.MustCompile(`^(?:https://huggingface\.co/|hf://)?(([A-Za-z0-9][\w.-]*)/[A-Za-z0-9][\w.-]*)/?$`)
 
-// FromHub returns advice on downloading a model if path does not exist but may be a name on the Hugging Face Hub. It returns ""
-// for a path that exists, and for one whose first folder exists.
+// FromHub returns advice on downloading a model if path may be a model's name on the Hugging Face Hub. It returns "" if path
+// or its first folder exists.
 func FromHub(path string) string {
 	m := hubName.FindStringSubmatch(path)
 	if m == nil || isFolder(m[2], "") {
@@ -242,5 +246,5 @@ func FromHub(path string) string {
 	case ".safetensors", ".json", ".bin", ".gguf":
 		return ""
 	}
-	return fmt.Sprintf("a model on the Hugging Face Hub is downloaded first; then give the folder %s:\n    hf download %[1]s --local-dir %[1]s", m[1])
+	return fmt.Sprintf("if this is a model on the Hugging Face Hub, download it first, and give the folder %s:\n    hf download %[1]s --local-dir %[1]s", m[1])
 }

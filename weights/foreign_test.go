@@ -15,7 +15,7 @@ func zipOf(name string) []byte {
 	return append(append(head, name...), "data"...)
 }
 
-// TestRecognise: the format of a file by its first bytes, and of files that are one byte short of it.
+// TestRecognise: a file's format follows from its first bytes, and a file that is one byte too short has no known format.
 func TestRecognise(t *testing.T) {
 	tar := append(make([]byte, 257), "ustar\x00"...)
 	for _, test := range []struct{ head, want string }{
@@ -38,11 +38,14 @@ func TestRecognise(t *testing.T) {
 		{"BZh91AY&SY\x00", "a bzip2 archive"},
 		{string(tar), "a tar archive"},
 		{string(tar[:262]), ""},
-		{"<!DOCTYPE html>", "text"},
-		{"lines\nof\ttext\r\n", "text"},
-		{"naïve façade é", "text"},
-		{"naïve façade é"[:15], "text"}, // the last character is cut
-		{"a long smile 😀"[:16], "text"}, // three bytes of four
+		{"text", "a text file"},
+		{"txt", ""},            // three bytes may begin a safetensors file
+		{"\x80\x02}q\x00", ""}, // a pickle of five bytes
+		{"<!DOCTYPE html>", "a text file"},
+		{"lines\nof\ttext\r\n", "a text file"},
+		{"naïve façade é", "a text file"},
+		{"naïve façade é"[:15], "a text file"}, // the last character is cut
+		{"a long smile 😀"[:16], "a text file"}, // three bytes of four
 		{"a long smile \xf0\x9f\x98\x80\xf0\x9f\x98\xff", ""},
 		{"a bell \a rings", ""},
 		{"text\xff and more text", ""},
@@ -61,12 +64,12 @@ func TestRecognise(t *testing.T) {
 	// Bytes behind the first 512 do not count.
 	path := filepath.Join(t.TempDir(), "file")
 	put(t, filepath.Dir(path), "file", append([]byte(strings.Repeat("a", headLen)), 0))
-	if got := Recognise(path); got != "text" {
+	if got := Recognise(path); got != "a text file" {
 		t.Errorf("512 characters and a zero byte are %q", got)
 	}
 }
 
-// TestForeignFolders: folders that hold a model elsewhere, or in another format, are named with the next step.
+// TestForeignFolders: for folders whose model is elsewhere or in another format, the error gives the next step.
 func TestForeignFolders(t *testing.T) {
 	model := shard(t, "a")
 	for _, test := range []struct {
@@ -75,21 +78,21 @@ func TestForeignFolders(t *testing.T) {
 		want  string // DIR is the folder; END stands for the advice to save as safetensors
 	}{
 		{"cached model", map[string][]byte{"snapshots/b/model.safetensors": model, "snapshots/a/model.safetensors": model, "refs/main": []byte("b\n")},
-			"DIR: is a model's root in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/b"},
+			"DIR: is the folder of one model in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/b"},
 		{"cached model, no branch", map[string][]byte{"snapshots/b/model.safetensors": model, "snapshots/a/model.safetensors": model, "blobs/x": nil},
-			"DIR: is a model's root in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/a"},
+			"DIR: is the folder of one model in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/a"},
 		{"cached model, branch elsewhere", map[string][]byte{"snapshots/a/model.safetensors": model, "snapshots/x": nil, "refs/main": []byte("../snapshots/a")},
-			"DIR: is a model's root in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/a"},
+			"DIR: is the folder of one model in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/a"},
 		{"cached model, branch of another snapshot", map[string][]byte{"snapshots/a/model.safetensors": model, "refs/main": []byte("c")},
-			"DIR: is a model's root in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/a"},
+			"DIR: is the folder of one model in the Hugging Face Hub's cache: give its snapshot DIR/snapshots/a"},
 		{"cached model without snapshots", map[string][]byte{"snapshots/x": nil, "refs/main": []byte("b")},
-			"DIR: is a model's root in the Hugging Face Hub's cache: it has no snapshot: download the model again"},
+			"DIR: is the folder of one model in the Hugging Face Hub's cache: it has no snapshot: download the model again"},
 		{"cache", map[string][]byte{"a/x": nil, "models--m/snapshots/b/model.safetensors": model},
 			"DIR: is the Hugging Face Hub's cache: give a model's snapshot in it, such as DIR/models--m/snapshots/b"},
 		{"cache of an empty model first", map[string][]byte{"models--a/refs/x": nil, "models--m/snapshots/b/model.safetensors": model},
 			"DIR: is the Hugging Face Hub's cache: give a model's snapshot in it, such as DIR/models--m/snapshots/b"},
 		{"snapshots alone", map[string][]byte{"snapshots/a/model.safetensors": model},
-			"DIR: no safetensors file and no model.safetensors.index.json in this folder: a model's folder has *.safetensors and config.json: download the model, or name its folder"},
+			"DIR: holds no safetensors file and no model.safetensors.index.json: a model's folder has *.safetensors and config.json: download the model, or give its folder"},
 		{"pipeline", map[string][]byte{"model_index.json": []byte(`{"_class_name": "P"}`), "unet/x": nil},
 			"DIR: is a diffusion pipeline (model_index.json): give the subfolder of one of its models, such as DIR/unet"},
 		{"pipeline of two", map[string][]byte{"model_index.json": []byte(`{"_class_name": "P"}`), "unet/x": nil, "transformer/x": nil},
@@ -97,7 +100,7 @@ func TestForeignFolders(t *testing.T) {
 		{"pipeline of others", map[string][]byte{"model_index.json": []byte(`{"_class_name": "P"}`)},
 			"DIR: is a diffusion pipeline (model_index.json): give the subfolder of one of its models"},
 		{"another index", map[string][]byte{"model_index.json": []byte(`{}`)},
-			"DIR: no safetensors file and no model.safetensors.index.json in this folder: a model's folder has *.safetensors and config.json: download the model, or name its folder"},
+			"DIR: holds no safetensors file and no model.safetensors.index.json: a model's folder has *.safetensors and config.json: download the model, or give its folder"},
 		{"diffusion shards", map[string][]byte{"diffusion_pytorch_model.safetensors.index.json": []byte(`{}`), "a.safetensors": model, "b.safetensors": model},
 			"DIR: is a diffusion model in several shards: make a copy of the folder (links will do), rename diffusion_pytorch_model.safetensors.index.json there to model.safetensors.index.json, and give the copy"},
 		{"pickle", map[string][]byte{"pytorch_model.bin": zipOf("a/data.pkl")}, "DIR/pytorch_model.bin: is a pickle of PyTorch: END"},
@@ -117,7 +120,7 @@ func TestForeignFolders(t *testing.T) {
 	}
 }
 
-// TestFromHub: a name on the Hub is told from the path of a file and from a folder that exists.
+// TestFromHub: a model's name on the Hub is distinguished from the path of a file and from a folder that exists.
 func TestFromHub(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("here", 0o777); err != nil {

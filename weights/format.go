@@ -42,8 +42,8 @@ var byDType = func() (all [len(dtypes)]Format) {
 // Formats lists the formats of all types whose values can be transformed.
 func Formats() []Format { return slices.Clone(formats) }
 
-// FormatNames lists the types of [Formats] for messages: "BF16, F16, F32, F8_E4M3, F8_E5M2 and I8",
-// with the given word in place of "and".
+// FormatNames lists the types of [Formats] for messages: "BF16, F16, F32, F8_E4M3, F8_E5M2 and I8", with word in place of
+// "and".
 func FormatNames(word string) string {
 	var names []string
 	for _, f := range formats {
@@ -75,7 +75,7 @@ func (f Format) ExpMask() uint32 { return (1<<f.ExpBits - 1) << f.MantBits }
 // MantMask has the mantissa bits set.
 func (f Format) MantMask() uint32 { return 1<<f.MantBits - 1 }
 
-// HasInf reports whether the bits after the largest finite magnitude are infinity.
+// HasInf reports whether the format can represent infinity.
 func (f Format) HasInf() bool { return f.IsFloat() && f.MaxFinite+1 == f.ExpMask() }
 
 // Finite reports whether b is neither NaN nor infinite. Every I8 is finite.
@@ -168,14 +168,14 @@ func (f Format) FromValue(v float32) uint32 {
 	_, e := math.Frexp(a)
 	e = max(e-1, 1-f.Bias)
 	q := math.RoundToEven(math.Ldexp(a, f.MantBits-e))
-	// q counts spacings: adding it to the bits of the binade's start carries into the exponent
-	// where rounding reached the next binade.
+	// q is the distance from the binade's start in spacings. If rounding reached the next binade, the addition carries into
+	// the exponent.
 	start := uint64(e+f.Bias-1) << f.MantBits
 	return sign | uint32(min(start+uint64(min(q, 1<<62)), uint64(f.MaxFinite)))
 }
 
-// bf16 rounds the bits of a float32 to BF16, ties to even. It adds just below half of the last kept place, so a carry moves into
-// the exponent.
+// bf16 rounds the bits of a float32 to BF16, ties to even. It adds just below half of the last kept place. The addition
+// carries into the exponent if rounding reaches the next binade.
 func bf16(b uint32) uint32 {
 	sign, mag := b>>16&0x8000, b&0x7FFFFFFF
 	switch {

@@ -119,7 +119,7 @@ func TestFloat16AgainstReference(t *testing.T) {
 		if got := f.Value(b); math.Float32bits(got) != math.Float32bits(want) {
 			t.Errorf("%#04x is %v, want %v", b, got, want)
 		}
-		// Around every value, its halfway points and their neighbours are where rounding turns.
+		// Rounding changes at the halfway points beside each value, so these points and their neighbours are tested.
 		next := float16.Frombits(uint16(b + 1)).Float32()
 		for _, v := range []float32{want, want + (next-want)/2, want + (next-want)/4} {
 			for _, near := range []float32{v, math.Nextafter32(v, -math.MaxFloat32), math.Nextafter32(v, math.MaxFloat32)} {
@@ -152,8 +152,8 @@ func wantAsReference(t *testing.T, f Format, v float32) {
 	}
 }
 
-// nearest rounds by the definition, in rational arithmetic: of all finite elements the one closest
-// to v, and of two equally close the even one.
+// nearest rounds by the definition, in rational arithmetic. It returns the finite element closest to v, and the even one of
+// two equally close elements.
 func nearest(f Format, v float32) uint32 {
 	exact := new(big.Rat).SetFloat64(float64(v))
 	sign := math.Float32bits(v) >> 31 << (f.Bits - 1)
@@ -179,7 +179,7 @@ func nearest(f Format, v float32) uint32 {
 	return sign | lo
 }
 
-// midpoint draws a float32 at, or a few units beside, the middle of two neighbouring elements.
+// midpoint draws a float32 at the middle of two neighbouring elements, or a few units beside it.
 func midpoint(t *rapid.T, f Format) float32 {
 	b := rapid.Uint32Range(0, f.MaxFinite-1).Draw(t, "element")
 	mid := float32((float64(f.Value(b)) + float64(f.Value(b+1))) / 2)
@@ -208,7 +208,8 @@ func TestRoundsToNearestEven(t *testing.T) {
 	}
 }
 
-// Every halfway point between neighbours goes to the even one, and a step to either side decides.
+// Every halfway point between neighbours rounds to the even neighbour. A value one step beside it rounds to the closer
+// neighbour.
 func TestTies(t *testing.T) {
 	for _, d := range []DType{BF16, F16, F8E4M3, F8E5M2} {
 		f := form(t, d)
@@ -283,7 +284,7 @@ func TestInt8IsTwosComplement(t *testing.T) {
 	}
 }
 
-// Elements lie little-endian, one after the other; writing one leaves its neighbours alone.
+// Elements are little-endian, one after the other. Writing an element does not change its neighbours.
 func TestElements(t *testing.T) {
 	for _, d := range append([]DType{F32}, small...) {
 		f := form(t, d)

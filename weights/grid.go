@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// GridExponent returns the exponent of the power of two nearest to v by ratio; 0 if v is not above zero. It chooses the step
-// nearest to σ/S.
+// GridExponent returns the exponent of the power of two that is nearest to v by ratio; 0 if v is not positive or is infinite.
+// The pass grid=S calls it with the quotient of a tensor's standard deviation and S.
 func GridExponent(v float64) int {
 	if !(v > 0) || math.IsInf(v, 1) {
 		return 0
@@ -28,7 +28,7 @@ type Grid struct {
 	full int
 	exp  int        // the step is 2^exp
 	all  *[256]byte // the result for every value of an 8-bit format; else nil
-	// place is a float32 whose last place is the step, for BF16; 0 if the step is near the ends of float32's exponents.
+	// place is, for BF16, a float32 whose unit in the last place is the step; 0 if float32's exponents do not reach that far.
 	place float32
 }
 
@@ -67,8 +67,8 @@ func (g *Grid) Apply(data []byte) {
 	}
 }
 
-// applyBF16 rounds by adding and subtracting place: float32 rounds the sum to its last place, ties to even. Larger values are
-// multiples already, or not finite.
+// applyBF16 rounds by adding and subtracting place: float32 rounds the sum to its last place, ties to even. Values above
+// place are multiples already, or not finite.
 func (g *Grid) applyBF16(data []byte) {
 	whole := uint32(g.full) << g.mant
 	for ; len(data) >= 2; data = data[2:] {
@@ -80,9 +80,9 @@ func (g *Grid) applyBF16(data []byte) {
 	}
 }
 
-// Nearest returns the multiple of the step that is nearest to b, ties to even, and at most the largest finite magnitude. NaN and
-// infinity do not change; zeros become positive. If the format has fewer bits than a multiple needs, its own spacing is a coarser
-// power of two, so the value is a multiple already.
+// Nearest returns the multiple of the step that is nearest to b, ties to even, and at most the largest finite magnitude. NaN
+// and infinity do not change; zeros become positive. A value whose spacing in the format is at least the step is a multiple
+// already.
 func (g *Grid) Nearest(b uint32) uint32 { // on bits; byArithmetic is the reference
 	mag := b &^ g.sign
 	exp := int(mag >> g.mant)

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A file that loses its end while it is mapped gives an error if the lost part is read; the
-// process goes on.
+// If a mapped file is truncated, reading the lost part gives an error, and the process continues.
 func TestGuardTruncatedFile(t *testing.T) {
 	const size = 1 << 20
 	path := put(t, t.TempDir(), "m.safetensors", append(headOf(t, size), make([]byte, size)...))
@@ -41,8 +40,7 @@ func TestGuardTruncatedFile(t *testing.T) {
 	}
 }
 
-// The header is read under the guard as well: a file that shrinks and grows while it is opened
-// never ends the process.
+// The header is also read under the guard: a file that shrinks and grows while it is opened never ends the process.
 func TestOpenShrinkingFile(t *testing.T) {
 	infos := make([]Info, 5000)
 	for i := range infos {
@@ -93,7 +91,7 @@ func TestGuardPassesOn(t *testing.T) {
 	Guard("x", func() error { panic("not a fault") })
 }
 
-// A full disk is an error of writing data, or at the latest of closing the file.
+// On a full disk, writing data returns an error, or at the latest closing the file.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -20,11 +20,17 @@ type header struct {
 	metadata map[string]string
 }
 
-// metadataKey is the key of the header's member that is no tensor.
+// metadataKey is the only key of a header that names no tensor.
 const metadataKey = "__metadata__"
 
-// notSafetensors ends the messages about files that are of another format or damaged.
-const notSafetensors = "is this a safetensors file? If it is, it is damaged: download or copy it again"
+// notSafetensors ends a message about a file that is damaged or has another format.
+const notSafetensors = "the file is damaged, or is no safetensors file: download or copy it again"
+
+// truncated ends the messages about files that are shorter than their headers say.
+const truncated = "the file is truncated: download, copy or make it again"
+
+// damaged ends the messages about headers that contradict themselves or the file.
+const damaged = ": the file is damaged: download, copy or make it again"
 
 // parseHeader reads the JSON part of a header. dataLen is the length of the data section that
 // follows it. Errors are *FormatError with File unset and offsets counted from the file's start.
@@ -65,7 +71,7 @@ func walkHeader(js []byte) (*header, error) {
 	return h, err
 }
 
-// order sorts the tensors by their data. It returns false if two have the same name.
+// order sorts the tensors by the place of their data. It returns false if two have the same name.
 func (h *header) order() bool {
 	slices.SortStableFunc(h.tensors, func(a, b Info) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End)) })
 	h.byName = make(map[string]int, len(h.tensors))
@@ -86,22 +92,30 @@ func (h *header) checkLayout(dataStart, dataLen int64) error {
 		}
 		switch want, err := byteLen(t.DType, t.Shape); {
 		case t.Begin < end:
-			return fail("overlaps tensor %q, which ends %d bytes after this one begins", before, end-t.Begin)
+			return fail("begins %d bytes before the end of tensor %q"+damaged, end-t.Begin, before)
 		case t.Begin > end:
-			return fail("a gap of %d bytes lies before it", t.Begin-end)
+			return fail("%d unused bytes lie before the tensor"+damaged, t.Begin-end)
 		case err != nil:
-			return fail("%v", err)
+			return fail("%v"+damaged, err)
 		case want != t.Size():
-			return fail("%s%v needs %d bytes, its offsets hold %d", t.DType, t.Shape, want, t.Size())
+			return fail("%s%v needs %d bytes, but data_offsets span %d"+damaged, t.DType, t.Shape, want, t.Size())
 		case t.End > dataLen:
-			return fail("ends %d bytes beyond the end of the file: the file is truncated", t.End-dataLen)
+			return fail("the header needs a file of %d bytes, and this file has %d: %s", h.dataEnd()+uint64(dataStart), dataStart+dataLen, truncated)
 		}
 		end, before = t.End, t.Name
 	}
 	if end != dataLen {
-		return &FormatError{Offset: dataStart + end, Msg: fmt.Sprintf("%d bytes follow the last tensor", dataLen-end)}
+		return &FormatError{Offset: dataStart + end, Msg: fmt.Sprintf("%d bytes follow the last tensor"+damaged, dataLen-end)}
 	}
 	return nil
+}
+
+// dataEnd returns the length of the data that the tensors need, in bytes.
+func (h *header) dataEnd() (end uint64) {
+	for _, t := range h.tensors {
+		end = max(end, uint64(t.End))
+	}
+	return end
 }
 
 func (p *walker) tensor(name string) (Info, error) {
@@ -195,7 +209,7 @@ func EncodeHeader(tensors []Info, metadata map[string]string) (head []byte, plac
 		b.WriteByte(' ')
 	}
 	if b.Len() > MaxHeader {
-		return nil, nil, fmt.Errorf("a header of %d bytes is more than the format's %d", b.Len(), MaxHeader)
+		return nil, nil, fmt.Errorf("the header has %d bytes, but the format allows at most %d", b.Len(), MaxHeader)
 	}
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(b.Len())), b.Bytes()...), placed, nil
 }

@@ -45,25 +45,25 @@ func TestMalformedFiles(t *testing.T) {
 		want string // after the file's path
 	}{
 		// the file
-		{"empty", nil, `: byte 0: the file is truncated: no room for a header`},
-		{"truncated length", whole[:7], `: byte 7: the file is truncated: no room for a header`},
+		{"empty", nil, `: the file is empty: download, copy or make it again`},
+		{"truncated length", whole[:7], `: the file has 7 bytes, and a safetensors file has more than 8: the file is damaged, or is no safetensors file: download or copy it again`},
 		{"truncated header", whole[:30],
-			`: byte 0: the header's 54 bytes reach beyond the end of the file (30 bytes): the file is truncated`},
-		{"truncated data", whole[:len(whole)-3], `: tensor "a": byte 62: ends 3 bytes beyond the end of the file: the file is truncated`},
-		{"no data", whole[:len(whole)-8], `: tensor "a": byte 62: ends 8 bytes beyond the end of the file: the file is truncated`},
+			`: byte 0: the header needs a file of more than 62 bytes, and this file has 30: the file is truncated: download, copy or make it again`},
+		{"truncated data", whole[:len(whole)-3], `: tensor "a": byte 62: the header needs a file of 70 bytes, and this file has 67: the file is truncated: download, copy or make it again`},
+		{"no data", whole[:len(whole)-8], `: tensor "a": byte 62: the header needs a file of 70 bytes, and this file has 62: the file is truncated: download, copy or make it again`},
 		{"header of more than 100 MB", append(long, '{'),
-			`: byte 0: a header of 100000001 bytes is more than the format's 100000000: is this a safetensors file? If it is, it is damaged: download or copy it again`},
+			`: byte 0: the header has 100000001 bytes, but the format allows at most 100000000: the file is damaged, or is no safetensors file: download or copy it again`},
 		{"header length beyond int64", append(large, '{'),
-			`: byte 0: a header of 9223372036854775813 bytes is more than the format's 100000000: is this a safetensors file? If it is, it is damaged: download or copy it again`},
+			`: byte 0: the header has 9223372036854775813 bytes, but the format allows at most 100000000: the file is damaged, or is no safetensors file: download or copy it again`},
 		{"another format", []byte("GGUF\x03\x00\x00\x00 and so on"),
-			`: byte 0: a header of 14064895815 bytes is more than the format's 100000000: is this a safetensors file? If it is, it is damaged: download or copy it again`},
-		{"bytes after the last tensor", append(whole, 1, 2, 3), `: byte 70: 3 bytes follow the last tensor`},
-		{"data without tensors", file(`{}`, 1), `: byte 10: 1 bytes follow the last tensor`},
+			`: byte 0: the header has 14064895815 bytes, but the format allows at most 100000000: the file is damaged, or is no safetensors file: download or copy it again`},
+		{"bytes after the last tensor", append(whole, 1, 2, 3), `: byte 70: 3 bytes follow the last tensor: the file is damaged: download, copy or make it again`},
+		{"data without tensors", file(`{}`, 1), `: byte 10: 1 bytes follow the last tensor: the file is damaged: download, copy or make it again`},
 
 		// JSON
-		{"no header", file(``), `: byte 8: the header does not start with '{': is this a safetensors file? If it is, it is damaged: download or copy it again`},
-		{"leading space", file(` {}`), `: byte 8: the header does not start with '{': is this a safetensors file? If it is, it is damaged: download or copy it again`},
-		{"a list", file(`[]`), `: byte 8: the header does not start with '{': is this a safetensors file? If it is, it is damaged: download or copy it again`},
+		{"no header", file(``), `: byte 8: the header does not start with '{': the file is damaged, or is no safetensors file: download or copy it again`},
+		{"leading space", file(` {}`), `: byte 8: the header does not start with '{': the file is damaged, or is no safetensors file: download or copy it again`},
+		{"a list", file(`[]`), `: byte 8: the header does not start with '{': the file is damaged, or is no safetensors file: download or copy it again`},
 		{"unclosed", file(`{`), `: byte 9: invalid JSON: it ends too early`},
 		{"unclosed entry", file(`{"a":{"dtype":"F32"`), `: tensor "a": byte 27: invalid JSON: it ends too early`},
 		{"unclosed string", file(`{"a":{"dty`), `: tensor "a": byte 14: invalid JSON: it ends too early`},
@@ -135,31 +135,31 @@ func TestMalformedFiles(t *testing.T) {
 		{"offset beyond int64", file(entry("data_offsets", `[0,99999999999999999999]`), eight...),
 			`: tensor "a": byte 58: data_offsets: 99999999999999999999 is not a whole number from 0 to 2^62-1`},
 		{"offsets far away", file(`{"a":{"dtype":"U8","shape":[4611686018427387903],"data_offsets":[0,4611686018427387903]}}`, eight...),
-			`: tensor "a": byte 97: U8[4611686018427387903] is more than a file can hold`},
+			`: tensor "a": byte 97: U8[4611686018427387903] is more than a file can hold: the file is damaged: download, copy or make it again`},
 		{"end beyond the file", file(bytesAB(`[4]`, `[0,4]`, `[5]`, `[4,9]`), eight...),
-			`: tensor "b": byte 117: ends 1 bytes beyond the end of the file: the file is truncated`},
+			`: tensor "b": byte 117: the header needs a file of 122 bytes, and this file has 121: the file is truncated: download, copy or make it again`},
 		{"overlap", file(bytesAB(`[4]`, `[0,4]`, `[5]`, `[3,8]`), eight...),
-			`: tensor "b": byte 116: overlaps tensor "a", which ends 1 bytes after this one begins`},
+			`: tensor "b": byte 116: begins 1 bytes before the end of tensor "a": the file is damaged: download, copy or make it again`},
 		{"same bytes twice", file(bytesAB(`[8]`, `[0,8]`, `[8]`, `[0,8]`), eight...),
-			`: tensor "b": byte 113: overlaps tensor "a", which ends 8 bytes after this one begins`},
+			`: tensor "b": byte 113: begins 8 bytes before the end of tensor "a": the file is damaged: download, copy or make it again`},
 		{"empty tensor inside another", file(bytesAB(`[8]`, `[0,8]`, `[0]`, `[4,4]`), eight...),
-			`: tensor "b": byte 117: overlaps tensor "a", which ends 4 bytes after this one begins`},
-		{"gap", file(bytesAB(`[4]`, `[0,4]`, `[3]`, `[5,8]`), eight...), `: tensor "b": byte 118: a gap of 1 bytes lies before it`},
-		{"gap at the start", file(entry("data_offsets", `[8,16]`), make([]byte, 16)...), `: tensor "a": byte 71: a gap of 8 bytes lies before it`},
-		{"gap before an empty tensor", file(bytesAB(`[8]`, `[0,8]`, `[0]`, `[9,9]`), eight...), `: tensor "b": byte 122: a gap of 1 bytes lies before it`},
+			`: tensor "b": byte 117: begins 4 bytes before the end of tensor "a": the file is damaged: download, copy or make it again`},
+		{"gap", file(bytesAB(`[4]`, `[0,4]`, `[3]`, `[5,8]`), eight...), `: tensor "b": byte 118: 1 unused bytes lie before the tensor: the file is damaged: download, copy or make it again`},
+		{"gap at the start", file(entry("data_offsets", `[8,16]`), make([]byte, 16)...), `: tensor "a": byte 71: 8 unused bytes lie before the tensor: the file is damaged: download, copy or make it again`},
+		{"gap before an empty tensor", file(bytesAB(`[8]`, `[0,8]`, `[0]`, `[9,9]`), eight...), `: tensor "b": byte 122: 1 unused bytes lie before the tensor: the file is damaged: download, copy or make it again`},
 
 		// byte length against shape
-		{"fewer bytes than the shape", file(entry("shape", `[3]`), eight...), `: tensor "a": byte 62: F32[3] needs 12 bytes, its offsets hold 8`},
-		{"more bytes than the shape", file(entry("shape", `[]`), eight...), `: tensor "a": byte 61: F32[] needs 4 bytes, its offsets hold 8`},
-		{"bytes in an empty tensor", file(entry("shape", `[0,2]`), eight...), `: tensor "a": byte 64: F32[0 2] needs 0 bytes, its offsets hold 8`},
+		{"fewer bytes than the shape", file(entry("shape", `[3]`), eight...), `: tensor "a": byte 62: F32[3] needs 12 bytes, but data_offsets span 8: the file is damaged: download, copy or make it again`},
+		{"more bytes than the shape", file(entry("shape", `[]`), eight...), `: tensor "a": byte 61: F32[] needs 4 bytes, but data_offsets span 8: the file is damaged: download, copy or make it again`},
+		{"bytes in an empty tensor", file(entry("shape", `[0,2]`), eight...), `: tensor "a": byte 64: F32[0 2] needs 0 bytes, but data_offsets span 8: the file is damaged: download, copy or make it again`},
 		{"bits that fill no byte", file(`{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}`, 1, 2),
-			`: tensor "a": byte 61: F4[3] takes 12 bits, which do not fill whole bytes`},
+			`: tensor "a": byte 61: F4[3] takes 12 bits, which do not fill whole bytes: the file is damaged: download, copy or make it again`},
 		{"six bits", file(`{"a":{"dtype":"F6_E2M3","shape":[],"data_offsets":[0,1]}}`, 1),
-			`: tensor "a": byte 65: F6_E2M3[] takes 6 bits, which do not fill whole bytes`},
+			`: tensor "a": byte 65: F6_E2M3[] takes 6 bits, which do not fill whole bytes: the file is damaged: download, copy or make it again`},
 		{"shape overflow", file(entry("shape", `[2147483648,2147483648,8]`), eight...),
-			`: tensor "a": byte 84: F32[2147483648 2147483648 8] is more than a file can hold`},
+			`: tensor "a": byte 84: F32[2147483648 2147483648 8] is more than a file can hold: the file is damaged: download, copy or make it again`},
 		{"shape overflow to the right length", file(entry("shape", `[4611686018427387903,4611686018427387903,2]`), eight...),
-			`: tensor "a": byte 102: F32[4611686018427387903 4611686018427387903 2] is more than a file can hold`},
+			`: tensor "a": byte 102: F32[4611686018427387903 4611686018427387903 2] is more than a file can hold: the file is damaged: download, copy or make it again`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := put(t, t.TempDir(), "m.safetensors", test.file)
@@ -291,7 +291,7 @@ func TestEncodeHeaderRefuses(t *testing.T) {
 	}
 	if !testing.Short() {
 		_, _, err := EncodeHeader(nil, map[string]string{"k": strings.Repeat("x", MaxHeader)})
-		wantError(t, err, `a header of 100000032 bytes is more than the format's 100000000`)
+		wantError(t, err, `the header has 100000032 bytes, but the format allows at most 100000000`)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// A file with a header of EncodeHeader opens to the same tensors, dense and in order.
+// A file with a header of EncodeHeader has the same tensors when it is opened, without gaps and in order.
 func TestHeaderRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	rapid.Check(t, func(t *rapid.T) { headerRoundTrip(t, path) })
@@ -371,7 +371,7 @@ func headerRoundTrip(t *rapid.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// Empty tensors of one offset may change places with the full one that begins there.
+	// Empty tensors may stand before or after the nonempty tensor that begins at the same offset.
 	byName := cmpopts.SortSlices(func(a, b Info) bool { return a.Name < b.Name })
 	if diff := cmp.Diff(placed, f.Tensors, byName, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("tensors (-want +got):\n%s", diff)

@@ -38,14 +38,14 @@ func parseIndex(js []byte) (weightMap map[string]string, err error) {
 		}
 	}
 	if len(weightMap) == 0 {
-		return nil, &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
+		return nil, &FormatError{Offset: -1, Msg: `has no tensors in "weight_map": download the index again`}
 	}
 	if !slices.ContainsFunc(shardsIn(weightMap), func(shard string) bool { return !isFileName(shard) }) {
 		return weightMap, nil
 	}
 	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
 		if shard := weightMap[tensor]; !isFileName(shard) {
-			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is not a file in this folder", shard)}
+			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is not the name of a file in this folder: download the index again", shard)}
 		}
 	}
 	return weightMap, nil
@@ -93,15 +93,18 @@ func EncodeIndex(weightMap map[string]string, totalSize int64) []byte {
 	return append(js, '\n')
 }
 
+// otherIndex ends the messages about an index that contradicts the shards.
+const otherIndex = ": download the index and the shards again"
+
 // checkIndex returns an error if an index and its shards list different tensors.
 func checkIndex(path string, weightMap map[string]string, shards []*File) error {
 	for _, s := range shards {
 		base := filepath.Base(s.Path)
 		for _, t := range s.Tensors {
 			if owner, ok := weightMap[t.Name]; !ok {
-				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index " + filepath.Base(path) + " does not list it"}
+				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index " + filepath.Base(path) + " does not list this tensor" + otherIndex}
 			} else if owner != base {
-				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index puts it into " + owner}
+				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index puts this tensor into " + owner + otherIndex}
 			}
 		}
 	}
@@ -109,7 +112,7 @@ func checkIndex(path string, weightMap map[string]string, shards []*File) error 
 	for _, s := range shards {
 		listed += len(s.Tensors)
 	}
-	if listed == len(weightMap) { // as every tensor is in the index, and in one shard
+	if listed == len(weightMap) { // the index then lists no other tensors, because each shard's are in it
 		return nil
 	}
 	held := map[string]*File{}
@@ -118,7 +121,7 @@ func checkIndex(path string, weightMap map[string]string, shards []*File) error 
 	}
 	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
 		if _, ok := held[weightMap[tensor]].Tensor(tensor); !ok {
-			return &FormatError{File: path, Tensor: tensor, Offset: -1, Msg: "is not in " + weightMap[tensor]}
+			return &FormatError{File: path, Tensor: tensor, Offset: -1, Msg: "is not in " + weightMap[tensor] + otherIndex}
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// walker walks tokens, because encoding/json would accept duplicate keys silently.
+// walker reads JSON token by token, because encoding/json would accept duplicate keys silently.
 type walker struct {
 	dec     *json.Decoder
 	js      []byte

@@ -11,7 +11,7 @@ import (
 
 // Leftover is a file or folder beside a model's weights that a conversion of the model does not copy.
 type Leftover struct {
-	// Path is slash-separated and relative to the model's folder. A folder's ends with a slash.
+	// Path is slash-separated and relative to the model's folder. The path of a folder ends with a slash.
 	Path string `json:"path"`
 	Why  string `json:"why"`
 }
@@ -29,10 +29,10 @@ var otherWeightFiles = []string{"pytorch_model*.bin", "consolidated*.safetensors
 // noParts are names of files and folders that tools leave in a model's folder.
 var noParts = []string{".git", ".cache", "__pycache__", ".ipynb_checkpoints", ".DS_Store"}
 
-// Leftovers lists files with other weights than the model's, their indices, and files that are not part of a model. keep has
-// globs of paths, file names or folders that are not listed. A safetensors file that is no shard is listed if its name belongs to
-// another format, or if its tensors have names of the model's tensors. A file that adds to the model, such as an adapter, is not
-// listed.
+// Leftovers lists files with other weights than the model's, the index files of these weights, and files that are not part of
+// a model. A file is not listed if a glob of keep matches its path, its name or its folder. A safetensors file that is no
+// shard is listed if its name belongs to another format, or if its tensors have names of the model's tensors. A file that
+// adds to the model, such as an adapter, is not listed.
 func (m *Model) Leftovers(keep []string) (list []Leftover) {
 	if m.Single {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// Files with weights that could be served instead, and files that are not part of a model, are listed; no other file is.
+// Leftovers lists files with weights that could be served instead of the model's, files that are not part of a model, and no
+// other file.
 func TestLeftovers(t *testing.T) {
 	config, err := synth.Config("llama-tiny")
 	if err != nil {

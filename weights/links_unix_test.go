@@ -23,8 +23,7 @@ func link(t *testing.T, target, path string) {
 	}
 }
 
-// A model hub's cache keeps a snapshot as links into a folder of blobs, and may itself be reached
-// through a link.
+// A model hub's cache stores a snapshot as links into a folder of blobs. The path of the cache may itself be a link.
 func TestOpenHubCache(t *testing.T) {
 	hub := t.TempDir()
 	snapshot := filepath.Join(hub, "snapshots", "main")
@@ -80,11 +79,11 @@ func TestOpenOddFiles(t *testing.T) {
 	t.Run("the model itself is a pipe", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "model.safetensors")
 		pipe(t, path)
-		wantError(t, openInTime(t, path), path+": is not a regular file")
+		wantError(t, openInTime(t, path), path+": is not a regular file: give a file, not a folder, pipe or device")
 	})
 }
 
-// openInTime returns the error of opening path, and fails the test if opening waits for something.
+// openInTime returns the error of opening path. It fails the test if opening blocks.
 func openInTime(t *testing.T, path string) error {
 	t.Helper()
 	done := make(chan error, 1)

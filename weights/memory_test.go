@@ -90,7 +90,7 @@ func lossOf(t *testing.T, m *weights.Model) []float64 {
 	return slices.Concat(scores.Nats...)
 }
 
-// TestLittleMemory: models larger than the memory that their data may take are planned, whole and in parts, converted and evaluated
+// TestLittleMemory: models in a store that are larger than the memory for their data give the same plans, outputs and losses
 // as on a disk. Code that reads data without Need would crash the test, because data has no memory before Need.
 func TestLittleMemory(t *testing.T) {
 	weights.LittleMemory(t)

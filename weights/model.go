@@ -41,14 +41,14 @@ type Model struct {
 	Single bool
 	// PartOf is the path of an index that lists the single file as one shard of several; "" if there is none.
 	PartOf string
-	place  place // Dir
+	place  place // the folder Dir
 }
 
-// Open opens a model folder or a single safetensors file. It reads and checks headers and maps the data without reading them. The
-// shards of a folder are the files that its index names. Without an index the only shard is model.safetensors, or else the only
-// safetensors file besides an adapter. A folder that holds only an adapter is an error. For other common formats and layouts,
-// such as GGUF, the error names the format and the next step. A path that does not exist is fs.ErrNotExist. The caller closes the
-// model.
+// Open opens a model folder or a single safetensors file. It reads and checks headers and maps the data without reading them.
+// The shards of a folder are the files that its index names. Without an index the only shard is model.safetensors, or else
+// the only safetensors file besides an adapter. A folder that holds only an adapter is an error. For other common formats and
+// layouts, such as GGUF, the error names the format and the next step. If the path does not exist, errors.Is finds
+// fs.ErrNotExist in the error. The caller closes the model.
 func Open(path string) (*Model, error) {
 	if path == "" {
 		return nil, errors.New("no path was given: name a model's folder or a safetensors file")
@@ -134,7 +134,7 @@ func (m *Model) openFolder() error {
 	}
 	if m.Shards, err = m.place.open(names); err != nil {
 		if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && m.Index != "" {
-			err = fmt.Errorf("%s names the shard %s, which is missing: download it again (%w)", m.Index, filepath.Base(missing.Path), missing.Err)
+			err = fmt.Errorf("%s names the shard %s, %w: download, copy or make it again (%w)", m.Index, filepath.Base(missing.Path), ErrShardMissing, missing.Err)
 		}
 		return err
 	}
@@ -179,9 +179,9 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	case len(found) == 0 && (slices.Contains(files, AdapterName) || slices.Contains(files, AdapterConfigName)):
 		return nil, nil, m.adapterAlone()
 	case len(found) == 0:
-		return nil, nil, FileErrorf(m.Dir, "no safetensors file and no %s in this folder: a model's folder has *.safetensors and config.json: download the model, or name its folder", IndexName)
+		return nil, nil, FileErrorf(m.Dir, "holds no safetensors file and no %s: a model's folder has *.safetensors and config.json: download the model, or give its folder", IndexName)
 	}
-	return nil, nil, FileErrorf(m.Dir, "%d safetensors files but no %s that says which belong to the model: download that file too, or give the one file that is the model", len(found), IndexName)
+	return nil, nil, FileErrorf(m.Dir, "holds %d safetensors files, but no index %s, which lists the files of the model: download the index, or give the one file that is the model", len(found), IndexName)
 }
 
 // listFiles returns the files of dir and its subfolders as slash-separated paths, sorted. Links to
@@ -235,7 +235,7 @@ func (m *Model) Files() []*File {
 	return append(slices.Clone(m.Shards), m.Adapter)
 }
 
-// Tensor returns the tensor of a name, first from the model and then from its adapter; false if there is none.
+// Tensor returns the tensor of a name, from the model or else from its adapter; false if there is none.
 func (m *Model) Tensor(name string) (Tensor, bool) {
 	for _, f := range m.Shards {
 		if t, ok := f.Tensor(name); ok {

@@ -161,7 +161,8 @@ func TestOpenSingleFile(t *testing.T) {
 	}
 }
 
-// The configs beside a single file describe it, unless an index says that the file is one of several, or another model's.
+// The configs beside a single file describe the file, unless an index lists the file as one of several, or lists other files
+// only.
 func TestOpenSingleFileWithConfigs(t *testing.T) {
 	for name, c := range map[string]struct {
 		index            string
@@ -214,39 +215,39 @@ func TestMalformedFolders(t *testing.T) {
 		want   string            // DIR is the folder, INDEX its index
 	}{
 		{"shard missing", map[string][]byte{"s2.safetensors": nil},
-			`INDEX names the shard s2.safetensors, which is missing: download it again (no such file or directory)`},
+			`INDEX names the shard s2.safetensors, which is missing: download, copy or make it again (no such file or directory)`},
 		{"shard empty", map[string][]byte{"s2.safetensors": {}},
-			`DIR/s2.safetensors: byte 0: the file is truncated: no room for a header`},
+			`DIR/s2.safetensors: the file is empty: download, copy or make it again`},
 		{"shard cut short", map[string][]byte{"s2.safetensors": shard(t, "c")[:64]},
-			`DIR/s2.safetensors: tensor "c": byte 64: ends 1 bytes beyond the end of the file: the file is truncated`},
+			`DIR/s2.safetensors: tensor "c": byte 64: the header needs a file of 65 bytes, and this file has 64: the file is truncated: download, copy or make it again`},
 		{"tensor in the wrong shard", map[string][]byte{IndexName: index("a", "s1.safetensors", "b", "s2.safetensors", "c", "s2.safetensors")},
-			`DIR/s1.safetensors: tensor "b": byte 121: the index puts it into s2.safetensors`},
+			`DIR/s1.safetensors: tensor "b": byte 121: the index puts this tensor into s2.safetensors: download the index and the shards again`},
 		{"tensor in two shards", map[string][]byte{"s2.safetensors": shard(t, "c", "a")},
-			`DIR/s2.safetensors: tensor "a": byte 121: the index puts it into s1.safetensors`},
+			`DIR/s2.safetensors: tensor "a": byte 121: the index puts this tensor into s1.safetensors: download the index and the shards again`},
 		{"tensor in no shard", map[string][]byte{IndexName: index("a", "s1.safetensors", "b", "s1.safetensors", "c", "s2.safetensors", "d", "s2.safetensors")},
-			`INDEX: tensor "d": is not in s2.safetensors`},
+			`INDEX: tensor "d": is not in s2.safetensors: download the index and the shards again`},
 		{"tensor that the index lacks", map[string][]byte{"s2.safetensors": shard(t, "c", "d")},
-			`DIR/s2.safetensors: tensor "d": byte 121: the index model.safetensors.index.json does not list it`},
+			`DIR/s2.safetensors: tensor "d": byte 121: the index model.safetensors.index.json does not list this tensor: download the index and the shards again`},
 		{"shard is the index", map[string][]byte{IndexName: index("a", IndexName)},
-			`INDEX: byte 0: a header of 8387229874382703227 bytes is more than the format's 100000000: is this a safetensors file? If it is, it is damaged: download or copy it again`},
-		{"shard is a folder", map[string][]byte{IndexName: index("a", "sub")}, `DIR/sub: is not a regular file`},
+			`INDEX: byte 0: the header has 8387229874382703227 bytes, but the format allows at most 100000000: the file is damaged, or is no safetensors file: download or copy it again`},
+		{"shard is a folder", map[string][]byte{IndexName: index("a", "sub")}, `DIR/sub: is not a regular file: give a file, not a folder, pipe or device`},
 
 		{"shard above the folder", map[string][]byte{IndexName: index("a", "../s1.safetensors")},
-			`INDEX: tensor "a": shard "../s1.safetensors" is not a file in this folder`},
+			`INDEX: tensor "a": shard "../s1.safetensors" is not the name of a file in this folder: download the index again`},
 		{"shard of an absolute path", map[string][]byte{IndexName: index("a", "/etc/passwd")},
-			`INDEX: tensor "a": shard "/etc/passwd" is not a file in this folder`},
+			`INDEX: tensor "a": shard "/etc/passwd" is not the name of a file in this folder: download the index again`},
 		{"shard with a backslash", map[string][]byte{IndexName: index("a", `..\s1.safetensors`)},
-			`INDEX: tensor "a": shard "..\\s1.safetensors" is not a file in this folder`},
+			`INDEX: tensor "a": shard "..\\s1.safetensors" is not the name of a file in this folder: download the index again`},
 		{"shard in a subfolder", map[string][]byte{IndexName: index("a", "sub/s1.safetensors")},
-			`INDEX: tensor "a": shard "sub/s1.safetensors" is not a file in this folder`},
-		{"shard is this folder", map[string][]byte{IndexName: index("a", ".")}, `INDEX: tensor "a": shard "." is not a file in this folder`},
-		{"shard is the folder above", map[string][]byte{IndexName: index("a", "..")}, `INDEX: tensor "a": shard ".." is not a file in this folder`},
-		{"shard without a name", map[string][]byte{IndexName: index("a", "")}, `INDEX: tensor "a": shard "" is not a file in this folder`},
+			`INDEX: tensor "a": shard "sub/s1.safetensors" is not the name of a file in this folder: download the index again`},
+		{"shard is this folder", map[string][]byte{IndexName: index("a", ".")}, `INDEX: tensor "a": shard "." is not the name of a file in this folder: download the index again`},
+		{"shard is the folder above", map[string][]byte{IndexName: index("a", "..")}, `INDEX: tensor "a": shard ".." is not the name of a file in this folder: download the index again`},
+		{"shard without a name", map[string][]byte{IndexName: index("a", "")}, `INDEX: tensor "a": shard "" is not the name of a file in this folder: download the index again`},
 
 		{"index empty", map[string][]byte{IndexName: {}}, `INDEX: byte 0: invalid JSON: it ends too early`},
 		{"index cut short", map[string][]byte{IndexName: []byte(`{"weight_map":{"a":`)}, `INDEX: byte 19: invalid JSON: it ends too early`},
-		{"index without weight_map", map[string][]byte{IndexName: []byte(`{"metadata":{}}`)}, `INDEX: has no tensors in "weight_map"`},
-		{"index without tensors", map[string][]byte{IndexName: []byte(`{"weight_map":{}}`)}, `INDEX: has no tensors in "weight_map"`},
+		{"index without weight_map", map[string][]byte{IndexName: []byte(`{"metadata":{}}`)}, `INDEX: has no tensors in "weight_map": download the index again`},
+		{"index without tensors", map[string][]byte{IndexName: []byte(`{"weight_map":{}}`)}, `INDEX: has no tensors in "weight_map": download the index again`},
 		{"index is a list", map[string][]byte{IndexName: []byte(`[]`)}, `INDEX: byte 0: the index: expected {, found [`},
 		{"weight_map is a list", map[string][]byte{IndexName: []byte(`{"weight_map":["a"]}`)}, `INDEX: byte 14: weight_map: expected {, found [`},
 		{"weight_map is null", map[string][]byte{IndexName: []byte(`{"weight_map":null}`)}, `INDEX: byte 14: weight_map: expected {, found null`},
@@ -260,9 +261,9 @@ func TestMalformedFolders(t *testing.T) {
 		{"invalid UTF-8 in the index", map[string][]byte{IndexName: []byte("{\"weight_map\":{\"\xff\":\"s2.safetensors\"}}")}, `INDEX: byte 16: invalid UTF-8: 0xff`},
 
 		{"no index, several files", map[string][]byte{IndexName: nil},
-			`DIR: 3 safetensors files but no model.safetensors.index.json that says which belong to the model: download that file too, or give the one file that is the model`},
+			`DIR: holds 3 safetensors files, but no index model.safetensors.index.json, which lists the files of the model: download the index, or give the one file that is the model`},
 		{"no index, no file", map[string][]byte{IndexName: nil, "s1.safetensors": nil, "s2.safetensors": nil, "tokens.safetensors": nil},
-			`DIR: no safetensors file and no model.safetensors.index.json in this folder: a model's folder has *.safetensors and config.json: download the model, or name its folder`},
+			`DIR: holds no safetensors file and no model.safetensors.index.json: a model's folder has *.safetensors and config.json: download the model, or give its folder`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			files := twoShards(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Any bytes may stand in a file. Opening it either fails with a *FormatError or gives tensors that
-// partition the data; and their header, written again, opens to the same tensors.
+// A file may hold any bytes. Opening it returns a *FormatError, or tensors that partition the data. A file with their header,
+// encoded again, has the same tensors.
 func FuzzOpen(f *testing.F) {
 	for _, seed := range [][]byte{
 		nil,
@@ -68,7 +68,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// visitAll gives the data of all tensors, one after the other.
+// visitAll returns the data of all tensors, one after the other.
 func visitAll(t *testing.T, m *Model) (all []byte) {
 	err := m.Each(func(x Tensor) error {
 		if x.Size() != int64(len(x.Data)) || cap(x.Data) != len(x.Data) {
@@ -93,8 +93,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// After a cut of a valid file, or a change of any byte of its head, the file opens to tensors that fill it, or opening is an
-// error.
+// After a truncation of a valid file, or a change of any byte of its head, opening returns an error or tensors that fill the
+// file.
 func TestEveryCutAndEveryByte(t *testing.T) {
 	whole := file(`{"__metadata__":{"k":"v"},"a":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}`, make([]byte, 8)...)
 	path := filepath.Join(t.TempDir(), "m.safetensors")

@@ -61,8 +61,8 @@ func remoteOf(t *testing.T, q *requests, size int64) *remote {
 	return r
 }
 
-// TestRequests: a caller that reads in order has large requests ahead of it, and every block is asked for once. A caller that
-// reads at random gets only the requested blocks.
+// TestRequests: for a caller that reads in order, large requests read ahead, and each block is requested once. For a caller
+// that reads in random order, only the needed blocks are requested.
 func TestRequests(t *testing.T) {
 	const unit, units = requestBytes / 16, 200
 	q := &requests{unit: unit}
@@ -89,7 +89,7 @@ func TestRequests(t *testing.T) {
 	need(0, 3, "0+4")
 	need(100, 101, "")
 	need(0, 3, "")
-	// In order: requests of 16 units, until 96 units are read ahead. More are asked for once a whole request fits.
+	// A read in order causes requests of 16 units until 96 units are read ahead. The next request follows when 16 units fit.
 	need(4, 4, "4+16 20+16 36+16 52+16 68+16 84+16")
 	for n := 5; n < 22; n++ {
 		need(n, n, "")
@@ -112,7 +112,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestSamplesReadLittle: the end of a tensor and the start of the next one are next to each other. They are samples, not a reader in order.
+// TestSamplesReadLittle: samples at the end of a tensor and the start of the next are neighbours, but do not start reading
+// ahead.
 func TestSamplesReadLittle(t *testing.T) {
 	q := &requests{unit: blockBytes}
 	r := remoteOf(t, q, 100*blockBytes)
@@ -125,8 +126,8 @@ func TestSamplesReadLittle(t *testing.T) {
 	}
 }
 
-// TestSampledRequests: the parts of a sample are asked for at once, and nothing is read ahead of them, however long they are. After
-// the end of the sampling, reading in order reads ahead again.
+// TestSampledRequests: the parts of a sample are requested at once, and long parts also cause no reading ahead. After the end
+// of the sampling, reading in order reads ahead again.
 func TestSampledRequests(t *testing.T) {
 	const unit = requestBytes / 16
 	q := &requests{unit: unit}
@@ -158,7 +159,8 @@ func TestSampledRequests(t *testing.T) {
 	}
 }
 
-// TestPrefetchTakesLittle: data that was prefetched and is not needed takes at most half of the spare bytes. Needing it makes room.
+// TestPrefetchTakesLittle: data that is prefetched and not yet needed takes at most half of spareBytes. Once it is needed,
+// more can be prefetched.
 func TestPrefetchTakesLittle(t *testing.T) {
 	spare := spareBytes
 	spareBytes = 10 * blockBytes
@@ -221,13 +223,13 @@ func TestFailedRequests(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
-	if _, err := newRemote(t.Context(), math.MaxInt64, bad.read); err == nil || !strings.Contains(err.Error(), "larger than this system's addresses") {
+	if _, err := newRemote(t.Context(), math.MaxInt64, bad.read); err == nil || !strings.Contains(err.Error(), "larger than this system's address space") {
 		t.Errorf("a file as large as all addresses: %v", err)
 	}
 }
 
-// TestDropping: once more than the spare bytes are in memory, blocks are dropped, the least recently needed first. Blocks that a
-// Guard holds stay; a Guard with spans holds these alone.
+// TestDropping: if more than spareBytes are in memory, blocks are dropped, the least recently needed first. Blocks that a
+// Guard holds stay. A Guard with spans holds only the blocks of its spans.
 func TestDropping(t *testing.T) {
 	ahead, spare := aheadBytes, spareBytes
 	aheadBytes, spareBytes = requestBytes, 4*blockBytes

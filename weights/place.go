@@ -45,7 +45,7 @@ func (d disk) size(name string) (int64, error) {
 		return 0, err
 	}
 	if !st.Mode().IsRegular() {
-		return 0, FileErrorf(d.path(name), "is not a regular file")
+		return 0, FileErrorf(d.path(name), "is not a regular file: give a file, not a folder, pipe or device")
 	}
 	return st.Size(), nil
 }

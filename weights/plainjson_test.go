@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plainSeeds are headers and indices in the usual form, and almost.
+// plainSeeds are headers and indices in the usual form, and others that differ from it slightly.
 func plainSeeds(t testing.TB) []string {
 	index, err := os.ReadFile("testdata/llama-17m.index.json")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// FuzzPlainJSON: what is read without a walker is what a walker reads.
+// FuzzPlainJSON: if plainJSON reads a text, a walker reads the same from it.
 func FuzzPlainJSON(f *testing.F) {
 	for _, js := range plainSeeds(f) {
 		f.Add([]byte(js))

@@ -31,11 +31,12 @@ func (w watchedStore) ReadAt(ctx context.Context, o weights.Object, p []byte, at
 	}
 }
 
-// mostHeld is more than what four workers and requests need: each worker a tensor of 384 kB and the blocks around it, and read-ahead.
+// mostHeld is more than four workers need: for each a tensor of 384 kB with the blocks around it, and data that is read
+// ahead.
 const mostHeld = 8 << 20
 
-// TestPlanMemory: planning and converting a model in a store hold a bounded part of it in memory, however large it is. Passes over
-// the whole model read it tensor by tensor.
+// TestPlanMemory: planning and converting hold a bounded number of bytes of a model in a store in memory, for models of any
+// size. Passes over the whole model read one tensor after the other.
 func TestPlanMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow with the race detector")

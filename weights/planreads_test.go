@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// countedStore adds up what is read of each object.
+// countedStore counts the bytes that are read of each object.
 type countedStore struct {
 	weights.Store
 	mu       sync.Mutex

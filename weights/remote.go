@@ -13,14 +13,14 @@ import (
 )
 
 // A file in an object store has addresses for all its data, and memory only for the blocks in use. Need reads missing blocks.
-// Mapped memory is only read within a Guard. So a block can be dropped once all Guards have ended that began before its last
-// Need. Callers need not report when they are done.
+// Mapped memory is only read within a Guard. So a block can be dropped when every Guard that began before the block's last
+// Need has ended. Callers do not release blocks.
 
 const (
 	blockBytes   = 64 << 10             // size of a block: the unit of reading and dropping
 	requestBytes = 4 << 20              // largest request
 	mostRequests = 8                    // concurrent requests
-	leastRun     = 1 << 20 / blockBytes // blocks read in order before more are read ahead; samples at a tensor's end and the next one's start are fewer
+	leastRun     = 1 << 20 / blockBytes // blocks read in order before reading ahead starts; samples at the end of a tensor and the start of the next are shorter
 )
 
 // Tests use smaller values.
@@ -90,13 +90,13 @@ func (g *guard) holds(b *block) bool {
 
 var pages = pager{guards: map[*guard]struct{}{}, room: make(chan struct{}, mostRequests)}
 
-// remotes is the number of open files in stores. While it is 0, Need and Guard have nothing to do.
+// remotes is the number of open files in stores. While it is 0, Need returns at once, and Guard keeps no blocks.
 var remotes atomic.Int64
 
 // newRemote reserves addresses for a file.
 func newRemote(ctx context.Context, size int64, read func(ctx context.Context, p []byte, at int64) error) (*remote, error) {
 	if size > math.MaxInt-blockBytes {
-		return nil, errors.New("is larger than this system's addresses")
+		return nil, errors.New("is larger than this system's address space")
 	}
 	memory, err := reserveAddresses(int(size))
 	if err != nil {
@@ -112,7 +112,7 @@ func newRemote(ctx context.Context, size int64, read func(ctx context.Context, p
 	return r, nil
 }
 
-// find searches for the file whose memory begins at an address.
+// find returns the place in files of the file whose memory begins at an address.
 func (p *pager) find(address uintptr) (int, bool) {
 	return slices.BinarySearchFunc(p.files, address, func(r *remote, address uintptr) int { return cmp.Compare(r.from(), address) })
 }
@@ -143,8 +143,8 @@ func (r *remote) span(first, end int) []byte {
 
 func (b *block) memory() []byte { return b.of.span(b.number, b.number+1) }
 
-// Need returns b once its bytes are in memory. b is a part of a tensor's Data. For files on a disk Need does nothing. Data of a
-// model in an object store may only be read after Need and within the same [Guard], which returns errors of reading.
+// Need returns b once its bytes are in memory. b is a part of a tensor's Data. For files on a disk Need does nothing. Data of
+// a model in an object store may only be read after Need, within the same [Guard]. The Guard returns errors of reading.
 func Need(b []byte) []byte {
 	if remotes.Load() == 0 || len(b) == 0 {
 		return b
@@ -205,7 +205,8 @@ func (p *pager) request(address uintptr, n int) (wait []*block) {
 	return wait
 }
 
-// blocksOf returns the file of n bytes of memory, and its first and last block there; nil for memory of no file in a store.
+// blocksOf returns the file that has n bytes of memory at an address, and the first and last block of this memory. r is nil
+// if the memory belongs to no file in a store.
 func (p *pager) blocksOf(address uintptr, n int) (r *remote, first, last int) {
 	at, exact := p.find(address)
 	if !exact {
@@ -226,7 +227,7 @@ func (r *remote) add(number int) *block {
 	return b
 }
 
-// due records that a block is needed, or gone.
+// due stops counting a block as read in advance, because it is needed now or dropped.
 func (p *pager) due(b *block) {
 	if b.early {
 		b.early = false
@@ -257,7 +258,7 @@ func (p *pager) sampled(data []byte) (end func(), ok bool) {
 	}, true
 }
 
-// prefetch begins to read data that will be needed soon, as far as memory allows: it takes at most half of the spare bytes.
+// prefetch begins to read data that will be needed soon. It uses at most half of spareBytes.
 func (p *pager) prefetch(data []byte) {
 	if remotes.Load() == 0 || len(data) == 0 {
 		return
@@ -285,8 +286,8 @@ func (p *pager) prefetch(data []byte) {
 	}
 }
 
-// ahead returns the last block to read for a caller that needs block last. It returns last while enough of the following blocks
-// are read, so that requests are large.
+// ahead returns the last block to read for a caller that needs block last. It returns last itself while enough of the
+// following blocks are in memory, so that each request for more is large.
 func (r *remote) ahead(last int) int {
 	end := min(last+aheadBytes/blockBytes, (len(r.memory)-1)/blockBytes)
 	if near := min(last+(aheadBytes-requestBytes)/blockBytes, end); r.blocks[near] != nil {

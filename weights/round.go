@@ -53,8 +53,8 @@ func roundInt8(b uint32, bits int, truncate bool) uint32 {
 	return uint32(uint8(int8(up)))
 }
 
-// Encode rounds values as [Format.FromValue] does and writes them to the first elements of data. It is several times faster,
-// because it rounds normal values on the bits of float32.
+// Encode rounds values as [Format.FromValue] does and writes them to the first elements of data. It is several times faster
+// than FromValue, because it rounds normal values on the bits of float32.
 func (f Format) Encode(data []byte, values []float32) {
 	switch {
 	case !f.IsFloat():
@@ -94,7 +94,7 @@ func (f Format) encodeBF16(data []byte, values []float32) {
 	data = data[:2*len(values)]
 	for i, v := range values {
 		b := math.Float32bits(v)
-		rounded := (b + 0x7FFF + b>>16&1) >> 16 // the exponent takes a carry
+		rounded := (b + 0x7FFF + b>>16&1) >> 16 // a carry moves into the exponent
 		if rounded&0x7F80 == 0x7F80 || b&0x7F800000 == 0x7F800000 {
 			rounded = f.FromValue(v)
 		}

@@ -7,10 +7,10 @@ import (
 )
 
 // Sampled advises the system that only parts of data, a piece of a mapped file, are read until end is called. The system then
-// reads these parts in advance, without the megabytes around each of them that an ordinary mapping reads. After end, the parts
-// may leave the process's memory. The advice has no effect on other memory and on systems without it.
+// reads these parts in advance. It does not read the megabytes around each part, as it does for an ordinary mapping. After
+// end, the parts may leave the process's memory. Sampled has no effect on other memory, and on systems without this advice.
 //
-// Concurrent calls for overlapping data weaken each other's advice, and are otherwise harmless.
+// Concurrent calls for overlapping data are harmless, but the system may then read more than the parts.
 func Sampled(data []byte, parts ...[]byte) (end func()) {
 	end, stored := pages.sampled(data)
 	if !stored && !adviseMapped(data, readsLittle) {

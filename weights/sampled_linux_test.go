@@ -15,7 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestSampledUntilClose: once a file is closed, the end of its sampling gives no advice about other memory at the same address.
+// TestSampledUntilClose: if a file is closed before its sampling ends, the end gives no advice about new memory at the same
+// address.
 func TestSampledUntilClose(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", weights.F32)
 	f := m.Shards[0]

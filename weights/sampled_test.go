@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestSampled: advice changes no data, whatever memory it is about.
+// TestSampled: advice changes no data in any kind of memory.
 func TestSampled(t *testing.T) {
 	m := testmodel.Tiny(t, "llama-tiny", weights.F32)
 	for _, info := range m.Infos() {
@@ -25,7 +25,7 @@ func TestSampled(t *testing.T) {
 			t.Errorf("%s: other data afterwards", info.Name)
 		}
 	}
-	// Memory of no file keeps what is written to it.
+	// Memory that belongs to no file keeps its data.
 	own := []byte{1, 2, 3}
 	weights.Sampled(own, own)()
 	weights.Forget(own)

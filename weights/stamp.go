@@ -46,7 +46,7 @@ func (f *File) Unchanged() error {
 		return err
 	}
 	if now := StampOf(info); now.Bytes != f.stamp.Bytes || now.Modified != f.stamp.Modified {
-		return FileErrorf(f.Path, "was changed while it was read: convert again once nothing writes to it")
+		return FileErrorf(f.Path, "was changed while lowtoggle read it: run the command again when no other process writes to the file")
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ type Output interface {
 	Abort()
 }
 
-// PartsFolder holds the records of a conversion's parts while it writes to an object store. The file [PartsName] in it names the
-// object that is written last.
+// PartsFolder is the folder with the records of a conversion's parts while the conversion writes to an object store. Its file
+// [PartsName] names the object that is written last.
 const (
 	PartsFolder = ".lowtoggle-parts"
 	PartsName   = "parts.json"
@@ -108,7 +108,7 @@ func (s *stored) whole(list []Object) error {
 			return nil
 		}
 	}
-	return FileErrorf(s.store.URL(), "holds an unfinished conversion: end it with the command that began it, or name another folder")
+	return FileErrorf(s.store.URL(), "holds an unfinished conversion: finish it with the command that started it, or give another folder")
 }
 
 func (s *stored) list() ([]string, error) { return slices.Clone(s.names), nil }
@@ -129,7 +129,7 @@ func (s *stored) read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if o.Size > most {
-		return nil, FileErrorf(s.path(name), "is too large: lowtoggle reads at most %d MiB of it", most>>20)
+		return nil, FileErrorf(s.path(name), "is too large: lowtoggle reads at most %d MiB: check that this is the right file", most>>20)
 	}
 	data := make([]byte, o.Size)
 	return data, s.store.ReadAt(s.ctx, o, data, 0)
@@ -199,7 +199,7 @@ func OpenObject(ctx context.Context, s Store, o Object) (*File, error) {
 	}
 	url := s.URL() + "/" + o.Path
 	if o.Size == 0 {
-		return nil, &FormatError{File: url, Offset: 0, Msg: "the file is empty"}
+		return nil, &FormatError{File: url, Offset: 0, Msg: "the file is empty: copy it to the store again"}
 	}
 	r, err := newRemote(ctx, o.Size, func(ctx context.Context, p []byte, at int64) error { return s.ReadAt(ctx, o, p, at) })
 	if err != nil {

@@ -56,8 +56,8 @@ type Tensor struct {
 	File string
 }
 
-// byteLen returns the number of bytes that shape and dtype need. It is an error if the number overflows, or if sub-byte elements
-// do not fill whole bytes.
+// byteLen returns the number of bytes that shape and dtype need. It returns an error if the number overflows, or if elements
+// of less than a byte do not fill whole bytes.
 func byteLen(d DType, shape []int) (int64, error) {
 	if slices.Contains(shape, 0) {
 		return 0, nil
@@ -75,7 +75,7 @@ func byteLen(d DType, shape []int) (int64, error) {
 	return bits / 8, nil
 }
 
-// Outline returns the part of a tensor's name that all layers share: every number becomes "N".
+// Outline returns a tensor's name with "N" in place of every number. Tensors of the same kind in all layers have one outline.
 func Outline(name string) string {
 	var out []byte // nil while nothing has changed
 	for from := 0; from <= len(name); {

@@ -17,12 +17,12 @@ type Writer struct {
 	f       *os.File
 	want    int64
 	written int64
-	direct  bool // another goroutine writes whole blocks past the page cache
+	direct  bool // another goroutine writes whole blocks with direct writes
 	blocks       // used only while direct
 }
 
 const (
-	// directFrom is the size from which a file is written past the page cache.
+	// directFrom is the size in bytes from which direct writes are used.
 	directFrom = 64 << 20
 	// directBuffer is the number of bytes in one direct write.
 	directBuffer = 4 << 20
@@ -32,7 +32,7 @@ const (
 	directAlign = 4096
 )
 
-// blocks gathers data into whole blocks for direct writes.
+// blocks gathers data into whole blocks for direct writes (O_DIRECT), which bypass the page cache.
 type blocks struct {
 	buf    []byte      // gathered data, not written yet
 	at     int64       // its place in the file, a multiple of directAlign
@@ -41,8 +41,8 @@ type blocks struct {
 }
 
 // Create starts a new file with the given head and a data section of dataLen bytes. head comes from [EncodeHeader] or another
-// file's [File.Head]. It is an error if the file exists, or if head is not the head of a safetensors file. A disk without room
-// for the file is one too, if the file system can reserve space.
+// file's [File.Head]. Create returns an error if the file exists, if head is not the head of a safetensors file, or if the
+// file system can reserve space and has too little.
 func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	if len(head) < 8 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
 		return nil, FileErrorf(path, "cannot be written: its header is not a safetensors header")
@@ -99,7 +99,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return total - len(p) + n, err
 }
 
-// flush starts writing the full buffer and continues with another one. It returns the error of an earlier write.
+// flush starts writing the full buffer and takes an empty buffer. It returns the error of an earlier write.
 func (w *Writer) flush() error {
 	next := <-w.free
 	select {
@@ -160,11 +160,11 @@ func (w *Writer) finish() error {
 	return err
 }
 
-// Close makes the file durable (fsync). It is an error if more or less than the announced data was written.
+// Close makes the file durable (fsync). It returns an error if the data written is not as long as dataLen of [Create].
 func (w *Writer) Close() error {
 	if w.written != w.want {
 		w.f.Close()
-		return FileErrorf(w.f.Name(), "%d bytes are written, but the header announces %d", w.written, w.want)
+		return FileErrorf(w.f.Name(), "%d bytes were written, but the header announces %d", w.written, w.want)
 	}
 	var err error
 	if w.direct {

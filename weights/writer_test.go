@@ -58,7 +58,7 @@ func TestCloseCountsBytes(t *testing.T) {
 		if _, err := w.Write(make([]byte, n)); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes are written, but the header announces %d", path, len(head)+n, len(head)+4))
+		wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes were written, but the header announces %d", path, len(head)+n, len(head)+4))
 		w.Abort()
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the file is still there after Abort: %v", err)
@@ -79,8 +79,8 @@ func TestAbortRemovesTheFile(t *testing.T) {
 	}
 }
 
-// A file written with another's head and data, in pieces of any size, is that file byte for byte,
-// however its header was laid out.
+// A file that is written with the head and data of another file, in pieces of any size, equals the other file byte for byte,
+// for any form of its header.
 func TestCopyIsIdentical(t *testing.T) {
 	dir := t.TempDir()
 	source := file(`{ "b":{"shape":[3],"dtype":"U8","data_offsets":[2,5]},  "__metadata__":{"k":"é<>"}, "a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}   `, 1, 2, 3, 4, 5)
@@ -112,8 +112,8 @@ func TestCopyIsIdentical(t *testing.T) {
 	})
 }
 
-// Large files are written past the page cache: pieces and an end that fit no block must give the same file, and missing data is
-// an error.
+// Large files bypass the page cache. Pieces and an end that fill no whole block must give the same file. Missing data is an
+// error.
 func TestWriteLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 65 MiB")
@@ -153,7 +153,7 @@ func TestWriteLarge(t *testing.T) {
 	}
 	w.Write(data[:5<<20])
 	head := len(f.Head())
-	wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes are written, but the header announces %d", short, head+(5<<20), head+size))
+	wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes were written, but the header announces %d", short, head+(5<<20), head+size))
 	w.Abort()
 	if _, err := os.Lstat(short); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is still there after Abort: %v", err)
@@ -207,7 +207,7 @@ func TestEncodeIndex(t *testing.T) {
 	}
 }
 
-// direct creates a file that is written past the page cache, with n bytes more than the least size for that.
+// direct creates a file that bypasses the page cache. It is n bytes larger than directFrom.
 func direct(t *testing.T, n int) (w *Writer, path string, data []byte) {
 	t.Helper()
 	data = make([]byte, directFrom+n)
@@ -226,8 +226,7 @@ func direct(t *testing.T, n int) (w *Writer, path string, data []byte) {
 	return w, path, data
 }
 
-// TestDirect: a large file has the bytes that are written, in pieces of any size, and where the file system refuses a direct
-// write.
+// TestDirect: a large file has the written bytes, for pieces of any size, and also if the file system refuses a direct write.
 func TestDirect(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path, data := direct(t, 12_345)
@@ -256,7 +255,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// TestDirectFrom: files of 64 MiB and more are written past the page cache.
+// TestDirectFrom: files of 64 MiB and more bypass the page cache.
 func TestDirectFrom(t *testing.T) {
 	w, _, _ := direct(t, 0)
 	w.Abort()
@@ -273,7 +272,7 @@ func TestDirectFrom(t *testing.T) {
 	}
 }
 
-// TestDirectFails: the error of a write in the background is returned by a later Write, and by Close.
+// TestDirectFails: a later Write returns the error of a write in the background, and so does Close.
 func TestDirectFails(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		w, _, data := direct(t, 0)

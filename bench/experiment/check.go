@@ -9,11 +9,10 @@ import (
 )
 
 // ErrNull is the error for a series whose null points differ from the baseline.
-var ErrNull = errors.New("a copy of the baseline does not use the same energy as the baseline")
+var ErrNull = errors.New("the energy depended on more than the operands' values")
 
-// Check returns an [ErrNull] if the relative energy of a null point differs from 1 by more than 2 % or by more than
-// four standard deviations. Then something besides the operands' bits changed the energy, and the series should be
-// measured again.
+// Check returns an [ErrNull] if the relative energy of a null point differs from 1 by more than 2 % or by more than four
+// standard deviations. The energy then depended on more than the operands' bits, and the series should be measured again.
 func (s *Series) Check() error {
 	const deviations, most = 4, 0.02
 	var wrong []error
@@ -27,7 +26,7 @@ func (s *Series) Check() error {
 			allowed = min(most, deviations/z*r.HalfWidth)
 		}
 		if off := r.Relative - 1; math.Abs(off) > allowed {
-			wrong = append(wrong, fmt.Errorf("setup %v: null point %v differs by %.2f %% of energy, and at most %.2f %% are allowed: %w; measure it again in another folder",
+			wrong = append(wrong, fmt.Errorf("setup %v: the energy of copy %v of the baseline differs by %.2f %% from the baseline's, and at most %.2f %% are allowed: %w; measure the series again in another folder",
 				s.Setup, r.At, 100*off, 100*allowed, ErrNull))
 		}
 	}

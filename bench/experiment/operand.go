@@ -28,7 +28,7 @@ type maker struct {
 	setup    Setup
 	baseline Point
 	workers  int
-	x        operand // the last one drawn; if only the weights change, all points share it
+	x        operand // the x that was drawn last; if only the weights change, all points share it
 }
 
 // operand is a matrix with its pattern and seed.

@@ -17,7 +17,7 @@ type Point struct {
 	Seed       uint64          `json:"seed"`
 }
 
-// Name is unique within a job: the experiment, the place on its axis, and the seed if it is above 1.
+// Name returns a name that is unique within a job: the experiment, the place on its axis, and the seed if it is above 1.
 func (p Point) Name() string {
 	name := fmt.Sprintf("%s at %v", p.Experiment, p.At)
 	if p.Seed > 1 {
@@ -64,8 +64,8 @@ func (w Job) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// all returns the points with the null points among them. The null points follow the first and the second third, so that an
-// interrupted run soon has one.
+// all returns the points of the job and its null points. One null point follows the first third of the points, and one the
+// second third, so that an interrupted run also has a null point.
 func (w Job) all() []Point {
 	var list []Point
 	for i := range nulls + 1 {

@@ -96,9 +96,9 @@ func known(list []float64, v *float64) []float64 {
 	return append(list, *v)
 }
 
-// spread returns the variance of a reading's relative energy, as a share of that energy, and its degrees of
-// freedom. It pools the baseline's scatter in every session and the scatter of repeated readings. Two
-// neighbouring differences of the baseline share a reading, so each counts as half a degree of freedom.
+// spread returns the variance of a reading's relative energy, as a share of that energy, and its degrees of freedom. It pools
+// the scatter of the baseline in every session with the scatter of repeated readings. Neighbouring differences of baseline
+// readings share a reading, so each difference counts as half a degree of freedom.
 func (s *Series) spread(all []*gathered) (variance, freedom float64) {
 	var squares float64
 	for _, session := range s.Sessions {

@@ -126,7 +126,7 @@ func TestCheck(t *testing.T) {
 		{0.0001, 0.97, 2, false},
 	} {
 		err := null(invented(rng, 1, c.noise, points[:c.points]...), c.at).Check()
-		if (err == nil) != c.want || err != nil && (!errors.Is(err, ErrNull) || !strings.Contains(err.Error(), "null point 1")) {
+		if (err == nil) != c.want || err != nil && (!errors.Is(err, ErrNull) || !strings.Contains(err.Error(), "copy 1 of the baseline")) {
 			t.Errorf("null at %v, noise %v: %v", c.at, c.noise, err)
 		}
 	}

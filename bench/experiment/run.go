@@ -22,8 +22,8 @@ type Options struct {
 	// Rounds is the number of readings per point. All points get their first reading before any gets its
 	// second. Default 1.
 	Rounds int
-	// Time limits the run. The run then ends at the next reading of the baseline, but not before it has read a
-	// point. Default: no limit.
+	// Time is the time limit of the run. After the limit, the run ends at the next reading of the baseline, but not before it has
+	// read a point. Default: no limit.
 	Time time.Duration
 	// Every, Settle and Meter are passed to [measure.SeriesOptions].
 	Every  int
@@ -44,7 +44,7 @@ type Progress struct {
 }
 
 // ErrTime is the error of a run that ended at its time limit.
-var ErrTime = errors.New("the time limit ended before all points were measured; run the same command again to continue")
+var ErrTime = errors.New("the time limit passed before all points were measured: run the command again to continue")
 
 // Run measures the points that the folder does not hold yet, in the order given, and writes every reading into the
 // folder at once. It creates the folder if needed. If a setup cannot be measured, Run continues with the others and
@@ -85,7 +85,7 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 	return r.all(ctx)
 }
 
-// mine returns an error for a folder with files but no series, because such a folder is not for measurements.
+// mine returns an error for a folder with files but no series, so that a run does not write into a folder of another purpose.
 func mine(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func mine(folder string) error {
 			continue
 		}
 		if _, err := LoadFolder(folder); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: this folder holds other files, such as %s, and no series of measurements: name a new folder, or an empty one", folder, printable.Quote(e.Name()))
+			return fmt.Errorf("%s: the folder holds other files, such as %s, and no series of measurements: give a new or an empty folder", folder, printable.Quote(e.Name()))
 		} else if err != nil {
 			return err
 		}

@@ -54,6 +54,9 @@ func Load(path string) (*Series, error) {
 // [fs.ErrNotExist].
 func LoadFolder(folder string) ([]*Series, error) {
 	entries, err := os.ReadDir(folder)
+	if st, failed := os.Stat(folder); failed == nil && !st.IsDir() {
+		return nil, fmt.Errorf("%s: is not a folder: name a folder of measured series", folder)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func LoadFolder(folder string) ([]*Series, error) {
 		all = append(all, s)
 	}
 	if all == nil {
-		return nil, fmt.Errorf("%s: this folder holds no series of measurements: %w", folder, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: the folder holds no series of measurements: %w", folder, fs.ErrNotExist)
 	}
 	return all, nil
 }
@@ -83,21 +86,26 @@ func decode(data []byte) (*Series, error) {
 		Version *int `json:"series_version"`
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, fmt.Errorf("not a series of measurements, as lowtoggle calibrate writes it: %w", err)
+		return nil, fmt.Errorf("is no series of lowtoggle reproduce or calibrate: move the file to another folder: %w", err)
 	}
 	switch v := version.Version; {
 	case v == nil:
-		return nil, errors.New("not a series of measurements, as lowtoggle calibrate writes it: it has no series_version")
+		return nil, errors.New("is no series of lowtoggle reproduce or calibrate, because it has no series_version: move the file to another folder")
 	case *v != seriesVersion:
-		return nil, fmt.Errorf("series_version is %d, and this program reads %d: use the program that wrote the file", *v, seriesVersion)
+		return nil, fmt.Errorf("series_version is %d, but this program reads %d: use the version of lowtoggle that wrote the file", *v, seriesVersion)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	var s Series
 	if err := d.Decode(&s); err != nil {
-		return nil, fmt.Errorf("damaged: %w", err)
+		return nil, damaged("%w", err)
 	}
 	return &s, s.validate()
+}
+
+// damaged returns an error for a damaged file of a series.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("the file is damaged: %w: move the file to another folder to measure its series again", fmt.Errorf(format, args...))
 }
 
 // validate returns an error for contents that no run writes.
@@ -115,25 +123,25 @@ func (s *Series) validate() error {
 
 func (s Session) validate(baseline Point) error {
 	if s.Session == nil || len(s.Points) == 0 || s.Points[0].Point != baseline {
-		return errors.New("damaged: it does not begin with the baseline")
+		return damaged("the first point is not the baseline")
 	}
 	points := s.Points[1:]
 	for _, r := range s.Readings {
 		for _, v := range []float64{r.PerExecution, r.Seconds, r.Watts} {
 			if !(v > 0) { // false for NaN, too; JSON has no infinite numbers
-				return fmt.Errorf("damaged: a reading of %q has an energy, time or power that is not positive", r.Load)
+				return damaged("a reading of %q has an energy, time or power that is not positive", r.Load)
 			}
 		}
 		if r.Baseline {
 			continue
 		}
 		if len(points) == 0 || points[0].Name() != r.Load {
-			return fmt.Errorf("damaged: it has a reading of %q, which is not the next of its points", r.Load)
+			return damaged("the reading of %q is not in the order of the points", r.Load)
 		}
 		points = points[1:]
 	}
 	if len(points) > 0 {
-		return fmt.Errorf("damaged: there is no reading of %s", points[0].Name())
+		return damaged("there is no reading of %s", points[0].Name())
 	}
 	return nil
 }

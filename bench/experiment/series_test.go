@@ -20,17 +20,17 @@ func TestLoadRefuses(t *testing.T) {
 	name := job.Setup.file()
 	good := string(must(os.ReadFile(filepath.Join(folder, name))))
 	for _, c := range []struct{ what, old, new, want string }{
-		{"another version", `"series_version": 1`, `"series_version": 2`, "series_version is 2, and this program reads 1"},
+		{"another version", `"series_version": 1`, `"series_version": 2`, "series_version is 2, but this program reads 1"},
 		{"no version", `"series_version": 1,`, ``, "has no series_version"},
-		{"half a file", good[len(good)/2:], "", "not a series of measurements, as lowtoggle calibrate writes it: unexpected end"},
-		{"nothing", good, "", "not a series of measurements"},
-		{"a list", good, "[]", "not a series of measurements"},
+		{"half a file", good[len(good)/2:], "", "is no series of lowtoggle reproduce or calibrate: move the file to another folder: unexpected end"},
+		{"nothing", good, "", "is no series of lowtoggle"},
+		{"a list", good, "[]", "is no series of lowtoggle"},
 		{"an unknown field", `"baseline"`, `"basis"`, `unknown field "basis"`},
 		{"another setup", `"m": 32`, `"m": 33`, "rename it to bf16-33x48x64-stationary.json"},
 		{"an impossible setup", `"m": 32`, `"m": 0`, "every dimension must be at least 1"},
 		{"no such type", `"type": "bf16"`, `"type": "bf17"`, `unknown arithmetic "bf17"`},
 		{"a broken pattern", `"w": "normal(0,0.02)"`, `"w": "normal(0,"`, "damaged"},
-		{"the baseline changed", `"seed": 1`, `"seed": 3`, "does not begin with the baseline"},
+		{"the baseline changed", `"seed": 1`, `"seed": 3`, "damaged: the first point is not the baseline: move the file to another folder to measure its series again"},
 		{"a point of another name", `"experiment": "6a"`, `"experiment": "6b"`, `reading of "6a at 0"`},
 		{"a reading that was lost", `"load": "6a at 0"`, `"baseline": true, "load": ""`, `there is no reading of 6a at 0`},
 		{"a reading of nothing", `"joules": `, `"joules": 0, "x": `, "unknown field"},

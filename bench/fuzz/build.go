@@ -56,8 +56,8 @@ func build(ctx context.Context, folder string, match *regexp.Regexp) error {
 			packages = append(packages, p)
 		}
 	}
-	// One command for all packages. The flag -fuzz would also instrument the standard library. This takes longer to compile and
-	// to run, and finds inputs that are new to the library alone.
+	// One command builds all packages. It does not use the flag -fuzz, which also instruments the standard library: this takes
+	// longer to compile and to run, and finds inputs that are new only to the library.
 	made := filepath.Join(folder, "made")
 	args := []string{"test", "-c", "-vet=off", "-trimpath", "-gcflags=" + modulePath + "/...=-d=libfuzzer", "-ldflags=-s -w", "-o", made + string(filepath.Separator)}
 	if _, err := goTool(ctx, root, append(args, packages...)...); err != nil {

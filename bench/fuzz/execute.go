@@ -77,7 +77,8 @@ func count(output []byte) *tally {
 	return &tally{Executions: executions, New: found}
 }
 
-// keep moves a failing input out of the seeds and returns its text. As a seed, it would end the next turn at its start.
+// keep moves a failing input out of the seeds and returns its text. As a seed, the input would fail at the start of the next
+// turn.
 func keep(file, to string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

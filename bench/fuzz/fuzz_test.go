@@ -43,12 +43,17 @@ exit 1
 
 func runCampaign(t *testing.T, folder string, list []target, output string, until float64) *campaign {
 	t.Helper()
+	return runCampaignFor(t, time.Minute, folder, list, output, until)
+}
+
+func runCampaignFor(t *testing.T, length time.Duration, folder string, list []target, output string, until float64) *campaign {
+	t.Helper()
 	rec, err := readRecord(output)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &campaign{folder: folder, targets: list, slice: time.Second, until: until, output: output, record: rec, out: io.Discard, now: run{AtOnce: 2}}
-	if err := c.run(t.Context(), time.Minute); err != nil {
+	if err := c.run(t.Context(), length); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -125,10 +130,30 @@ func TestTargetsInSource(t *testing.T) {
 	}
 }
 
+// TestSilentTurn: a target that executed nothing in its slice runs again, for longer.
+func TestSilentTurn(t *testing.T) {
+	const silentOnce = `for last in "$@"; do case $last in -test.fuzztime=*) echo "$last" >>turns;; esac; done
+[ "$(wc -l <turns)" = 1 ] && { sleep 0.01; exit; }
+` + healthy
+	folder, list := planted(t, map[string]string{"x": silentOnce})
+	c := runCampaign(t, folder, list, "", 1e-9)
+	if err := c.unreached(); err != nil {
+		t.Error(err)
+	}
+	turns, err := os.ReadFile(filepath.Join(folder, treeName, "x", "turns"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lengths := strings.Fields(string(turns))
+	if len(lengths) != 2 || lengths[0] != "-test.fuzztime=1s" || !strings.HasPrefix(lengths[1], "-test.fuzztime=1.") {
+		t.Errorf("turns %q", lengths)
+	}
+}
+
 // TestUnreached: targets that executed nothing, or had no turn, are named.
 func TestUnreached(t *testing.T) {
 	folder, list := planted(t, map[string]string{"well": healthy, "silent": "echo PASS\n"})
-	c := runCampaign(t, folder, list, "", 1e-9)
+	c := runCampaignFor(t, 100*time.Millisecond, folder, list, "", 1e-9)
 	if err := c.unreached(); err == nil || !strings.Contains(err.Error(), "silent.FuzzX") || strings.Contains(err.Error(), "well.FuzzX") {
 		t.Errorf("a target without executions: %v", err)
 	}

@@ -1,12 +1,12 @@
-// Command fuzz runs the module's fuzz targets for hours, in turns, and adds up what was run.
+// Command fuzz runs the module's fuzz targets in turns, for hours, and records how long each target ran.
 //
-//	go run ./bench/fuzz -build FOLDER                 # here: one instrumented program per package, seeds, this command
-//	FOLDER/fuzz -for 20m -at-once 10 -o record.json   # there: any Linux on x86-64, without Go
+//	go run ./bench/fuzz -build FOLDER                 # build one instrumented program per package, with the seeds and this command
+//	FOLDER/fuzz -for 20m -at-once 10 -o record.json   # run them on any Linux on x86-64, without Go
 //	go run ./bench/fuzz -for 1h -at-once 2            # both steps on this machine
 //
-// Each target runs in one process with GOMAXPROCS=1. The target that has run for the shortest time is the next one, for
-// -slice at a time. A record that is already there is continued, and so is the corpus in FOLDER/corpus. A target that
-// fails is not run again before the command ends; the record holds its output and the input, as Go writes it to testdata/fuzz.
+// Each target runs in one process with GOMAXPROCS=1. The target that has run for the shortest time runs next, for the time of
+// -slice. If the file of -o exists, its record is continued, and so is the corpus in FOLDER/corpus. A target that fails does
+// not run again in this run. The record has its output, and its input in the form of testdata/fuzz.
 //
 // Targets that write files write them to TMPDIR, which should be in memory.
 package main
@@ -44,9 +44,9 @@ func fuzz(ctx context.Context, args []string) (failed bool, err error) {
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	to := flags.String("build", "", "build the programs into this folder, and run nothing")
 	folder := flags.String("folder", "", "folder of the programs (default: this command's; built from this checkout if there are none)")
-	length := flags.Duration("for", time.Minute, "how long")
-	slice := flags.Duration("slice", time.Minute, "time of a target before it is the next one's turn")
-	until := flags.Duration("until", 0, "end once the record has this time for every target; an error if it does not")
+	length := flags.Duration("for", time.Minute, "how long to run")
+	slice := flags.Duration("slice", time.Minute, "time that a target runs before the next target runs")
+	until := flags.Duration("until", 0, "end when every target has run for this time in the record; it is an error if one has not when -for is over")
 	atOnce := flags.Int("at-once", runtime.NumCPU(), "targets that run at the same time")
 	only := flags.String("only", "", "regular expression of the targets, such as weights.Fuzz (default: all)")
 	output := flags.String("o", "", "add to the record in this file")

@@ -1,16 +1,17 @@
-// Command mutate changes the module's core code in one place at a time and runs the tests. A mutant that no test fails on shows
-// behaviour that no test checks.
+// Command mutate changes the module's core code in one place at a time and runs the tests. A changed program is a mutant. If
+// no test fails, no test checks the behaviour that the mutant changes.
 //
 //	go run ./bench/mutate -group cost -n 60 -seed 1 -o bench/results/mutants/cost.json
 //	go run ./bench/mutate -group cost -list            # every mutant
 //	go run ./bench/mutate -survivors bench/results/mutants/cost.json
 //
-// Mutants are arithmetic, comparisons, constants, swapped arguments and indices, and errors that are ignored. A sample is drawn
-// by the seed. All of them are compiled into one test program of each package with go test -overlay, so no source is ever changed, and a
-// variable of the environment switches one on. A mutant of a constant, which cannot be switched, is compiled alone. rapid leaves the
-// inputs of failures in testdata/rapid, which git ignores. A mutant that does not compile is replaced by the next. The short tests of
-// its package run first. If they pass, all tests of the package run, and then those of the other packages that test its behaviour; tests that
-// do not reach the mutant are left out. A record that is there is continued; -survivors runs those of a record again.
+// A mutant changes arithmetic, a comparison or a constant, swaps arguments or indices, or ignores an error. The seed draws a
+// sample of the possible mutants. go test -overlay compiles all mutants of a package into one test program, so no source file
+// changes. An environment variable switches one mutant on. A mutant of a constant expression cannot be switched and is
+// compiled alone. A mutant that does not compile is replaced by the next one.  The short tests of the mutant's package run
+// first. If they pass, all tests of the package run, and then the tests of other packages that check its behaviour. Tests
+// that do not run the mutant's code are left out. The package rapid writes inputs of failures to testdata/rapid, which git
+// ignores. If the file of -o exists, its record is continued. -survivors runs the survivors of a record again.
 package main
 
 import (
@@ -27,7 +28,7 @@ import (
 	"time"
 )
 
-// groups has the packages of each group, and further tests that check laws of this code.
+// groups has the packages of each group, and tests of other packages that check laws of their code.
 var groups = map[string]struct {
 	packages []string
 	laws     []suite
@@ -59,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 	again := flags.String("survivors", "", "run the survivors of this record again")
 	list := flags.Bool("list", false, "print all mutants, and run nothing")
 	short := flags.Bool("short", false, "run only the short tests of a mutant's package; run the survivors again later")
-	length := flags.Duration("for", 24*time.Hour, "begin no mutant after this time")
+	length := flags.Duration("for", 24*time.Hour, "start no mutant after this time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -119,8 +120,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// next returns the mutants to test, in the order of the sample: those of the first count that the record lacks, or all survivors
-// of the record.
+// next returns the mutants to test, in the order of the sample: the first count mutants, without those in the record. If
+// again is true, it returns all survivors of the record instead.
 func (r *record) next(all []mutant, count int, again bool) (chosen []mutant) {
 	for _, m := range all {
 		if m.symmetric {

@@ -175,13 +175,19 @@ func inFile(pkg, file string, src []byte) (list []mutant, err error) {
 	return list, nil
 }
 
-// withoutEffect returns the constant in an expression that no test can tell from another; nil if there is none. ParseFloat takes every
-// size except 32 for 64. A map's size only reserves memory. Results do not depend on Workers, as tests of each package check.
+// withoutEffect returns the constant in an expression whose change no test can notice; nil if there is none. ParseFloat treats every
+// size except 32 as 64. Inf and IsInf treat every number from 1 on as +∞. A map's size only reserves memory. Results do not depend on
+// Workers, as tests of each package check.
 func withoutEffect(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		if f, ok := n.Fun.(*ast.SelectorExpr); ok && isNamed(f.X, "strconv") && f.Sel.Name == "ParseFloat" && len(n.Args) == 2 {
 			return n.Args[1]
+		}
+		if f, ok := n.Fun.(*ast.SelectorExpr); ok && isNamed(f.X, "math") && (f.Sel.Name == "Inf" || f.Sel.Name == "IsInf") {
+			if last, ok := n.Args[len(n.Args)-1].(*ast.BasicLit); ok && last.Value == "1" {
+				return last
+			}
 		}
 		if isNamed(n.Fun, "make") && len(n.Args) == 2 {
 			if _, ok := n.Args[0].(*ast.MapType); ok {
@@ -245,7 +251,7 @@ func isNil(e ast.Expr) bool {
 	return ok && id.Name == "nil"
 }
 
-// besideError reports whether results are numbers, nil and empty values together with an error, so that callers ignore all but the error.
+// besideError reports whether results are an error with numbers, nil and empty values, which callers ignore.
 func besideError(results []ast.Expr) bool {
 	if len(results) < 2 {
 		return false
@@ -285,9 +291,9 @@ func isText(e ast.Expr) bool {
 func inMessage(n *ast.CallExpr) bool {
 	switch f := n.Fun.(type) {
 	case *ast.Ident:
-		return f.Name == "panic" || f.Name == "make" && len(n.Args) == 3
+		return f.Name == "panic" || f.Name == "bad" || f.Name == "make" && len(n.Args) == 3
 	case *ast.SelectorExpr:
-		return strings.HasSuffix(f.Sel.Name, "rrorf") || strings.HasPrefix(f.Sel.Name, "Sprint") || strings.HasPrefix(f.Sel.Name, "Fprint") || f.Sel.Name == "New" && isNamed(f.X, "errors")
+		return strings.HasSuffix(f.Sel.Name, "rrorf") || f.Sel.Name == "problem" || f.Sel.Name == "Note" || strings.HasPrefix(f.Sel.Name, "Sprint") || strings.HasPrefix(f.Sel.Name, "Fprint") || f.Sel.Name == "New" && isNamed(f.X, "errors")
 	}
 	return false
 }

@@ -14,6 +14,7 @@ const planted = `package p
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -43,6 +44,8 @@ func parsed(s string) options {
 	return options{Workers: 1, Size: 32, Values: make(map[string]float64, 8), First: v}
 }
 
+func infinite(v float64) bool { return v == math.Inf(1) || math.IsInf(v, 1) || math.IsInf(v, 0) }
+
 func area(a, b int) int { return a - b + len("x"+"y") }
 `
 
@@ -66,6 +69,7 @@ func TestMutants(t *testing.T) {
 		"comparison: || → &&", "comparison: <= → <", "comparison: <= → >", "constant: 1 → 2", "comparison: == → !=", "constant: 5.0 → (5.0 * 1.25)",
 		"axis: rows, cols → cols, rows",
 		"constant: 32 → 33",
+		"comparison: || → &&", "comparison: || → &&", "comparison: == → !=", "constant: 0 → 1",
 		"arithmetic: + → -", "arithmetic: - → +",
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
@@ -88,8 +92,8 @@ func TestReasonsHaveSurvivors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var survivors []mutant
-	for group := range groups {
-		r, err := readRecord(folder + group + ".json")
+	for name := range recordedShares {
+		r, err := readRecord(folder + name + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,10 +113,13 @@ func TestReasonsHaveSurvivors(t *testing.T) {
 	}
 }
 
-// TestRecordedShares: of the mutants that a record has drawn at random, tests kill at least this share. The aim is 0.85 in each group;
-// the short tests of transform missed it, until those for its survivors were written.
+// recordedShares are the least shares of killed mutants in the records. The aim is 0.85 in each group. The draw of transform before the
+// newest one missed it; five of its seven survivors are equivalent.
+var recordedShares = map[string]float64{"weights": 0.85, "transform": 0.85, "transform-before": 0.8, "cost": 0.85, "power": 0.85}
+
+// TestRecordedShares: of the mutants that a record has drawn at random, tests kill at least this share.
 func TestRecordedShares(t *testing.T) {
-	for group, least := range map[string]float64{"weights": 0.85, "transform": 0.7, "transform-again": 0.85, "cost": 0.85, "power": 0.85} {
+	for group, least := range recordedShares {
 		r, err := readRecord("../results/mutants/" + group + ".json")
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +193,7 @@ func TestArea(t *testing.T) { if area(5, 3) != 4 { t.Error("wrong") } }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "p: 1 of 2 mutants killed (of 14 possible; seed 0)"; again.summary() != want || !again.Mutants[1].same(r.Mutants[1].mutant) {
+	if want := "p: 1 of 2 mutants killed (of 18 possible; seed 0)"; again.summary() != want || !again.Mutants[1].same(r.Mutants[1].mutant) {
 		t.Errorf("%s, want %s", again.summary(), want)
 	}
 	if text, err := os.ReadFile("p/p.go"); err != nil || string(text) != planted {

@@ -71,7 +71,7 @@ func (s *switchable) check(trees []*ast.File, info *types.Info) (*types.Package,
 	return config.Check(s.folder, s.set, trees, info)
 }
 
-// accepts reports whether the package is valid with another text in place of a file.
+// accepts reports whether the package compiles with src in place of file at.
 func (s *switchable) accepts(at int, src []byte) bool {
 	tree, err := parser.ParseFile(s.set, s.names[at], src, parser.SkipObjectResolution)
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *switchable) accepts(at int, src []byte) bool {
 	return err == nil
 }
 
-// edit is a change of a range of a file: by a text, or by a choice between the range and a mutant of it.
+// edit is a change of a range of a file. It replaces the range by a text, or by a switch between the range and a mutant of
+// it.
 type edit struct {
 	low, high int
 	text      string // without a mutant
@@ -134,7 +135,7 @@ func (s *switchable) place(at int, m *mutant, number int) (e edit, ok bool) {
 	if !isExpr {
 		return e, true
 	}
-	for s.info.Types[x].Value != nil && len(above) > 0 { // the whole constant
+	for s.info.Types[x].Value != nil && len(above) > 0 { // x becomes the whole constant expression
 		outer, ok := above[len(above)-1].(ast.Expr)
 		if !ok || s.info.Types[outer].Value == nil {
 			break

@@ -196,7 +196,7 @@ func (t *tester) baseline(ctx context.Context, s suite) (baseline, error) {
 	return b, nil
 }
 
-// program returns the test program of a package with the switches, which it compiles once.
+// program returns the path of a package's test program with switches. It compiles the program at the first call.
 func (t *tester) program(ctx context.Context, pkg string) (string, error) {
 	if name, ok := t.programs[pkg]; ok {
 		return name, nil

@@ -14,12 +14,12 @@ type Alignment struct {
 	A, B float64 // share of set bits: the Hamming weight over the width, 0 to 1
 }
 
-// sampled is the number of rows and columns of the operands that are analysed. They represent larger operands,
-// because patterns scale with the matrix.
+// sampled is the number of rows and of columns of the analysed operands. Small operands represent larger ones, because
+// patterns scale with the matrix.
 const sampled = 128
 
-// Align returns the bit alignment and the Hamming weights of operands of type d. a draws x[128,128] and b draws w[128,128]; all
-// pairs of elements that their product multiplies count. Errors are those of drawing a pattern and of ctx.
+// Align returns the bit alignment and the Hamming weights of operands of type d. a draws x[128,128] and b draws w[128,128]. The
+// means are over all pairs of elements that x·wᵀ multiplies. Errors are those of drawing a pattern and of ctx.
 func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignment, error) {
 	x, err := countBits(ctx, a, d, 2*firstSeed)
 	if err != nil {

@@ -24,8 +24,7 @@ func Assess(results []Result) (list []Assessment) {
 	return list
 }
 
-// verdict summarises the effects of all setups in words: holds, does not hold, holds only in or except in some
-// setups, undecided, not measured.
+// verdict returns the outcome over all setups in words, such as "holds except in fp32-2048-both; undecided in 3 of 9 series".
 func verdict(effects []Effect) string {
 	names := map[Outcome][]string{}
 	for _, e := range effects {
@@ -48,7 +47,7 @@ func verdict(effects []Effect) string {
 		said = "holds only in " + strings.Join(hold, ", ")
 	}
 	if open != nil {
-		said += fmt.Sprintf("; undecided in %d of %d", len(open), len(effects))
+		said += fmt.Sprintf("; undecided in %d of %d series", len(open), len(effects))
 	}
 	return said
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// drawsMost holds if a type draws more power than each of the others, on average over the same places of experiments:
-// under the same conditions, on one card, and at one clock, the highest of all readings. If no card has measured all
-// types, it is open, and the effect compares different cards. The interval in which it fails against one of the others holds for
-// all of them at once.
+// drawsMost holds if a type draws more power than each of the others, on average over the points of the experiments ids. All types
+// are compared under the same conditions, on one card, and at the highest clock of all readings. If no card has measured all
+// types, the outcome is Open, and the effect compares different cards. Intervals that decide a failure are corrected for the
+// number of other types.
 func drawsMost(typ arith.Type, others []arith.Type, ids ...string) func([]setupResults) []Effect {
 	return func(all []setupResults) (list []Effect) {
 		for _, s := range all {
@@ -44,8 +44,8 @@ func drawsMost(typ arith.Type, others []arith.Type, ids ...string) func([]setupR
 // notOneCard ends the text of an effect that compares different cards.
 const notOneCard = ", not on one card"
 
-// mostPower compares the first type's power with that of each of the others. As in [decision.interval], the outcome "holds
-// against all" needs no correction.
+// mostPower compares the first type's power with the power of each other type. As in [decision.interval], intervals need no
+// correction for the outcome Holds.
 func mostPower(means []typePower, comparisons int) (e Effect) {
 	first, margin, next := means[0], math.Inf(1), typePower{}
 	e = Effect{Energy: math.NaN(), HalfWidth: math.NaN(), Outcome: Holds}
@@ -63,7 +63,7 @@ func mostPower(means []typePower, comparisons int) (e Effect) {
 		}
 	}
 	e.Power = margin
-	return e.where("%v; next is %v; at %.0f MHz", first, next, first.clock)
+	return e.where("at %.0f MHz: %v; next %v", first.clock, first, next)
 }
 
 // typePower is a type's mean power at one clock. It lies between low and high, because power was measured at lower clocks.
@@ -77,7 +77,7 @@ type typePower struct {
 
 // String returns the range, which is one value if all readings are at the clock.
 func (p typePower) String() string {
-	text := fmt.Sprintf("%v, %.0f", p.Type, p.low)
+	text := fmt.Sprintf("%v %.0f", p.Type, p.low)
 	if high := fmt.Sprintf("%.0f", p.high); !(p.high < p.low+0.5) {
 		text += "…" + high
 	}
@@ -87,8 +87,8 @@ func (p typePower) String() string {
 	return fmt.Sprintf("%s W ± %.1f %%", text, 100*p.halfWidth)
 }
 
-// onOneCard returns the mean power of setups of several types at the same places. It uses the card that has readings of all
-// types at most places, and one is true. Without such a card it uses the readings of all cards, and one is false.
+// onOneCard returns the mean power of setups of several types at the same points. It uses the card that has readings of all types
+// at the largest number of points. one is true if there is such a card. Otherwise onOneCard uses the readings of all cards.
 func onOneCard(among []setupResults, ids []string) (means []typePower, one bool) {
 	var cards []string
 	clock := 0.0
@@ -115,8 +115,8 @@ func onOneCard(among []setupResults, ids []string) (means []typePower, one bool)
 	return means, false
 }
 
-// meanPowers returns the mean power of each setup at the places where all of them have readings of the kind, and the number of
-// these places. Types have different axes: places correspond if they have the same number on them.
+// meanPowers returns the mean power of each setup over the points at which all setups have readings that satisfy of, and the number
+// of these points. The axes of types differ, so points correspond by their position on the axis.
 func meanPowers(among []setupResults, ids []string, clock float64, of func(Reading) bool) (means []typePower, places int) {
 	sums := make([]typePower, len(among))
 	for _, id := range ids {
@@ -162,9 +162,9 @@ func placesOf(id string, s setupResults) []At {
 	return experiments[i].Points(s.Type)
 }
 
-// powerAt converts the readings of a kind to another clock. A higher clock multiplies the power above idle by the clocks' ratio
-// if the voltage stays, and by up to its third power if the voltage rises in proportion. Relative noise is that of the energy,
-// which is the power above idle over the clock, and idle's small share.
+// powerAt converts the readings that satisfy of to another clock. A higher clock multiplies the power above idle by the ratio of
+// the clocks if the voltage is constant, and by up to the third power of this ratio if the voltage rises in proportion. The
+// relative half width is taken from the energy.
 func (r Result) powerAt(clock float64, of func(Reading) bool) (p typePower, ok bool) {
 	n := 0.0
 	for _, m := range r.Readings {

@@ -30,15 +30,15 @@ func TestDrawsMost(t *testing.T) {
 		want, where  string
 		power        float64
 	}{
-		"more":                     {read(fp16(), at("a", 600, 2000)), read(fp32, at("a", 500, 2000)), "holds", "fp16, 600 W ± 0.1 %; next is fp32, 500 W ± 0.0 %; at 2000 MHz", 0.2},
-		"less":                     {read(fp16(), at("a", 400, 2000)), read(fp32, at("a", 500, 2000)), "does not hold", "next is fp32", -0.2},
+		"more":                     {read(fp16(), at("a", 600, 2000)), read(fp32, at("a", 500, 2000)), "holds", "at 2000 MHz: fp16 600 W ± 0.1 %; next fp32 500 W ± 0.0 %", 0.2},
+		"less":                     {read(fp16(), at("a", 400, 2000)), read(fp32, at("a", 500, 2000)), "does not hold", "next fp32", -0.2},
 		"hardly more":              {read(fp16(), at("a", 500.5, 2000)), read(fp32, at("a", 500, 2000)), "undecided", "", 0.001},
 		"hardly less":              {read(fp16(), at("a", 499.4, 2000)), read(fp32, at("a", 500, 2000)), "undecided", "", -0.0012},
-		"more at a lower clock":    {read(fp16(), at("a", 500, 1600)), read(fp32, at("a", 550, 2000)), "holds", "fp16, 600…881 W", 600./550 - 1},
+		"more at a lower clock":    {read(fp16(), at("a", 500, 1600)), read(fp32, at("a", 550, 2000)), "holds", "fp16 600…881 W", 600./550 - 1},
 		"perhaps at a lower clock": {read(fp16(), at("a", 500, 1600)), read(fp32, at("a", 650, 2000)), "undecided", "", 600./650 - 1},
 		"less at a lower clock":    {read(fp16(), at("a", 300, 1600)), read(fp32, at("a", 500, 2000)), "does not hold", "", 350./500 - 1},
 		"on another card":          {read(fp16(), at("b", 600, 2000)), read(fp32, at("a", 500, 2000)), "undecided", "not on one card", 0.2},
-		"on two cards":             {read(fp16(), at("b", 900, 2000), at("a", 600, 2000)), read(fp32, at("a", 500, 2000), at("c", 400, 2000)), "holds", "fp16, 600 W ± 0.2 %; next is fp32, 500 W", 0.2},
+		"on two cards":             {read(fp16(), at("b", 900, 2000), at("a", 600, 2000)), read(fp32, at("a", 500, 2000), at("c", 400, 2000)), "holds", "fp16 600 W ± 0.2 %; next fp32 500 W", 0.2},
 	} {
 		for i := range c.others {
 			c.others[i].HalfWidth = 0.00001 // so that the type's own interval decides
@@ -81,7 +81,7 @@ func TestDrawsMost(t *testing.T) {
 	for i := range open {
 		open[i].HalfWidth = math.NaN()
 	}
-	if j := assessed(t, "T7", open); j.Verdict != "undecided" || !strings.HasPrefix(j.Effects[0].Where, "fp16, 600 W; next is fp32, 500 W; at") {
+	if j := assessed(t, "T7", open); j.Verdict != "undecided" || !strings.HasSuffix(j.Effects[0].Where, " MHz: fp16 600 W; next fp32 500 W") {
 		t.Errorf("without an interval: %s, %v", j.Verdict, j.Effects)
 	}
 	// Only places that all types have count.

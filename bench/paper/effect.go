@@ -31,7 +31,7 @@ type decision struct {
 	limit             float64
 }
 
-// Outcome is the decision whether a takeaway holds in a setup.
+// Outcome states whether a takeaway holds in a setup.
 type Outcome string
 
 // The outcomes of a takeaway in a setup.
@@ -41,7 +41,7 @@ const (
 	Open  Outcome = "undecided" // the interval is not known, or includes both outcomes
 )
 
-// MarshalJSON writes all known fields; unknown ones are left out.
+// MarshalJSON writes all fields but unknown (NaN) ones.
 func (e Effect) MarshalJSON() ([]byte, error) {
 	known := func(v float64) *float64 {
 		if math.IsNaN(v) {
@@ -70,8 +70,8 @@ func (e Effect) MarshalJSON() ([]byte, error) {
 // confidence of all intervals.
 const confidence = 0.95
 
-// change returns the effect of going from one result to another of the same setup. Its interval joins the two results' intervals.
-// Where these have different degrees of freedom, it holds the change in at least 95 % of cases: Banerjee, "On Confidence
+// change returns the change from one result to another of the same setup. Its interval combines the intervals of the two results.
+// If these have different degrees of freedom, the interval contains the true change in at least 95 % of cases: Banerjee, "On Confidence
 // Interval for Two-Means Problem", Sankhyā A 23 (1961).
 func change(from, to Result) Effect {
 	ratio := to.Relative / from.Relative
@@ -90,17 +90,17 @@ func (e Effect) falls() Effect { return e.decide(true, 0, 1) }
 // rises decides that the takeaway holds if the energy rises by more than the interval.
 func (e Effect) rises() Effect { return e.decide(false, 0, 1) }
 
-// decide decides that the takeaway holds if the energy's change is below a limit, or above it, by more than the interval, and
-// fails if it is on the other side by more. The change may be picked afterwards as the largest of a number of changes.
+// decide sets the outcome. The takeaway holds if the whole interval of the energy's change is below the limit (above it, if below is
+// false). The takeaway fails if the whole interval is on the other side. largestOf is the number of changes of which this one was
+// picked as the largest.
 func (e Effect) decide(below bool, limit float64, largestOf int) Effect {
 	e.decision = decision{e.Energy, e.HalfWidth, e.decision.freedom, largestOf, below, limit}
 	e.Outcome = e.decision.outcome(1)
 	return e
 }
 
-// amongAll keeps the outcome that the takeaway fails only if it also fails in an interval that is corrected for the number of
-// setups. Without the correction one setup in 40 would fail by chance. The outcome that it holds in all setups needs no
-// correction.
+// amongAll changes the outcome Fails to Open unless the takeaway also fails in an interval that is corrected for the number of
+// setups. Without the correction one setup in 40 would fail by chance. The outcome Holds in all setups needs no correction.
 func (e Effect) amongAll(setups int) Effect {
 	if e.Outcome == Fails && e.decision.outcome(setups) != Fails {
 		e.Outcome = Open
@@ -108,10 +108,10 @@ func (e Effect) amongAll(setups int) Effect {
 	return e
 }
 
-// interval returns the 95 % interval of the largest of the changes. The low end holds for all changes at once, so it holds for
-// the picked one. The high end needs no correction: the truly largest change exceeds all high ends no more often than a single
+// interval returns the 95 % interval of the largest change. The low end covers all changes at once, and so also the largest one.
+// The high end needs no correction: the truly largest change exceeds all high ends no more often than a single
 // change exceeds its own. Berger, "Multiparameter Hypothesis Testing and Acceptance Sampling", Technometrics 24 (1982), calls
-// this an intersection–union test. If the setup is itself one of several, both ends hold for all setups at once.
+// this an intersection–union test. With several setups, both ends cover all setups at once.
 func (d decision) interval(setups int) (low, high float64) {
 	return d.change - d.halfWidth*widening(d.freedom, d.largestOf*setups), d.change + d.halfWidth*widening(d.freedom, setups)
 }
@@ -127,8 +127,8 @@ func (d decision) outcome(setups int) Outcome {
 	return Open
 }
 
-// widening returns the factor from a 95 % interval to one that holds simultaneously in a number of comparisons. It is Bonferroni's
-// correction, which gives each comparison its share of the 5 %: Dunn, "Multiple Comparisons among Means", Journal of the
+// widening returns the factor from the half width of one 95 % interval to the half width of intervals that hold in several
+// comparisons at once. It is Bonferroni's correction, which divides the 5 % equally among the comparisons: Dunn, "Multiple Comparisons among Means", Journal of the
 // American Statistical Association 56 (1961).
 func widening(freedom float64, comparisons int) float64 {
 	switch {

@@ -168,13 +168,13 @@ func normal(mean, sigma float64) string { return fmt.Sprintf("normal(%v,%v)", me
 // usual returns the pattern of the baseline.
 func usual(t arith.Type) string { return normal(0, sigma(t)) }
 
-// set draws every element from a set of that many values.
+// set returns the pattern that draws every element from a set of size values.
 func set(t arith.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", size, usual(t)) }
 
 // width returns the width of an element in bits.
 func width(t arith.Type) int { return t.Operand().Bits() }
 
-// deviations are standard deviations within the type's range. Six times the largest is below the type's largest value
+// deviations returns the standard deviations of experiment 3a, within the type's range. Six times the largest is below the type's largest value
 // (in I8 four times, so few values are cut off). The smallest is well above the subnormals. In float16, every
 // deviation above 2 lets sums overflow, and scaling gives the same operands, so one of them is enough.
 func deviations(t arith.Type) []float64 {
@@ -189,8 +189,8 @@ func deviations(t arith.Type) []float64 {
 	return []float64{0x1p-5, 1, 32, 1024, 0x1p15}
 }
 
-// means go up to where the type's spacing exceeds one standard deviation, or to the end of its range; in float32
-// as far as in float16.
+// means returns the means of experiment 3b. The largest mean is near the end of the type's range, or has neighbouring values that are
+// more than one standard deviation apart. float32 has the means of float16.
 func means(t arith.Type) []float64 {
 	switch t.Operand() {
 	case weights.F8E4M3:
@@ -217,7 +217,7 @@ func randomMean(t arith.Type) (mean float64) {
 	return mean
 }
 
-// lowBits are counts of least significant bits, dense within the mantissa.
+// lowBits returns numbers of least significant bits, most of them within the mantissa.
 func lowBits(t arith.Type) []float64 {
 	switch width(t) {
 	case 8:
@@ -228,7 +228,7 @@ func lowBits(t arith.Type) []float64 {
 	return []float64{0, 4, 8, 12, 16, 23, 32}
 }
 
-// highBits are counts of most significant bits, dense within sign and exponent.
+// highBits returns numbers of most significant bits, most of them within sign and exponent.
 func highBits(t arith.Type) []float64 {
 	switch width(t) {
 	case 8:

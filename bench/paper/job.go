@@ -18,12 +18,12 @@ const firstSeed = 1
 // Points chooses points of the experiments. The zero value chooses all, from one seed.
 type Points struct {
 	Experiments []string // IDs; none: all
-	Most        int      // at most that many of each experiment; 0: all
+	Most        int      // the largest number of points of each experiment; 0: all
 	Seeds       int      // the number of seeds of the main points
 }
 
-// Job returns points of the experiments in a setup. The ends of all axes come first, then the middles, then the quarters,
-// so an interrupted run has some points of every experiment; further seeds of the main points follow. Operands that
+// Job returns points of the experiments in a setup. The ends of all axes come first, then the middles, then the quarters.
+// So an interrupted run has some points of every experiment. Further seeds of the main points come last. Operands that
 // several experiments share, such as those at 0 %, are measured once, and [Results] gives the measurement to each
 // experiment.
 func Job(s experiment.Setup, choice Points) experiment.Job {

@@ -39,23 +39,30 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 	return append([]File{{"report.md", p.Bytes()}}, figures...), nil
 }
 
-const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured how the power of matrix products (GEMMs) on an A100 depends on the
-values of the matrices. They stated the takeaways T1 to T15. This page repeats their experiments. Energy is relative to a
-GEMM of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. At the power cap, a saving shortens the time and
-does not change the power. So energy decides whether a takeaway holds. The page gives power, too.
+const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of matrix products (GEMMs) depends on the
+matrices' values. They stated the takeaways T1 to T15. ` + "`lowtoggle reproduce`" + ` repeats their experiments on other cards.
+Energy is relative to a GEMM of *normal operands*, with 95 % intervals. The values of normal operands are normally distributed, with mean
+0 and σ = 1024 (32 in FP8 and INT8). At the power cap, a pattern that needs less energy shortens the GEMM and leaves its power
+unchanged. So energy decides whether a takeaway holds, except in T7, which is about power. The page also gives power.
 
-GEMMs are x·wᵀ: x is the paper's A, and w is the paper's B transposed. The rows of x and w run along K. In series that change
-only the weights, w has the pattern of A and x is normal. Experiment 5b then equals 5a and is left out. Operands whose
-GEMM could overflow were divided by a power of two. This division changes only exponents, except for elements that
-become subnormal or zero. Patterns are drawn from one seed if no number of seeds is given; the paper used ten seeds. Intervals
-of one or two seeds cover the readings of the drawn operands. From three seeds on, intervals also cover the choice of the seed.
+Each *series* has one setup: the dtype, the size, and the operands that have the experiment's pattern. The pattern is in both operands,
+x and w, or only in the weights w. *Stationary* means that w is the A operand of the cuBLAS call, where linear layers put their weights.
+*Streaming* means that w is the B operand. For example, the setup bf16-8192-streaming has BF16 GEMMs of 8192³, the pattern only in w,
+and w as the B operand. The dtype fp16-cuda is FP16 without tensor cores.
 
-*Rows* are the rows in the paper's text. The paper's published program stores matrices by columns, so a row of
-the program's patterns is one position along K. In 5b and 6b the program sorts both operands along M and N first, and in 5d
-along M and N only. The program's 5a is 5c on this page, and the program's 5c is 5b.`
+GEMMs are x·wᵀ: x is the paper's A, and w is the paper's B transposed. The rows of x and w run along K. In series that change only the
+weights, w has the pattern of the paper's A, and x is normal with σ = 1 (32 in FP8). In these series, 5b equals 5a and is left out.
+Operands whose GEMM could overflow were divided by a power of two. This division changes only exponents, except for elements that
+become subnormal or zero. A point without a number of seeds was drawn from one seed; the paper used ten seeds. Intervals
+of one or two seeds cover repeated readings of the drawn operands. From three seeds on, intervals also cover the choice of the seed.
 
-const figureNotes = `Colours show dtypes. Markers and dashes show the shape, the role and the changed operands. In figure 8, each point at 128×128
-has new operands, so the points scatter, as in the paper.
+In 5a, the sorted values run along K in x and along N in w. In 5b (*sorted and aligned*), they run along K in both operands.
+*Rows* on this page are the rows in the paper's text. The paper's published program stores matrices by columns: its rows hold the
+elements of one index along K. The program's experiments therefore differ from the text. In the program's 5b and 6b, sorted values run
+along M in x and along N in w. The program's 5d sorts only along M or N. The program's 5a is 5c on this page, and the program's 5c is 5b.`
+
+const figureNotes = `Colours show dtypes. Markers and dashes show the size, and the operands that have the pattern. Figure 8 takes bit
+alignment and Hamming weight from operands of 128×128, drawn from each point's pattern. The points of Figure 8 scatter, as in the paper.
 `
 
 // page is the report under construction.
@@ -80,7 +87,7 @@ func (p *page) head(cells ...string) {
 // takeaways prints the table of takeaways.
 func (p *page) takeaways() {
 	p.print("\n## Takeaways\n\n")
-	p.head("", "the paper", "its measurement, A100", "here, over all setups", "holds if", "result")
+	p.head("", "takeaway of the paper", "energy in the paper, A100", "change of energy here, over all setups", "holds if", "result")
 	for _, j := range p.assessed {
 		p.row(j.ID, j.Claim, j.Paper, j.Overall(), j.Rule, "**"+j.Verdict+"**")
 	}
@@ -88,19 +95,22 @@ func (p *page) takeaways() {
 }
 
 const rules = `
-A takeaway holds or fails in a series if the 95 %% interval decides it. Otherwise it is undecided.
+The paper's figures without a dtype are for FP16 on tensor cores and come from the paper's published logs.
 
-- If a takeaway holds in some series, a failure in another series needs an interval corrected for the number of series (Bonferroni).
-- T1 and T13 use the largest of several changes. Their intervals are in brackets. The low end is corrected for the
-  number of changes (Bonferroni). The high end needs no correction.
-- T2 uses the largest mean at which the spacing of the type is at most half of σ = 1. An element then has about three random bits.
-  These means are %s.
-  At larger means most elements become equal. T3 is about equal elements.
-- T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below the power cap.
-  H200s do so in FP16 on tensor cores. So the power above idle is converted to the highest clock. If the voltage stays constant,
-  this power is multiplied by the ratio of the clocks. If the voltage rises in proportion, the factor is the ratio's third power.
-  The page gives the range between these two cases. T7 holds only if the low end is above the high ends of the other types. T7
-  fails only in intervals that are corrected for the three comparisons.
+In a series, a takeaway holds if its whole 95 %% interval satisfies the rule, and fails if no part of the interval does. Otherwise the
+takeaway is undecided.
+
+- A takeaway fails in a series only if it also fails in an interval that is corrected for the number of series (Bonferroni).
+- T1 and T13 use the largest of several changes. In the tables of [Effects](#effects), their intervals are in square brackets. The
+  low end is corrected for the number of changes (Bonferroni). The high end needs no correction.
+- T2 uses the largest measured mean at which neighbouring values of the dtype differ by at most σ/2 (σ = 1):
+  %s.
+  At larger means most elements become equal, and T3 already tests equal elements.
+- T7 compares the dtypes on one card and at one clock, the highest measured. A card may lower the clock even if its power is below the
+  cap, as H200s do in FP16 on tensor cores. So the power above idle is converted to the highest measured clock. If the voltage is
+  constant, the conversion factor is the ratio of the clocks. If the voltage rises with the clock, the factor is the third power of this
+  ratio. The tables give the range between these two cases. T7 holds only if the low end of FP16 is above the high ends of all other
+  dtypes. The intervals that decide whether T7 fails are corrected for the three comparisons.
 `
 
 // randomMeans lists the means of T2.
@@ -118,13 +128,14 @@ func randomMeans() string {
 	return strings.Join(list, "; ")
 }
 
-// effects prints, for all setups under the same conditions, a table of takeaways by type.
+// effects prints a table of takeaways by dtype for each size and choice of operands.
 func (p *page) effects() {
 	p.print(`
 ## Effects
 
-Each cell is the change of energy in per cent with its 95 %% interval, and the change of power in parentheses. A bold cell
-means that the takeaway does not hold. T1 is the largest difference between two energies, T13 the largest rise of energy.
+Each cell has the change of energy in per cent with its 95 %% interval. The change of power in per cent is in parentheses. The cell of
+T7 has only power. In bold cells the takeaway does not hold. The cell of T1 has the largest difference between two energies. The cell
+of T13 has the largest rise of energy at any share of zeros.
 `)
 	setups := setupsOf(p.all)
 	for _, w := range allConditions(setups) {
@@ -148,9 +159,9 @@ means that the takeaway does not hold. T1 is the largest difference between two 
 	}
 }
 
-// points prints every measured point, a table for every setup.
+// points prints all measured points, with a table for each setup.
 func (p *page) points() {
-	p.print("\n## Points\n\nEach entry gives the place of a point on the axis of its experiment, and the relative energy of the point.\n")
+	p.print("\n## Points\n\nEach entry gives a point's value on the axis of its experiment, and the point's energy relative to normal operands.\n")
 	for _, s := range p.all {
 		p.print("\n### Points of %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")

@@ -121,7 +121,7 @@ func TestPage(t *testing.T) {
 	want := []string{
 		"| fp16-2048-both | GPU-7692 | 1.2, 13.0, 700 W | 2026-11-21 | 75, 75 | 400 W at 1500 MHz |",
 		"```\nmeasure it\n```",
-		"### Effects at 2048³, both operands", "### Effects at 8192³, weights, stationary",
+		"### Effects at 2048³, both operands", "### Effects at 8192³, weights only, stationary",
 		"| **holds** |", "| **does not hold** |", "**not measured**",
 		"| fp16-2048-both | 1 | 207 | 7 |", "| all | 2 | 405 | 14 |",
 		"25 % of a point's elements to zero (experiment 3b at 64)",

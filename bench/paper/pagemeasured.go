@@ -13,8 +13,8 @@ import (
 
 // measured prints how the series were measured: a row for every series, and the commands.
 func (p *page) measured() {
-	p.print("\n## How it was measured\n\n")
-	p.head("setup", "card", "driver, CUDA, cap", "date", "points, readings", "baseline: normal operands", "energy of copies of the baseline")
+	p.print("\n## How were the experiments measured?\n\n")
+	p.head("setup", "card", "driver, CUDA, power cap", "date", "points, readings", "baseline: normal operands", "relative energy of copies of the baseline")
 	var commands []string
 	var wrong []error
 	simulated := false
@@ -53,7 +53,7 @@ func (p *page) measured() {
 		p.print("\n**Not valid:** %v.\n", err)
 	}
 	if commands != nil {
-		p.print("\nThese commands made the records, and repeat the measurements:\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
+		p.print("\nThese commands made the records. In an empty folder, they repeat the measurements:\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
 	}
 }
 
@@ -82,7 +82,7 @@ func baselines(s *experiment.Series) string {
 		text += fmt.Sprintf(" at %.0f MHz", stat.Mean(clock, nil))
 	}
 	if capped != nil && stat.Mean(capped, nil) > 0.5 {
-		text += ", capped"
+		text += ", at the power cap"
 	}
 	return text
 }

@@ -50,14 +50,14 @@ func (p *page) remaining() {
 			p.print(remainsOneCard)
 		}
 	}
-	p.head("setup", "readings of points from one seed", "readings of main points from further seeds", "minutes on a card")
+	p.head("setup", "missing readings with one seed", "missing readings of main points with further seeds", "minutes on a card")
 	for _, r := range append(rows, []string{"all", fmt.Sprint(points), fmt.Sprint(draws), fmt.Sprintf("%.0f", minutes)}) {
 		p.row(r...)
 	}
 }
 
-const remains = `The *main points* decide whether a takeaway holds. The first command completes the points from one seed. The second command
-draws the main points from ten seeds. Both commands continue the series in FOLDER. Options such as ` + "`--time`" + `,
+const remains = `The *main points* matter most for the takeaways. The first command measures the missing points with one seed.
+The second command also measures the main points with ten seeds. Both commands continue the series in FOLDER. Options such as ` + "`--time`" + `,
 ` + "`--type`" + ` and ` + "`--only`" + ` split the work over several runs and cards.
 
 ` + "```" + `
@@ -67,7 +67,7 @@ lowtoggle reproduce FOLDER --seeds 10
 
 `
 
-const remainsOneCard = `T7 needs the four types on one card, which one run of this command measures:
+const remainsOneCard = `T7 needs all four dtypes on one card. One run of this command measures them:
 
 ` + "```" + `
 lowtoggle reproduce FOLDER --size 2048 --type fp16,fp32,fp16-cuda,int8 --only 4a,4b,4c --seeds 2

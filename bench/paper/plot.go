@@ -14,7 +14,7 @@ type File struct {
 }
 
 // energyAxis is the Y axis of all panels. It always includes 1, the baseline.
-var energyAxis = chart.Axis{Label: "energy of a product, relative", With: []float64{1}}
+var energyAxis = chart.Axis{Label: "energy relative to normal operands", With: []float64{1}}
 
 // experimentFigures lists the paper's figures of experiments. The IDs of the experiments begin with the number.
 var experimentFigures = []struct{ number, title string }{

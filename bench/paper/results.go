@@ -88,11 +88,11 @@ func reading(s experiment.Session, r measure.Reading) Reading {
 	return out
 }
 
-// fewSeeds is the number of seeds from which their scatter is known well enough.
+// fewSeeds is the smallest number of seeds whose spread gives an interval.
 const fewSeeds = 3
 
-// overSeeds combines the results of a point's seeds. From fewSeeds on, the interval is the interval of the seeds' mean, and holds
-// for other seeds, too. With fewer seeds it comes from the readings alone, and holds only for the drawn operands.
+// overSeeds combines the results of a point's seeds. With fewSeeds or more seeds, the interval is that of the mean over
+// seeds, and covers other seeds, too. With fewer seeds it comes from the readings alone, and covers only the drawn operands.
 func overSeeds(list []experiment.Result) (r Result) {
 	n := float64(len(list))
 	r.Seeds, r.Freedom = len(list), math.Inf(1)

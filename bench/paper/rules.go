@@ -32,8 +32,8 @@ func flat(id string, limit float64) rule {
 	}
 }
 
-// most returns the effect with the largest change of energy. The outcome is the given one if at least one effect has it. Otherwise
-// it is the opposite one, if no effect is undecided.
+// most returns the effect with the largest change of energy, with the outcome of all effects together. If at least one effect has
+// the outcome byOne, so has the result. Otherwise the result is Open if one effect is Open.
 func most(effects []Effect, byOne Outcome) Effect {
 	top := slices.MaxFunc(effects, func(a, b Effect) int { return cmp.Compare(a.Energy, b.Energy) })
 	for _, e := range effects {
@@ -58,7 +58,8 @@ func lower(id string) rule {
 	}
 }
 
-// higher holds if the last point takes more energy than the first. The effect is the change from the last to the first.
+// higher holds if the last point of an experiment takes more energy than the first. The effect is the change from the last point
+// to the first.
 func higher(id string) rule {
 	return func(s setupResults) (Effect, bool) {
 		first, last, ok := s.ends(id)
@@ -66,21 +67,21 @@ func higher(id string) rule {
 	}
 }
 
-// lowerBy holds if the last measured point up to the limit of the type takes less energy than the first. The unit
-// follows the point's place in the effect's text.
-func lowerBy(id string, limit func(arith.Type) float64, unit string) rule {
+// lowerBy holds if the last measured point up to the limit of the type takes less energy than the first. where
+// formats the point's place for the effect's text.
+func lowerBy(id string, limit func(arith.Type) float64, where string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
 		far, there := s.of[id].upTo(limit(s.Type))
 		if !ok || !there {
 			return e, false
 		}
-		return change(first, far).falls().where("at %v%s", far.X, unit), true
+		return change(first, far).falls().where(where, far.X), true
 	}
 }
 
-// similar holds if operands of one value take less energy than operands with random bit flips: those of the
-// largest measured probability up to 1/2.
+// similar holds if operands of one value take less energy than operands with random bit flips. The flips have the largest
+// measured probability up to 1/2.
 func similar(id string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
@@ -88,7 +89,7 @@ func similar(id string) rule {
 		if !ok || !there {
 			return e, false
 		}
-		return change(far, first).falls().where("against %v %%", far.X), true
+		return change(far, first).falls().where("against %v %% flips", far.X), true
 	}
 }
 
@@ -132,7 +133,8 @@ func below(id, other string) rule {
 }
 
 // between holds if the last point of an experiment takes less energy than its first, and more than the last point
-// of another experiment, the first of others that was measured. The effect is the change from the first point.
+// of another experiment. That experiment is the first of others that was measured. The effect is the change from id's first point to
+// its last.
 func between(id string, others ...string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		first, last, ok := s.ends(id)
@@ -161,7 +163,7 @@ func peaked(id string) rule {
 		var list []Effect
 		for _, r := range c[1 : len(c)-1] {
 			e := change(c[0], r)
-			list = append(list, e.decide(false, 0, len(c)-2).where("at %v %%", r.X))
+			list = append(list, e.decide(false, 0, len(c)-2).where("at %v %% zeros", r.X))
 		}
 		return most(list, Holds), true
 	}

@@ -30,7 +30,7 @@ func Setups() (list []experiment.Setup) {
 	return list
 }
 
-// compareSetups sorts in the order of [Setups], others after them.
+// compareSetups sorts in the order of [Setups]. Setups that are not in this list come last, by name.
 func compareSetups(a, b experiment.Setup) int {
 	all := Setups()
 	place := func(s experiment.Setup) int {

@@ -20,7 +20,7 @@ func conditionsOf(s experiment.Setup) conditions {
 	return conditions(s)
 }
 
-// String names the conditions: "8192³, weights, stationary".
+// String names the conditions: "8192³, weights only, stationary".
 func (w conditions) String() string {
 	text := fmt.Sprintf("%d³", w.M)
 	if w.M != w.N || w.M != w.K {
@@ -29,10 +29,10 @@ func (w conditions) String() string {
 	if w.Change == experiment.Both {
 		text += ", both operands"
 	} else {
-		text += fmt.Sprintf(", weights, %v", w.Role)
+		text += fmt.Sprintf(", weights only, %v", w.Role)
 	}
 	if w.Cold {
-		text += ", cold"
+		text += ", weights from memory"
 	}
 	return text
 }

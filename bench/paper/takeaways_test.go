@@ -251,7 +251,7 @@ func TestRandomMean(t *testing.T) {
 // TestExceptions: among many setups, a takeaway fails in one setup only by a larger margin than in a single setup.
 func TestExceptions(t *testing.T) {
 	both := math.Sqrt2 * halfWidth / 100 // of the difference, over 100 %
-	for share, want := range map[float64]string{1.2: "holds; undecided in 1 of 15", 1.7: "holds except in fp16-2048-both"} {
+	for share, want := range map[float64]string{1.2: "holds; undecided in 1 of 15 series", 1.7: "holds except in fp16-2048-both"} {
 		var results []Result
 		for i, s := range Setups() {
 			w := in("5a", -2*both)

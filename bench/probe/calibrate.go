@@ -18,7 +18,7 @@ import (
 )
 
 // Calibrate fits the cost model to series measured on one card, or on cards of one kind. Facts that neither the
-// series nor the devices give come from prior, which [cost.Calibration.Fit] uses too; nil means the built-in
+// series nor the devices give come from prior, which [cost.Calibration.Fit] uses too; nil is the built-in
 // calibration nearest to the card. progress is called with the number of points whose operands were analysed, by one
 // goroutine at a time; it may be nil. Calibrate returns an [experiment.ErrNull] for a series whose null points
 // differ from the baseline, and an error for series of simulated cards or of several kinds of cards.
@@ -49,7 +49,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 				return nil, fmt.Errorf("%v: was measured on a simulated card: measure it on a GPU", s.Setup)
 			}
 			if c.Card != "" && c.Card != session.Card.Name {
-				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each kind of card by itself", s.Setup, session.Card.Name, c.Card)
+				return nil, fmt.Errorf("%v: was measured on %s, but other series on %s: calibrate each kind of card separately", s.Setup, session.Card.Name, c.Card)
 			}
 			c.Card, c.Driver = session.Card.Name, session.Card.Driver
 			c.Date = max(c.Date, strings.SplitN(session.Date, "T", 2)[0])
@@ -94,8 +94,8 @@ func noteSettings(s *cost.Settings, card power.Info) {
 	}
 }
 
-// swappedTypes returns the types in which cuBLASLt streams the operand in the stationary slot. There, weights with
-// runs of equal rows save more in the stationary role.
+// swappedTypes returns the types in which cuBLASLt streams the A operand (named stationary). In these types, weights with
+// runs of equal rows save more energy as the A operand.
 func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
 	energy := map[arith.Type]map[cost.Role]float64{}
 	for _, s := range all {
@@ -114,7 +114,7 @@ func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
 	return swappedBy(energy)
 }
 
-// swappedBy compares the relative energies of weights with runs of equal rows in both roles.
+// swappedBy returns the swapped types from the relative energies of weights with runs of equal rows in both roles.
 func swappedBy(energy map[arith.Type]map[cost.Role]float64) map[arith.Type]bool {
 	swapped := map[arith.Type]bool{}
 	for t, e := range energy {
@@ -123,13 +123,13 @@ func swappedBy(energy map[arith.Type]map[cost.Role]float64) map[arith.Type]bool 
 	return swapped
 }
 
-// significant is a difference of relative energy well above the noise.
+// significant is a difference of relative energies well above the noise of a measurement.
 const significant = 0.02
 
 // runsOfRows is the last step of weights in which every four rows are equal.
 const runsOfRows = "| repeat(rows=4)"
 
-// observe converts a measured series to one that a model can be fitted to: it computes the operands' features.
+// observe converts a measured series to a series of the cost model, with the features of all operands.
 func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
 	out, points, err := ratios(s)
 	if err != nil {
@@ -154,8 +154,8 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 	return out, err
 }
 
-// ratios converts a measured series without the features. It also returns what was multiplied in the baseline and in each
-// of the points.
+// ratios converts a measured series to a series of the cost model without features. It also returns the baseline, and then the points,
+// as they were multiplied.
 func ratios(s *experiment.Series) (out cost.Series, points []experiment.Measured, err error) {
 	out = cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
 	ran := map[string]experiment.Measured{}
@@ -176,7 +176,7 @@ func ratios(s *experiment.Series) (out cost.Series, points []experiment.Measured
 		}
 	}
 	if n == 0 {
-		return out, nil, fmt.Errorf("there is no reading of the baseline with a clock: measure it again on a card that reports its clock")
+		return out, nil, fmt.Errorf("there is no reading of the baseline with a clock: measure the series again on a card that reports its clock")
 	}
 	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
 		*v = digits(*v / n)
@@ -189,7 +189,7 @@ func ratios(s *experiment.Series) (out cost.Series, points []experiment.Measured
 			continue
 		}
 		if !(r.Clock > 0) {
-			return out, nil, fmt.Errorf("%s: the card did not report its clock: measure it again", r.Name())
+			return out, nil, fmt.Errorf("%s: the card did not report its clock: measure the series again", r.Name())
 		}
 		m := ran[r.Name()]
 		x, w := patterns(m)
@@ -200,7 +200,7 @@ func ratios(s *experiment.Series) (out cost.Series, points []experiment.Measured
 	return out, points, nil
 }
 
-// patterns of the operands that were multiplied.
+// patterns returns the patterns of the multiplied operands.
 func patterns(m experiment.Measured) (x, w pattern.Pattern) {
 	if m.Scaled != nil {
 		return m.Scaled.X, m.Scaled.W
@@ -221,7 +221,7 @@ func features(ctx context.Context, c *cost.Calibration, s *experiment.Series, m 
 	return c.Observe(ctx, s.Type.Operand(), productOf(s.Setup), swapped, x, w)
 }
 
-// operands of a measured point.
+// operands returns the operands of a measured point.
 func operands(ctx context.Context, s *experiment.Series, m experiment.Measured) (x, w cost.Operand, err error) {
 	d := s.Type.Operand()
 	ofX, ofW := patterns(m)

@@ -77,7 +77,7 @@ func TestCalibrate(t *testing.T) {
 		t.Errorf("a card that is not built in does not begin with the usual one's facts: %v", err)
 	}
 	all[1].Sessions[0].Card.Name = "Another"
-	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "calibrate each kind of card by itself") {
+	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "calibrate each kind of card separately") {
 		t.Errorf("two cards: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

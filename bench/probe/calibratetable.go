@@ -22,13 +22,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
+// mostWatts is more than any card draws. A larger power comes from a wrong unit.
+const mostWatts = 10000
+
 // Table describes a fit to rows that another program has measured.
 type Table struct {
 	Rows []Row
 	Card string // the name of the card
 	Date string // of the measurements, as in 2026-11-23
-	// Kept is a file of the features that were computed, from which a later call continues; empty: none. A successful
-	// call removes the file.
+	// Kept is the path of a file for computed features. After an interrupt, a later call continues from this file. A successful
+	// call removes the file. Empty: no file.
 	Kept string
 	// Prior gives the facts that the rows do not contain; nil: the built-in calibration nearest to the card.
 	Prior *cost.Calibration
@@ -36,20 +39,21 @@ type Table struct {
 	Progress func(done, total int)
 }
 
-// Fewest is the number of rows, besides those of random weights, that a fit needs for each type, so that the fit can be tested
-// on rows that are left out.
+// Fewest is the number of rows that a fit needs for each type, without rows of random weights. With fewer rows the fit cannot be
+// tested on rows that are left out.
 const Fewest = 12
 
-// Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
-// with no operation after it, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged, and copies are left out. The
-// inputs are taken to be [operand.DefaultX]. Without a clock the baseline is taken to run at the highest clock of the prior, and predictions have no
-// clock. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
+// Calibrate fits the cost model to the table. Rows are grouped by type, shape and role. The baseline of a group is its first row
+// of random weights with no operation after them, such as normal(0,0.02). Rows with the same pattern are averaged. Copies are left
+// out. The inputs are assumed to be [operand.DefaultX]. Without a clock, the baseline is assumed to run at the highest clock of the
+// prior, and predictions have no clock. Calibrate returns an error for a group without a baseline, and for a type with fewer than
+// [Fewest] other rows.
 func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 	switch {
 	case t.Card == "":
 		return nil, errors.New("the table has no name of the card: set Table.Card")
 	case len(t.Rows) == 0:
-		return nil, errors.New("the table has no rows: write a line for each measured product below its header")
+		return nil, errors.New("the table has no rows: write a line for each measured GEMM below its header")
 	}
 	prior := t.Prior
 	if prior == nil {
@@ -129,7 +133,10 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 		Watts: digits(base.Watts), Clock: digits(base.Clock)}
 	b := &s.Baseline
 	if b.Watts <= static {
-		return s, fmt.Errorf("line %d: random weights draw %g W, but the model assumes %g W of static power: it fits only cards of several hundred watts", base.Line, b.Watts, static)
+		return s, fmt.Errorf("line %d: random weights draw %g W, but the model assumes %g W of static power: the model fits only cards of several hundred watts", base.Line, b.Watts, static)
+	}
+	if b.Watts > mostWatts {
+		return s, fmt.Errorf("line %d: random weights draw %g W, but no card draws over %d W: give the joules and the seconds of one multiplication, not millijoules or microseconds", base.Line, b.Watts, mostWatts)
 	}
 	if allZero(base.Weights, p.Type.Operand()) {
 		return s, fmt.Errorf("line %d: %s is nothing but zeros in %s, so the other rows cannot be compared with it: measure random weights such as normal(0,%g)", base.Line, b.W, p.Type.Operand(), cost.RandomSigma(p.Type.Operand()))
@@ -143,7 +150,7 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 			continue
 		}
 		if times := r.Joules / b.Joules; times > mostTimes || times < 1/mostTimes {
-			return s, fmt.Errorf("line %d: energy is %.3g × that of the random weights: are its joules and seconds those of one execution, in J and s?", r.Line, times)
+			return s, fmt.Errorf("line %d: the energy is %.3g × the energy of the random weights: give joules and seconds of one execution", r.Line, times)
 		}
 		o := cost.Observation{X: b.X, W: r.Weights.String(), Family: familyOf(r.Weights), Energy: digits(r.Joules / b.Joules), Time: digits(r.Seconds / b.Seconds), Clock: 1}
 		switch {
@@ -157,8 +164,8 @@ func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error
 	return s, nil
 }
 
-// averaged returns one row for each pattern, with the means of its rows, in the order of their first lines. A clock is known if
-// all rows of the pattern have one.
+// averaged returns one row for each pattern, with the means of the pattern's rows. Patterns are in the order of their first lines.
+// The clock is 0 unless all rows of the pattern have a clock.
 func averaged(rows []Row) (means []Row) {
 	at, count := map[string]int{}, []float64{}
 	for _, r := range rows {
@@ -184,7 +191,7 @@ func averaged(rows []Row) (means []Row) {
 	return means
 }
 
-// Repeats returns the numbers of the rows that a fit leaves out as copies, and of those that it averages into an earlier row.
+// Repeats returns the number of rows that a fit leaves out as copies, and the number of rows that it averages into an earlier row.
 func (t Table) Repeats() (copies, repeated int) {
 	type of struct {
 		cost.Product
@@ -204,8 +211,8 @@ func (t Table) Repeats() (copies, repeated int) {
 	return copies, repeated
 }
 
-// mostTimes is the largest plausible ratio of two rows' energies. A row with a larger one has another unit or another number of
-// executions.
+// mostTimes is the largest plausible ratio of a row's energy to the baseline's. With a larger ratio, the row probably has another
+// unit or another number of executions.
 const mostTimes = 10.0
 
 // allZero reports whether random weights all become zero in a type.
@@ -227,7 +234,7 @@ func random(p pattern.Pattern) bool {
 	return !strings.Contains(text, "|") && (strings.HasPrefix(text, "normal(") || strings.HasPrefix(text, "uniform("))
 }
 
-// familyOf returns a pattern's family: patterns that end with the same operation, which are left out together to test a fit.
+// familyOf returns a pattern's family: the name of its last operation. A test of the fit leaves out one family at a time.
 func familyOf(p pattern.Pattern) string {
 	steps := strings.Split(p.String(), "|")
 	name, _, _ := strings.Cut(strings.TrimSpace(steps[len(steps)-1]), "(")
@@ -242,7 +249,7 @@ func familyOf(p pattern.Pattern) string {
 	return name
 }
 
-// swappedIn is swappedTypes for the series of a table.
+// swappedIn returns the types of swappedTypes from the series of a table.
 func swappedIn(all []cost.Series) map[arith.Type]bool {
 	energy := map[arith.Type]map[cost.Role]float64{}
 	for _, s := range all {
@@ -338,13 +345,14 @@ func featuresOfTable(ctx context.Context, c *cost.Calibration, s *cost.Series, s
 // keptVersion is the version of files of kept features. Version 1 rounded the features.
 const keptVersion = 2
 
-// keptFile holds features exactly, so that a fit that continues gives the bytes of an undisturbed one. A nil rate is NaN.
+// keptFile holds features without rounding, so that a continued fit has the same bytes as an uninterrupted fit. A nil rate is NaN.
 type keptFile struct {
 	Version  int                   `json:"features_version"`
 	Features map[string][]*float64 `json:"features"`
 }
 
-// readKept returns the features in a file; none for a file that is absent, of version 1, or of another number of rates.
+// readKept returns the features in a file. It returns none if the file is absent or of version 1, and skips features with another
+// number of rates.
 func readKept(name string) (map[string]*cost.Features, error) {
 	all := map[string]*cost.Features{}
 	if name == "" {
@@ -365,7 +373,7 @@ func readKept(name string) (map[string]*cost.Features, error) {
 	case err == nil && head.Version == 1:
 		return all, nil
 	case err != nil || head.Version != keptVersion || json.Unmarshal(data, &k) != nil || k.Features == nil:
-		return nil, fmt.Errorf("%s: not a file of an interrupted calibration: remove it", name)
+		return nil, fmt.Errorf("%s: is not a file of an interrupted calibration: move the file away", name)
 	}
 	for key, rates := range k.Features {
 		var f cost.Features

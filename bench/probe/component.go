@@ -18,7 +18,7 @@ import (
 type Stress struct {
 	Name     string
 	Products []Operands
-	Cold     bool           // the products read their weights from memory and not from the cache
+	Cold     bool           // the products read their weights from memory, not from the cache
 	Traffic  []cuda.Traffic // copies, reads, rests and so on, after the products
 	HeldOut  bool           // not used in the fit
 }
@@ -120,10 +120,10 @@ func trafficName(t cuda.Traffic) string {
 	return "launches"
 }
 
-// place describes the card for traffic: the bytes of cache that one kernel can use, and the number of multiprocessors.
+// place holds the bytes of L2 cache that one kernel can use, and the card's number of multiprocessors.
 type place struct{ cached, multiprocessors float64 }
 
-// kernelOf describes traffic. A copy moves random bits; a fill moves one value.
+// kernelOf returns the component model's description of traffic. A copy moves random bits. A fill moves one value.
 func kernelOf(t cuda.Traffic, on place) component.Kernel {
 	k := component.Kernel{Name: t.Name, Awake: 1}
 	bytes := float64(t.Bytes)
@@ -153,7 +153,7 @@ func kernelOf(t cuda.Traffic, on place) component.Kernel {
 	return k
 }
 
-// kernel describes the work of a stress. Its time is not set. ran are the kernels of its products, if known.
+// kernel returns the component model's description of a stress, without its time. ran are the GPU kernels of its products, if known.
 func (s Stress) kernel(toggling func(Stress, Operands) (bits, moved float64, err error), ran []cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
 	on := place{card.Tiles.L2, card.Tiles.Wave}
 	if info != nil && info.L2 > 0 {

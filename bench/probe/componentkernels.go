@@ -37,7 +37,7 @@ func fromMemory(typ arith.Type, m, n, k int, x, w string) stress {
 
 func traffic(t ...cuda.Traffic) stress { return stress{traffic: t} }
 
-// with returns s with traffic after it in every execution.
+// with returns s with traffic t after its products in every execution.
 func (s stress) with(t ...cuda.Traffic) stress {
 	s.traffic = append(s.traffic[:len(s.traffic):len(s.traffic)], t...)
 	return s
@@ -67,7 +67,7 @@ func zeros(t cuda.Traffic) cuda.Traffic {
 	return t
 }
 
-// stresses are the kernels of the fit. The first is read repeatedly to show drift; it is below the power cap.
+// stresses are the kernels of the fit. The first kernel is measured repeatedly to show drift, and stays below the power cap.
 var stresses = []stress{
 	multiply(arith.BF16, 2048, 2048, 2048, "C", "C"),
 	traffic(cuda.Traffic{Kind: cuda.Launch}),
@@ -180,8 +180,8 @@ func Pairs() (list []Pair, err error) {
 	}{
 		{traffic(spinning(8)), traffic(spinning(66)), "multiprocessors awake"},
 		{traffic(zeros(cached(48, 32))), traffic(cached(48, 32)), "bits on the chip"},
-		{traffic(zeros(streamed(48))), traffic(streamed(48)), "bits on the way from memory"},
-		{traffic(cached(48, 32)), traffic(streamed(48)), "memory and the way from it"},
+		{traffic(zeros(streamed(48))), traffic(streamed(48)), "bits that come from memory"},
+		{traffic(cached(48, 32)), traffic(streamed(48)), "memory, and the path from memory"},
 		{fromMemory(arith.BF16, 64, 8192, 4096, "zeros", "B"), fromMemory(arith.BF16, 64, 8192, 4096, "B", "B"), "multipliers"},
 	} {
 		var pair Pair

@@ -35,9 +35,8 @@ type ComponentOptions struct {
 }
 
 const (
-	// firstSettle warms a cold card. Later kernels run for stressSettle before their window, so that the memory's sensor,
-	// a running mean over a second, holds nothing of the kernel before. At the power cap, where the card's clock control
-	// oscillates, a kernel is read again.
+	// firstSettle warms a cold card. Later kernels run for stressSettle before their window, because the memory's sensor is a
+	// running mean over one second. A kernel at the power cap is read again, because the card's clock oscillates there.
 	firstSettle  = 5 * time.Second
 	stressSettle = 500 * time.Millisecond
 	stressWindow = 400 * time.Millisecond
@@ -46,9 +45,9 @@ const (
 	seedX, seedW = 2, 3
 )
 
-// Components measures the kernels that the file does not hold yet, and rewrites the file after each one. It reads
-// the first kernel again after every 16 others. The returned model is fitted, and the file holds the fit. If a
-// kernel cannot be measured, Components goes on with the others and returns the model with an [ErrNotMeasured].
+// Components measures the kernels that the file does not contain yet, and rewrites the file after each kernel. It measures
+// the first kernel again after every 16 other kernels. It returns the fitted model and writes it to the file. If a
+// kernel cannot be measured, Components measures the other kernels and returns the model with an [ErrNotMeasured].
 func Components(ctx context.Context, m measure.Machine, file string, list []Stress, o ComponentOptions) (*component.Model, error) {
 	model, err := openComponents(m, file, o.Anew)
 	if err != nil {
@@ -62,7 +61,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	}
 	if all, err := m.Card().Processes(); err == nil {
 		if others := power.Others(all, os.Getpid()); len(others) > 0 {
-			return nil, fmt.Errorf("another process (%d) uses %s, and its power would be counted: end it, or choose another card", others[0].PID, model.Card)
+			return nil, fmt.Errorf("another process (PID %d) uses %s, and the measured power would include that process: end the process, or choose another card", others[0].PID, model.Card)
 		}
 	}
 	r.opt.Meter.Clock, r.opt.Meter.Self = m.Clock(), os.Getpid()
@@ -129,7 +128,7 @@ type componentRun struct {
 	failed  []error // by kernel
 }
 
-// loaded holds a kernel's products on the host, drawn while another kernel runs.
+// loaded holds a stress with its products in host memory. They are drawn while another stress runs.
 type loaded struct {
 	stress   Stress
 	products []cuda.Product
@@ -187,7 +186,7 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 	return nil
 }
 
-// missing lists the kernels to measure, with the first kernel after every 16. The other kernels are shuffled. So the card's
+// missing lists the kernels to measure. The first kernel is repeated after every 16 kernels. The other kernels are shuffled. So the card's
 // temperature does not depend on the kind of kernel, and the kernels of an interrupted run are a sample of all kernels.
 func (r *componentRun) missing(list []Stress) (todo []Stress) {
 	have := map[string]bool{}
@@ -281,7 +280,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 	return reading, nil
 }
 
-// put loads a kernel onto the card, and returns the kernels of its products.
+// put loads a stress onto the card, and returns it with the GPU kernels of its products.
 func (r *componentRun) put(ctx context.Context, l loaded) (load, []cuda.Kernel, error) {
 	s, o := l.stress, cuda.Options{Cold: l.stress.Cold}
 	if len(s.Traffic) == 0 {
@@ -298,7 +297,7 @@ func (r *componentRun) put(ctx context.Context, l loaded) (load, []cuda.Kernel, 
 	return m, nil, err
 }
 
-// toggling predicts how much a product's operands toggle, by the cost model.
+// toggling returns a function that predicts the toggling of a product's operands by the cost model.
 func (r *componentRun) toggling(ctx context.Context) func(Stress, Operands) (bits, moved float64, err error) {
 	return func(s Stress, p Operands) (bits, moved float64, err error) {
 		d := p.Type.Operand()

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// WriteList writes the measurements of [Jobs] as a table in the form that [ReadTable] reads, for another program to measure and
-// fill in: joules and seconds are empty. The first row of each type, shape and role has random weights.
+// WriteList writes the measurements of [Jobs] as a table for [ReadTable]. The columns joules and seconds are empty: another program
+// measures and fills them. The first row of each type, shape and role has random weights.
 func WriteList(w io.Writer, full bool) error {
 	if w == nil {
 		return errors.New("nowhere to write the list of patterns")

@@ -17,19 +17,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 )
 
-// Row is a product that was measured by another program: one line of a table of measurements.
+// Row is one line of a table of measurements: a GEMM that another program has measured.
 type Row struct {
 	Line    int // in the file
 	Product cost.Product
 	Weights pattern.Pattern
-	// Joules and Seconds are of one execution, Watts their mean.
+	// Joules and Seconds are of one execution. Watts is the mean power.
 	Joules, Seconds, Watts float64
 	Clock                  float64 // in MHz; 0: not known
-	// Copy is true for the baseline's copy, as measure --csv writes it to show how far equal weights differ. A fit leaves it out.
+	// Copy is true for the copy of the baseline that measure --csv writes. The copy shows how far equal weights differ. A fit
+	// leaves it out.
 	Copy bool
 }
 
-// Columns of a table of measurements, in any order. The first six must be there.
+// Columns of a table of measurements, in any order. A table must have the columns of needed.
 var (
 	needed = []string{"pattern", "type", "shape", "role", "joules", "seconds"}
 	spare  = []string{"watts", "clock_mhz", "cold"}
@@ -37,7 +38,7 @@ var (
 	ignored = []string{"relative_energy", "interval_low", "interval_high", "origin"}
 )
 
-// measuredCopy ends the name of the baseline's copy, which measure measures to see how far equal weights differ.
+// measuredCopy ends the pattern of the baseline's copy in a table of measure --csv.
 const measuredCopy = " (copy)"
 
 // DecodeRows is the largest M at which weights are assumed to come from memory, if a table has no column cold.
@@ -52,7 +53,8 @@ type TableError struct {
 func (e *TableError) Error() string { return e.Err.Error() }
 func (e *TableError) Unwrap() error { return e.Err }
 
-// ReadTable reads a table of measurements as CSV with a header. Errors are a [*TableError], and name the file, the line and the column.
+// ReadTable reads a table of measurements as CSV with a header. An error is a
+// [*TableError] and names the file and, if known, the line and the column.
 func ReadTable(name string, r io.Reader) ([]Row, error) {
 	rows, err := readTable(name, r)
 	if err != nil {
@@ -69,7 +71,7 @@ func readTable(name string, r io.Reader) ([]Row, error) {
 	header, err := c.Read()
 	if err != nil {
 		if err == io.EOF {
-			err = errors.New("the file is empty: a header comes first: " + strings.Join(needed, ","))
+			err = errors.New("the file is empty: begin with the header " + strings.Join(needed, ","))
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -77,11 +79,14 @@ func readTable(name string, r io.Reader) ([]Row, error) {
 	known := slices.Concat(needed, spare, ignored)
 	for i, column := range header {
 		column = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(column, "\ufeff"))) // spreadsheets write a byte order mark
+		if strings.Contains(column, ";") {
+			return nil, fmt.Errorf("%s:1: semicolons separate the columns: separate the columns with commas", name)
+		}
 		if !slices.Contains(known, column) {
 			return nil, fmt.Errorf("%s:1: unknown column %q%s; the columns are %s", name, column, spelling.DidYouMean("", column, known), strings.Join(slices.Concat(needed, spare), ", "))
 		}
 		if _, twice := at[column]; twice {
-			return nil, fmt.Errorf("%s:1: column %s occurs twice", name, column)
+			return nil, fmt.Errorf("%s:1: column %s occurs twice: keep one", name, column)
 		}
 		at[column] = i
 	}

@@ -130,7 +130,7 @@ func TestTableGoesOn(t *testing.T) {
 	if err := os.WriteFile(kept, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := of.Calibrate(t.Context()); err == nil || !strings.Contains(err.Error(), "remove it") {
+	if _, err := of.Calibrate(t.Context()); err == nil || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }
@@ -142,6 +142,7 @@ func TestTableErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "f.csv: the file is empty",
 		"pattern,typ\n":             `f.csv:1: unknown column "typ" (did you mean type?)`,
+		"pattern;type\n":            "f.csv:1: semicolons separate the columns: separate the columns with commas",
 		"pattern,type,type\n":       "f.csv:1: column type occurs twice",
 		"pattern,type,shape,role\n": "f.csv:1: column joules is missing",
 		header + good + "x\n":       "f.csv:3: 1 cells, and the header has 7: quote patterns that contain a comma",
@@ -159,11 +160,12 @@ func TestTableErrors(t *testing.T) {
 	}
 	zeros := "zeros,bf16,256x256x256,stationary,1,0.004,250\n"
 	for text, want := range map[string]string{
-		strings.ReplaceAll(header+good+strings.Repeat(zeros, 12), "bf16", "int8"):                                       "line 2: normal(0,0.02) is nothing but zeros in I8, so the other rows cannot be compared with it: measure random weights such as normal(0,32)",
-		header + good + zeros + "const(1),bf16,256x256x256,stationary,970,2,485\n" + strings.Repeat(zeros, 12):          "line 4: energy is 485 × that of the random weights: are its joules and seconds those of one execution, in J and s?",
-		header + good + zeros + "const(1),bf16,256x256x256,stationary,0.002,0.000004,500\n" + strings.Repeat(zeros, 12): "line 4: energy is 0.001 × that of the random weights",
-		header + good + strings.Repeat(zeros, 13):                                                                       "bf16 with weights on chip: a fit needs 12 patterns of several kinds besides random weights, and the table has 1",
-		header + strings.Repeat(zeros, 13):                                                                              "lines 2 to 14, bf16 256x256x256 stationary: no baseline row",
+		strings.ReplaceAll(header+good+strings.Repeat(zeros, 12), "bf16", "int8"):                                                                                   "line 2: normal(0,0.02) is nothing but zeros in I8, so the other rows cannot be compared with it: measure random weights such as normal(0,32)",
+		header + good + zeros + "const(1),bf16,256x256x256,stationary,970,2,485\n" + strings.Repeat(zeros, 12):                                                      "line 4: the energy is 485 × the energy of the random weights: give joules and seconds of one execution",
+		header + good + zeros + "const(1),bf16,256x256x256,stationary,0.002,0.000004,500\n" + strings.Repeat(zeros, 12):                                             "line 4: the energy is 0.001 × the energy of the random weights",
+		header + good + strings.Repeat(zeros, 13):                                                                                                                   "bf16 with weights on chip: a fit needs 12 patterns of several kinds besides random weights, and the table has 1",
+		header + "\"normal(0,0.02)\",bf16,256x256x256,stationary,2000,0.004,500000\n" + strings.Repeat("zeros,bf16,256x256x256,stationary,1000,0.004,250000\n", 12): "line 2: random weights draw 500000 W, but no card draws over 10000 W: give the joules",
+		header + strings.Repeat(zeros, 13): "lines 2 to 14, bf16 256x256x256 stationary: no baseline row",
 	} {
 		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
 		if err != nil {

@@ -79,7 +79,7 @@ func (a *attempt) check(r run) {
 	if a.result != "" {
 		a.done = a.whole(now)
 		if succeeded && !a.done {
-			a.complain("exit status %d, and work/%s is not there", a.ref.status, a.result)
+			a.complain("exit status %d, but work/%s is missing", a.ref.status, a.result)
 		}
 		return
 	}
@@ -93,7 +93,8 @@ func (a *attempt) check(r run) {
 	}
 }
 
-// whole compares the result, if it exists, with the undisturbed one. An older result that the command replaces is allowed.
+// whole compares the result, if it exists, with that of an undisturbed run. An older result that the command replaces is
+// allowed.
 func (a *attempt) whole(now tree) bool {
 	got := now.below("work/" + a.result)
 	if len(got) == 0 {
@@ -103,7 +104,7 @@ func (a *attempt) whole(now tree) bool {
 		return false
 	}
 	for _, line := range differences(got, a.ref.end.below("work/"+a.result)) {
-		a.complain("the result is there and not whole: %s", line)
+		a.complain("the result exists, but is not complete: %s", line)
 	}
 	return true
 }
@@ -121,7 +122,7 @@ func (a *attempt) edit() {
 // settle runs the command without a fault until it succeeds, and then the commands that follow.
 func (a *attempt) settle(ctx context.Context) error {
 	for n := 0; !a.over() && (n == 0 && a.replace || n < 2 && !a.done); n++ {
-		if n > 0 && a.edited { // the command refused to continue with the changed source; do what its message advises
+		if n > 0 && a.edited { // the command refused to continue with the changed source; follow the advice in its message
 			a.disk.clear("work/" + a.result + ".partial")
 		}
 		if err := a.run(ctx, fault{Kind: kindNone}); err != nil {
@@ -166,7 +167,7 @@ func (a *attempt) compareEnd() {
 	}
 }
 
-// named reports whether a message has named a path that should not exist, or a containing folder that should not exist.
+// named reports whether a message named a path that should not exist, or such a folder above the path.
 func (a *attempt) named(name string, lines []string) bool {
 	for ; slices.Contains(lines, name+leftOver); name = path.Dir(name) {
 		if strings.Contains(a.said, strings.TrimPrefix(name, "work/")) {

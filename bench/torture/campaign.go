@@ -124,14 +124,15 @@ var found = []struct {
 	scenario string
 	faults   []fault
 }{
-	// The name of a record was not durable. The next call used the record, and then the power failed.
+	// The name of a record was not durable when the next call used the record. A loss of power then lost the record.
 	{"part", []fault{{Kind: kindError, N: 8, Op: new(opFsyncDir), Errno: syscall.EIO, Lasting: true}, afterEnd}},
 	// After a failed stat, a new folder was made again in an endless loop.
 	{"synth", []fault{{Kind: kindError, N: 6, Op: new(opGetAttr), Errno: syscall.EACCES, Lasting: true}}},
 }
 
-// choose returns the scenario and the faults of the trial of a number. The first trials are each scenario with afterEnd, then the
-// entries of found. In later trials the seed and the number choose the scenario, and together with its name the faults.
+// choose returns the scenario and the faults of trial number. The first trials are each scenario with afterEnd, then the
+// entries of found. In later trials, the seed and the number choose the scenario. Seed, number and the scenario's name choose
+// the faults.
 func (c *campaign) choose(number int) (scenario, []fault) {
 	if number < len(c.scenarios) {
 		return c.scenarios[number], []fault{afterEnd}

@@ -56,8 +56,8 @@ func mount(parent string) (*disk, error) {
 	return d, errors.Join(d.server.WaitMount(), keepDevices())
 }
 
-// keepDevices keeps started programs from inheriting the open files of /dev/fuse. A program with such a file would keep the disk
-// alive after this process is killed, and wait for its answers.
+// keepDevices keeps started programs from inheriting the open files of /dev/fuse. If this process were killed, a program with
+// such a file would keep the disk mounted and wait for its answers forever.
 func keepDevices() error {
 	const list = "/proc/self/fd"
 	entries, err := os.ReadDir(list)

@@ -18,7 +18,7 @@ type entry struct {
 	node *node
 }
 
-// change is a change of one folder, or of two for a rename. All of it becomes durable, or nothing.
+// change is a change of one folder, or of two folders by a rename. It becomes durable as a whole or not at all.
 type change struct {
 	number  int
 	entries []entry
@@ -64,7 +64,7 @@ func (n *node) sync() {
 }
 
 // losePower discards data that is not durable. rng decides how much of it survives: nothing, everything up to some moment, or
-// random changes and pages. All nodes are new afterwards, so the kernel has no cached contents.
+// random changes and pages. All nodes get new ids, so that the kernel uses no cached contents.
 func (d *disk) losePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

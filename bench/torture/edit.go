@@ -16,8 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// editShard returns a disk on which one bit of a shard of the source has changed, in the middle of a tensor, where the fingerprint does
-// not look.
+// editShard returns a disk on which one bit of a shard of the source has changed. The bit is in the middle of a tensor, which
+// the source's fingerprint does not cover.
 func editShard(start tree, name string) (tree, error) {
 	name = path.Join("src", name)
 	edited := start[name]

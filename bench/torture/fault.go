@@ -20,7 +20,8 @@ type fault struct {
 	// Errno is the error's number, Signal the signal's.
 	Errno  syscall.Errno  `json:"errno,omitempty"`
 	Signal syscall.Signal `json:"signal,omitempty"`
-	// Lasting errors come from the N-th operation on. A kill or loss of power that is After comes once the operation is done.
+	// Lasting is true if all operations from the N-th on fail. After is true if a kill or loss of power follows the operation
+	// instead of preventing it.
 	Lasting bool `json:"lasting,omitempty"`
 	After   bool `json:"after,omitempty"`
 	// Amount is the limit of memory (KiB) or descriptors, the bytes of a full disk, the number of processes, lookups that miss a
@@ -34,7 +35,7 @@ type fault struct {
 const (
 	kindNone        = "none"
 	kindKill        = "kill"        // SIGKILL at the N-th change
-	kindSignal      = "signal"      // SIGINT, SIGTERM or SIGHUP there
+	kindSignal      = "signal"      // SIGINT, SIGTERM or SIGHUP at the N-th change
 	kindPower       = "power"       // kill, and unsynced data is lost
 	kindError       = "error"       // the N-th operation of a kind fails
 	kindShort       = "short"       // the N-th write takes half of its data
@@ -44,7 +45,7 @@ const (
 	kindFull        = "full"        // the disk has a limited number of free bytes
 	kindMemory      = "memory"      // RLIMIT_AS
 	kindDescriptors = "descriptors" // RLIMIT_NOFILE
-	kindSeveral     = "several"     // several processes at once; with N, the first one is killed there
+	kindSeveral     = "several"     // several processes at once; if N is set, the first one is killed at the N-th change
 	kindClock       = "clock"       // the disk's clock jumps at every change
 )
 
@@ -118,7 +119,7 @@ func (f *fault) drawError(rng *rand.Rand, counted tally) {
 	if o >= firstChange {
 		f.Errno = pick(rng, changeErrors)
 	}
-	f.Lasting = f.Lasting && f.Errno != syscall.EINTR // EINTR means: try again
+	f.Lasting = f.Lasting && f.Errno != syscall.EINTR // after EINTR, programs repeat the operation
 }
 
 // mustSucceed reports whether the program must succeed in spite of the fault.

@@ -35,10 +35,10 @@ func main() {
 // torture runs the trials of the flags, and reports whether any failed.
 func torture(ctx context.Context, args []string) (failed bool, err error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
-	length := flags.Duration("for", time.Minute, "how long")
-	seed := flags.Uint64("seed", 1, "chooses scenarios and faults")
+	length := flags.Duration("for", time.Minute, "how long to run")
+	seed := flags.Uint64("seed", 1, "seed that chooses scenarios and faults")
 	workers := flags.Int("workers", runtime.NumCPU(), "disks in use at the same time")
-	program := flags.String("program", "", "the program (default: built from this checkout)")
+	program := flags.String("program", "", "path of lowtoggle (default: built from this checkout)")
 	only := flags.String("only", "", "scenarios, separated by commas (default: all)")
 	given := flags.String("fault", "", "repeat these faults, in JSON, with the scenario of -only")
 	output := flags.String("o", "", "write a record to this file")

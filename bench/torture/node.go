@@ -25,12 +25,12 @@ type node struct {
 	changed map[string]int   // the change that made each durable entry
 	durable []byte           // the durable data of a file
 	dirty   bool             // data and durable differ
-	lost    bool             // an fsync failed, so later data never becomes durable
+	lost    bool             // an fsync failed, so unsynced and later data never becomes durable
 }
 
 func (n *node) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
 
-// file is one entry of a tree: the content of a file, or a folder's or link's mode alone.
+// file is one entry of a tree: the mode of a file, folder or link, and the data of a file.
 type file struct {
 	mode uint32
 	data string

@@ -20,20 +20,20 @@ var plantedFiles = []string{"a", "b"}
 
 // mistakes maps mistakes that a program may have to a part of the message about each.
 var mistakes = map[string]string{
-	"no fsync of files":     "the result is there and not whole",
+	"no fsync of files":     "the result exists, but is not complete",
 	"no fsync of folders":   "work/out",
 	"no lock":               "work/out",
-	"fsync after rename":    "the result is there and not whole",
-	"no temporary name":     "the result is there and not whole",
+	"fsync after rename":    "the result exists, but is not complete",
+	"no temporary name":     "the result exists, but is not complete",
 	"temporary files stay":  "should not be there",
-	"errors are ignored":    "the result is there and not whole",
+	"errors are ignored":    "the result exists, but is not complete",
 	"source is written":     "the source was changed",
 	"panic":                 "a trace on standard error",
 	"long messages":         "bytes on standard error",
 	"undocumented statuses": "is not documented",
 	"no message":            "without a message",
-	"signals":               "ended it",
-	"short writes":          "the result is there and not whole",
+	"signals":               "ended the program",
+	"short writes":          "the result exists, but is not complete",
 }
 
 // plant copies the files of ../src to the folder out, as lowtoggle would, but for one mistake.

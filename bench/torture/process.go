@@ -19,8 +19,8 @@ import (
 // hang is the longest time of a run with all its processes, on a busy machine.
 var hang = time.Minute
 
-// wrapper starts the program in the disk's work folder once a line comes, so that no operation comes before the disk counts,
-// and under the limits of memory (KiB) and descriptors.
+// wrapper starts the program in the disk's work folder, under the limits of memory (KiB) and descriptors. It waits for a line
+// of input first, so that the program does nothing before the disk counts.
 const wrapper = `cd "$1" && read go && { [ "$2" = 0 ] || ulimit -v "$2"; } && { [ "$3" = 0 ] || ulimit -n "$3"; } && shift 3 && exec "$@"`
 
 // ending is the end of one process.
@@ -136,7 +136,7 @@ const runAgain = 75
 // longestMessage bounds standard error.
 const longestMessage = 4096
 
-// inSpite is the end of the complaint about a run that failed although its fault must not make it fail.
+// inSpite ends the complaint about a run that failed although its fault must not make it fail.
 const inSpite = " in spite of the fault"
 
 // complaints returns the errors in the endings of the run's processes.
@@ -158,9 +158,9 @@ func (e ending) complaints(f fault) []string {
 	starved := (f.Kind == kindMemory || f.Kind == kindDescriptors) && starvedRuntime(e.stderr)
 	switch {
 	case e.hung:
-		out = append(out, fmt.Sprintf("it did not end within %v", hang))
+		out = append(out, fmt.Sprintf("the program did not end within %v", hang))
 	case e.status < 0 && !f.endsProcess() && !starved:
-		out = append(out, fmt.Sprintf("signal %v ended it", e.signal))
+		out = append(out, fmt.Sprintf("signal %v ended the program", e.signal))
 	case e.status > 4 && e.status != runAgain:
 		out = append(out, fmt.Sprintf("exit status %d is not documented", e.status))
 	case e.status > 0 && strings.TrimSpace(e.stderr) == "" && e.status != 3:

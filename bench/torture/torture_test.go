@@ -184,7 +184,7 @@ func TestEnding(t *testing.T) {
 		{ending{status: 1, stderr: "lowtoggle: disk full"}, fault{Kind: kindError}, ""},
 		{ending{status: 1}, fault{Kind: kindError}, "without a message"},
 		{ending{status: -1, signal: syscall.SIGKILL}, fault{Kind: kindKill}, ""},
-		{ending{status: -1, signal: syscall.SIGKILL}, fault{Kind: kindError}, "signal killed ended it"},
+		{ending{status: -1, signal: syscall.SIGKILL}, fault{Kind: kindError}, "signal killed ended the program"},
 		{ending{status: 5, stderr: "x"}, fault{Kind: kindError}, "not documented"},
 		{ending{status: 2, stderr: "panic: x\n\ngoroutine 1 [running]:"}, fault{Kind: kindError}, "trace"},
 		{ending{status: 2, stderr: "fatal error: runtime: out of memory"}, fault{Kind: kindMemory}, ""},

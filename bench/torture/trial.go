@@ -18,7 +18,7 @@ type reference struct {
 	end    tree // after the commands that follow it
 	status int
 	count  tally
-	edited *reference // the same with the source changed by another program; nil: the source is not changed
+	edited *reference // the reference after another program changed the source; nil: no program changes it
 }
 
 // failure is a failed trial, with the command that repeats it.

@@ -22,7 +22,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
-	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -34,53 +33,62 @@ var Calibrate = &cli.Command{
 	Name:      "calibrate",
 	Usage:     "fit the cost model to this GPU",
 	ArgsUsage: "[OUT]",
-	Description: `Measures the energy of products whose patterns show how a card's datapath responds to bits. The
+	Description: `Measures the energy of matrix products whose operands differ in their bit patterns. The
 measurements go into the folder OUT (default: calibration). Then calibrate fits the cost model
-and writes OUT.json, which predict, inspect, plan and convert take as --calibration. After an
-interrupt, the same command continues where it stopped.
+and writes OUT.json, for --calibration of other commands. After an interrupt, the same command
+continues where it stopped.
 
    lowtoggle calibrate                          less than ten minutes
-   lowtoggle calibrate --full h200              every type and pattern, for most of an hour
+   lowtoggle calibrate --full h200              more patterns, shapes, types: most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
    lowtoggle calibrate --list > power.csv       prints what to measure on another card
    lowtoggle calibrate a100 --from power.csv    fits to a table that another program has measured
    lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 
---components measures about 90 kernels in about two minutes, writes each to OUT-components.json,
-fits a model of power by component, and tests the model on 45 kernels that the fit did not use.
-If the model's error below the power cap is more than half of the best naive model's, the exit
-status is 3 and no clock is advised. If the mean error is above 15 %, power is not split by
-component. profile and verify --gpu use the file that --components names, or
-calibration-components.json in the current folder. The command continues a file of the same card;
---anew replaces it, or a damaged one. A file of another card is never changed.
+--components measures 89 kernels in about two minutes, and writes each measurement to
+OUT-components.json. Then calibrate fits a model of power by component to 44 kernels, and tests
+the model on the other 45. The test compares the model with two naive models: constant power, and
+power as a linear function of the duty (the share of busy time). If the model's error below the
+power cap is more than half the error of the better naive model, the exit status is 3 and no
+clock is advised. If the mean error is above 15 %, power is not split by component.
 
-If a type has few points, its coefficients stay near those of the built-in H200. The table shows
-the prediction error for families of patterns that the fit did not use. Its column points counts
-these predictions.
+If OUT-components.json is of the same card, calibrate --components adds the missing measurements.
+--anew replaces this file, or a damaged file. A file of another card is never changed. profile
+and verify --gpu read the file that their flag --components names, or calibration-components.json
+in the current folder. Without a complete file of the card, they use the card's built-in model,
+if there is one.
+
+If a type has few measurements, its coefficients stay near those of the built-in calibration. The
+table shows the prediction error for families of patterns that the fit did not use. The column
+"points" counts these predictions.
 
 --from also takes a CSV file, with the columns pattern, type, shape (MxNxK), role, and the joules
-and seconds of one execution. The columns watts, clock_mhz and cold are optional. Inputs are
-random: normal(0,32) in int8, normal(0,1) in other types. --list prints such a table without
-joules and seconds: the products that calibrate measures, or all products with --full. Each type,
-shape and role needs a row of random weights: normal(0,32) in int8, normal(0,16) in fp8,
-normal(0,1) in other types, as in the list. Each type also needs 12 other patterns; with 40 or
-more, its fit does not depend on the built-in H200. Rows of one pattern are averaged. The card
-is named after OUT. After an interrupt, the same command continues where it stopped.
-docs/own-card.md has an example.
+and seconds of one execution. The columns watts, clock_mhz and cold are optional. The activations
+are random: normal(0,32) in int8, normal(0,1) in other types. --list prints such a table without
+joules and seconds. The table has the products that calibrate measures. With --full, the table
+has the products that calibrate --full measures.
 
-A simulated card takes as long as a real one. --time 1m ends the measurements after a minute;
-the same command continues them.
+A group of rows has one type, shape, role and value of cold. Each group needs a row of random
+weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in other types, as --list prints.
+Each type also needs 12 other patterns with weights on chip, or 12 with weights from memory
+(cold), or both. With 40 or more, the coefficients do not depend on the built-in calibration. A
+group's rows of one pattern are averaged. The card is named after OUT. docs/own-card.md has an
+example.
 
-The card's settings are never changed. Exit status 3: the time ended before all points were
-measured, some kernels could not be measured, or the model by component is inaccurate; 4: no GPU.`,
+A simulated card takes as long as a real one, except with --components. --time 1m ends the
+measurements after a minute; the same command continues them.
+
+The card's settings are never changed. Exit status 3: --time ended before all points were
+measured; with --components, some kernels could not be measured, or the model is inaccurate.
+Exit status 4: no GPU.`,
 	Flags: flag.Join([]cli.Flag{
-		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "full", Usage: "measure more patterns and shapes, and also fp32", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "list", Usage: "print the products to measure, as a table for --from", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
-		&cli.StringSliceFlag{Name: "from", Usage: "fit to series (or components) in `FOLDER`, or to a CSV file"},
-		&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "with --components: draw the power of each into `FILE` (.svg, .png)"},
+		&cli.StringSliceFlag{Name: "from", Usage: "fit to earlier measurements in `FOLDER`, or in a CSV file"},
+		&cli.DurationFlag{Name: "time", Usage: "start no measurement after this `TIME`", DefaultText: "no limit"},
 		deviceFlag, flag.JSON, flag.Quiet, flag.Log,
 	}),
 	Action: func(c *cli.Context) error {
@@ -96,7 +104,7 @@ measured, some kernels could not be measured, or the model by component is inacc
 			out = args[0]
 		}
 		if out = filepath.Clean(out); out == "." || out == ".." || out == "/" {
-			return exit.Usagef("calibrate writes the folder OUT and the file OUT.json beside it, and %s cannot be OUT: give the name of a new folder", out)
+			return exit.Usagef("calibrate writes the folder OUT and the file OUT.json beside it, so %s cannot be OUT: give the name of a new folder", out)
 		}
 		if c.IsSet("time") && c.Duration("time") <= 0 {
 			return exit.Usagef("--time %v: give a time such as 30m", c.Duration("time"))
@@ -105,7 +113,7 @@ measured, some kernels could not be measured, or the model by component is inacc
 			return calibrateComponents(c, out)
 		}
 		if c.IsSet("output") || c.IsSet("anew") {
-			return exit.Usagef("-o and --anew are for components: add --components")
+			return exit.Usagef("-o and --anew need --components: add --components, or leave -o and --anew out")
 		}
 		replaced, err := checkCalibrationFile(out + ".json")
 		if err != nil {
@@ -113,7 +121,7 @@ measured, some kernels could not be measured, or the model by component is inacc
 		}
 		from := c.StringSlice("from")
 		if len(from) == 0 && isModelFolder(out) {
-			return exit.Usagef("%s: is a model's folder, and OUT is a folder for measurements: give a new name", out)
+			return exit.Usagef("%s: is a model's folder, and calibrate writes measurements into OUT: give the name of a new folder", out)
 		}
 		for _, folder := range from {
 			if isModelFolder(folder) {
@@ -229,7 +237,7 @@ func isTable(name string) bool { return strings.EqualFold(filepath.Ext(name), ".
 func readTable(name, out string) (t probe.Table, err error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, fmt.Errorf("--from %s: %w: give a table of measurements; lowtoggle calibrate --list prints one to fill in", printable.Quote(name), fs.ErrNotExist)
+		return t, fmt.Errorf("--from: %w", weights.Absent(name, "there is no such file: give a table of measurements; lowtoggle calibrate --list prints one to fill in"))
 	}
 	if err != nil {
 		return t, fmt.Errorf("--from: %w", err)
@@ -264,8 +272,11 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 		event(progress.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
 	})
 	end()
+	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--from: %w", weights.Absent(missing.Path, "there is no such file or folder: name a folder of lowtoggle calibrate NAME, which measures series, or a table that ends in .csv"))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; measure a series with lowtoggle calibrate", err)
+		return fmt.Errorf("--from: %w: name a folder that lowtoggle calibrate has written, or a table that ends in .csv", err)
 	}
 	if errors.Is(err, context.Canceled) {
 		again := "run the same command again"

@@ -12,7 +12,7 @@ import (
 // calibrateJSON is the output of calibrate --json.
 type calibrateJSON struct {
 	File     string       `json:"file"`
-	Replaced bool         `json:"replaced,omitempty"` // an earlier calibration in File
+	Replaced bool         `json:"replaced,omitempty"` // File replaced an earlier calibration
 	Card     string       `json:"card"`
 	Models   []cost.Model `json:"models"`
 	// Rows is the number of rows in a table of measurements. Copies of the baseline were left out, and Repeated rows
@@ -25,7 +25,7 @@ type calibrateJSON struct {
 
 func (r *calibrateJSON) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: prediction errors for families of patterns that the fit did not use\n\n", printable.Quote(r.Card))
-	tab := term.NewTable("type", "weights", "points", "mean error", "worst")
+	tab := term.NewTable("type", "weights", "points", "mean error", "worst error")
 	for _, m := range r.Models {
 		from := "on chip"
 		if m.Cold {
@@ -38,10 +38,10 @@ func (r *calibrateJSON) print(w io.Writer) {
 		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
 	}
 	tab.Print(w)
-	fmt.Fprintf(w, "\npoints: predictions for families of patterns that the fit left out; errors are in per cent of the energy with random weights\n")
+	fmt.Fprintf(w, "\npoints: predictions for families of patterns that the fit left out; errors are in %% of the energy with random weights\n")
 	if r.Copies+r.Repeated > 0 {
-		term.Remark(w, "rows", fmt.Sprintf("%d in the table; %s left out as copies of the random weights, and %s averaged with an earlier row of the same pattern",
-			r.Rows, were(r.Copies), were(r.Repeated)))
+		term.Remark(w, "rows", fmt.Sprintf("%d in the table; left out as a copy of the random weights: %d; averaged with an earlier row of the same pattern: %d",
+			r.Rows, r.Copies, r.Repeated))
 	}
 	term.Remarks(w, "warning", r.Warnings)
 	written := "written"
@@ -49,14 +49,6 @@ func (r *calibrateJSON) print(w io.Writer) {
 		written = "replaced"
 	}
 	fmt.Fprintf(w, "%s: %s\n", written, printable.Quote(r.File))
-}
-
-// were formats a number of rows with its verb: "1 was", "2 were".
-func were(n int) string {
-	if n == 1 {
-		return "1 was"
-	}
-	return fmt.Sprintf("%d were", n)
 }
 
 // points formats a share as percentage points.

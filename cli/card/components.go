@@ -1,8 +1,10 @@
 package card
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strings"
@@ -22,9 +24,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// componentsPostfix ends the name of the file of components that belongs to a calibration.
+// componentsPostfix is the end of the name of the components' file beside a calibration.
 const componentsPostfix = "-components.json"
 
 // simulatedShrink divides the sizes of a simulated card's kernels, because a simulated card computes no products.
@@ -33,7 +36,7 @@ const simulatedShrink = 32
 // calibrateComponents is calibrate --components.
 func calibrateComponents(c *cli.Context, out string) error {
 	if c.Bool("full") || c.IsSet("time") {
-		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes")
+		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes: leave them out")
 	}
 	picture := c.String("output")
 	if err := outfile.CheckOutput(picture, nil, outfile.SVG, outfile.PNG); err != nil {
@@ -86,6 +89,9 @@ func calibrateComponents(c *cli.Context, out string) error {
 
 func refitComponents(from, file string) (*component.Model, error) {
 	m, err := component.Refit(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--from: %w", weights.Absent(from, "there is no such file: name a file that lowtoggle calibrate --components has written"))
+	}
 	if err == nil {
 		err = m.MayReplace(file)
 	}
@@ -98,7 +104,7 @@ func refitComponents(from, file string) (*component.Model, error) {
 	return m, nil
 }
 
-// measure measures the kernels that the file lacks. After an error, the model may cover fewer kernels.
+// measure measures the kernels that the file lacks. After an error, the model is nil or covers fewer kernels.
 func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), 0)
 	if err != nil {
@@ -147,9 +153,9 @@ type componentsJSON struct {
 	*component.Model
 	// Measured is the number of new readings; the others were in the file.
 	Measured int `json:"measured_now"`
-	// Unfit explains why prediction errors are too large for Advice; empty otherwise.
+	// Unfit says which prediction errors are too large for Advice; empty if none is.
 	Unfit string `json:"unfit,omitempty"`
-	// Advice is for layers with the shapes of Llama 3 8B. Refused holds the reasons why a phase has no advice.
+	// Advice advises clocks for layers with the shapes of Llama 3 8B. Refused has a reason for each phase without advice.
 	Advice  []*component.Advice `json:"advice,omitempty"`
 	Refused []string            `json:"advice_refused,omitempty"`
 
@@ -177,7 +183,7 @@ func (r *componentsJSON) assess() {
 		if a, err := r.Model.Advise(p.name, kernels); err == nil {
 			r.Advice = append(r.Advice, a)
 		} else {
-			r.Refused = append(r.Refused, fmt.Sprintf("%s: no advice: %v", p.name, err))
+			r.Refused = append(r.Refused, fmt.Sprintf("%s: no clock is advised: %v", p.name, err))
 		}
 	}
 }
@@ -192,6 +198,10 @@ var phases = []struct {
 // partNames are the column heads of tables.
 var partNames = map[component.Part]string{component.Static: "static", component.Awake: "awake", component.Multipliers: "multi-\npliers",
 	component.OnChip: "on\nchip", component.HBM: "HBM"}
+
+// partsNote explains the columns of the components.
+const partsNote = "static: power without work; awake: multiprocessors that have work; multipliers: arithmetic; on chip: data on the way " +
+	"to the multipliers; HBM: the card's memory"
 
 // partName names a part within a line.
 func partName(p component.Part) string {
@@ -225,24 +235,25 @@ func how(simulated bool) string {
 }
 
 func (r *componentsJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: watts of kernels, %s, predicted at the same clock and by component\n\n", printable.Quote(r.Card), how(r.Simulated))
+	fmt.Fprintf(w, "%s: kernel power, %s and predicted at the same clock, in total and by component\n\n", printable.Quote(r.Card), how(r.Simulated))
 	for _, held := range []bool{false, true} {
 		r.kernels(w, held)
 	}
 	r.coefficients(w)
 	q := r.Quality
 	fmt.Fprintln(w)
-	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit cannot do without the other kernels",
+	term.Remark(w, "components", partsNote)
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out error of power for %d of these kernels: %.1f %% on average, at worst %.1f %% (%s); the fit needs each of the other kernels",
 		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
-		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: errors of %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
+		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: error of power %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
 	}
 	if s := q.Span; s != nil {
 		var naive []string
 		for i, name := range component.NaiveNames() {
 			naive = append(naive, fmt.Sprintf("%s %.1f %%", name, 100*s.Naive[i]))
 		}
-		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W not in the fit: mean error of power %.1f %%; of naive models: %s",
+		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W not in the fit: mean error of power %.1f %%; of simpler models: %s",
 			term.Plural(s.Kernels, "kernel", "kernels"), s.Least, s.Most, 100*s.Mean, strings.Join(naive, ", ")))
 	}
 	if c := q.AtCap; c != nil {
@@ -250,15 +261,15 @@ func (r *componentsJSON) print(w io.Writer) {
 			term.Plural(c.Kernels, "held-out kernel", "held-out kernels"), 100*c.Mean, 100*c.Naive))
 	}
 	if q.Drift > 0 {
-		term.Remark(w, "drift", fmt.Sprintf("a kernel that was measured repeatedly changed by up to %.1f %%", 100*q.Drift))
+		term.Remark(w, "drift", fmt.Sprintf("the power of a kernel that was measured repeatedly changed by up to %.1f %%", 100*q.Drift))
 	}
 	if !r.Sensed {
-		term.Remark(w, "note", "the card has no sensor of memory power: HBM includes the path to memory on the chip")
+		term.Remark(w, "note", "the card has no sensor of memory power, so the column HBM includes the on-chip path to memory")
 	}
 	for _, typ := range r.Types() {
 		switch l, held := r.Limits[typ]; {
 		case l > 0:
-			term.Remark(w, "limit", fmt.Sprintf("in %s the card lowers its clock even below the power cap, so that at most %.0f T operations run per second", typ, l/1e12))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card lowers its clock even below the power cap, and runs at most %.0f × 10¹² operations per second", typ, l/1e12))
 		case held:
 			term.Remark(w, "limit", fmt.Sprintf("in %s the card lowers its clock even below the power cap; the kernels are too short to show the highest rate of operations", typ))
 		}
@@ -320,7 +331,7 @@ func (r *componentsJSON) kernels(w io.Writer, held bool) {
 }
 
 func (r *componentsJSON) coefficients(w io.Writer) {
-	tab := term.NewTable("at the highest clock", "component", "value", "±", "")
+	tab := term.NewTable("at the highest clock", "component", "value", "standard\nerror", "unit")
 	for _, c := range r.Coefficients {
 		value, unit := 1.0, c.Unit
 		if unit == "J" {
@@ -349,7 +360,7 @@ func (r *componentsJSON) picture() chart.Chart {
 	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name, " + how(r.Simulated), With: []float64{0}}}
 	if r.Unfit != "" {
 		_, worst := r.Quality.UnseenErrors()
-		p.X.Label += fmt.Sprintf("; UNFIT: predicted power of held-out kernels is off by up to %.1f %%", 100*worst)
+		p.X.Label += fmt.Sprintf("; UNFIT: predicted power of unseen kernels is off by up to %.1f %%", 100*worst)
 	}
 	for _, part := range component.Parts() {
 		p.PartNames = append(p.PartNames, partName(part))

@@ -55,7 +55,7 @@ func TestSignature(t *testing.T) {
 		model *component.Model
 		cold  bool
 		why   string // why there is no advice
-	}{{fitted, false, "with the best naive model; at most half of the second figure is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
+	}{{fitted, false, "it must be at most half of the best naive model's error"}, {fitted, true, "the best naive model's"}, {builtIn, false, ""}} {
 		d := measure.Dissected{Name: "phase", Cold: c.cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
 		sig, err := (&measure.Splitter{Model: c.model, From: "a file"}).Split(t.Context(), d)
 		if err != nil {
@@ -84,8 +84,8 @@ func TestSignature(t *testing.T) {
 			}
 		}
 		text := strings.Join(strings.Fields(out.String()), " ")
-		if refused := strings.Contains(text, "clock: phase: no advice: ") && strings.Contains(text, c.why); !strings.Contains(text, "phase, after") || strings.Contains(text, "NaN") ||
-			refused != (c.why != "") || strings.Contains(text, "the transform changes energy") == refused {
+		if refused := strings.Contains(text, "clock: phase: no clock is advised: ") && strings.Contains(text, c.why); !strings.Contains(text, "phase, after") || strings.Contains(text, "NaN") ||
+			refused != (c.why != "") || strings.Contains(text, "the conversion changes energy") == refused {
 			t.Error(out.String())
 		}
 	}

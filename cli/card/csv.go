@@ -17,7 +17,7 @@ import (
 // baseline. Joules and seconds are for one pass. Cold is true if the weights are read from memory.
 var csvHead = []string{"pattern", "type", "shape", "role", "relative_energy", "interval_low", "interval_high", "joules", "seconds", "watts", "clock_mhz", "origin", "cold"}
 
-// csvRow is a row of a table. Nil and 0 are unknown.
+// csvRow is a row of a table. A number that is nil or 0 is unknown.
 type csvRow struct {
 	name, typ, shape, role string
 	relative               float64

@@ -1,3 +1,5 @@
+// Package card has the commands that measure or predict energy on a GPU: measure, predict, profile, sweep, calibrate,
+// reproduce and pattern, and verify --gpu.
 package card
 
 import (
@@ -7,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// Documents lists, by command, a value of each type that --json may print. The schemas are generated from these
-// types. A document is of one of a command's types.
+// Documents lists, by command, a value of each type that --json may print. A document has one of its command's types.
+// The schemas are generated from these types.
 var Documents = map[string][]any{
 	"calibrate": {calibrateJSON{}, calibrateShortJSON{}, componentsJSON{}},
 	"measure":   {measuredDocument{}, serve.Result{}, collective.Result{}},

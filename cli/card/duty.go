@@ -24,15 +24,15 @@ func parseDuties(text string) (duties []float64, err error) {
 		case "auto":
 			duty = power.AutoDuty
 		default:
-			if duty, err = parseShare(part); err != nil {
-				return nil, fmt.Errorf("%w, 1 for products without gaps, or auto", err)
+			if duty, err = parseShare(part, 0.4); err != nil {
+				return nil, fmt.Errorf("%w, or auto; 1 means no gaps", err)
 			}
 			if duty < power.LeastDuty {
 				return nil, fmt.Errorf("%s: give a share of at least %v: with longer gaps a reading takes minutes", part, power.LeastDuty)
 			}
 		}
 		if slices.Contains(duties, duty) {
-			return nil, fmt.Errorf("%s is given twice", part)
+			return nil, fmt.Errorf("%s is given twice: give it once", part)
 		}
 		duties = append(duties, duty)
 	}
@@ -47,7 +47,7 @@ func (q *request) checkDuties(cards machines) error {
 	return nil
 }
 
-// dutyTitle returns the heading of a table that stands beside tables of other duties.
+// dutyTitle returns the heading of one of several tables, each of its own duty; empty without a duty.
 func dutyTitle(p *power.Pacing) string {
 	if p == nil {
 		return ""
@@ -66,16 +66,16 @@ func dutyRemark(w io.Writer, r *measure.Result) {
 	}
 	asked := ""
 	if p.Auto {
-		asked = ", the largest below the power cap"
+		asked = ", the largest with a power below the cap"
 	}
 	term.Remark(w, "limit", limits(r))
 	if p.Duty == 1 {
 		term.Remark(w, "duty", "1"+asked+": products without gaps")
 		return
 	}
-	term.Remark(w, "duty", fmt.Sprintf("%.3g%s: bursts of %.2f ms, gaps of %.2f ms; energy and time are those of the bursts alone", p.Duty, asked, 1e3*p.Burst, 1e3*p.Gap))
+	term.Remark(w, "duty", fmt.Sprintf("%.3g%s: bursts of %.2f ms, gaps of %.2f ms; energy and time are of the bursts alone", p.Duty, asked, 1e3*p.Burst, 1e3*p.Gap))
 	if share := r.Baseline.IdleJoules; share > 0 {
-		term.Remark(w, "idle", fmt.Sprintf("the card draws %.0f W in the gaps: %s for every pass of the baseline; the table's energy leaves this out", p.IdleWatts, siJoules(share)))
+		term.Remark(w, "idle", fmt.Sprintf("the card draws %.0f W in the gaps: %s for every pass of the baseline; the table's energy does not include this energy", p.IdleWatts, siJoules(share)))
 	}
 }
 

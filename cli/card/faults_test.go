@@ -17,9 +17,9 @@ import (
 // faultWords are parts of messages about a persistent fault. Any of them is correct.
 var faultWords = map[power.SimFaultKind][]string{
 	power.FaultCounterStops:      {"energy counter does not change"},
-	power.FaultCounterBack:       {"energy counter went from"},
-	power.FaultCounterRepeats:    {"energy counter went from"},
-	power.FaultCounterAbsurd:     {"by its energy counter the card drew"},
+	power.FaultCounterBack:       {"energy counter fell from"},
+	power.FaultCounterRepeats:    {"energy counter fell from"},
+	power.FaultCounterAbsurd:     {"the energy counter gives an im"},
 	power.FaultPowerAbsurd:       {"power sensor"},
 	power.FaultTemperatureAbsurd: {"3000"},
 	power.FaultClockAbsurd:       {"6e+04", "does not report its clock"},

@@ -17,7 +17,7 @@ import (
 // device is a card that --device names.
 type device struct {
 	text  string
-	index int // of a GPU; negative for a simulated card
+	index int // number of the GPU; negative for a simulated card
 	state string
 }
 
@@ -51,7 +51,7 @@ func parseDevices(text string) (list []device, err error) {
 			d.text = strconv.Itoa(d.index)
 		}
 		if d.text != simulatedDevice && seen[d.text] {
-			return nil, exit.Usagef("--device %s: %s is named twice", text, d.text)
+			return nil, exit.Usagef("--device %s: %s is named twice: name it once", text, d.text)
 		}
 		seen[d.text] = true
 		list = append(list, d)

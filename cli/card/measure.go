@@ -22,22 +22,22 @@ var (
 	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "normal(0,1)"}
 	devicesFlag   = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBERS` of GPUs, such as 0,1, or simulated", DefaultText: "0"}
 	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
-	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
+	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop at 95 % intervals within ± `SHARE`", DefaultText: "0.3%"}
 	benchFlag     = &cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, one for each reading", DisableDefaultText: true}
-	dutyFlag      = &cli.StringFlag{Name: "duty", Usage: "bursts for a `SHARE` of time: 0.4 or auto", DefaultText: "no gaps"}
+	dutyFlag      = &cli.StringFlag{Name: "duty", Usage: "run for `SHARE` of the time: 0.4 or auto", DefaultText: "no gaps"}
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
 // againstFlag may be given several times.
 var againstFlag = &cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"}
 
-// productFlags describe the product.
+// productFlags describe the matrix product.
 var productFlags = []cli.Flag{
 	&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE`", DefaultText: "normal(0,0.02)"},
 	xFlag,
 	&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M if --w is a tensor", DefaultText: "8192 each"},
 	&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
-	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "`ROLE` of unquantised weights", DefaultText: "stationary"},
+	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "weights' `ROLE`: stationary, streaming", DefaultText: "stationary"},
 	&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
 	kernelFlag,
 }
@@ -46,38 +46,41 @@ var kernelFlag = &cli.StringFlag{Name: "kernel", Usage: "`KERNEL` of quantised l
 
 var Measure = &cli.Command{
 	Name:  "measure",
-	Usage: "compare the energy of a product with different weights, or of running servers",
-	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
---against, in turns, until all intervals are as narrow as --precision or --time is spent. A block
-measures each of them several times; the first block always runs to its end.
+	Usage: "compare the energy of a GEMM with different weights, or of running servers",
+	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of --w, and with every
+--against. A block measures each of these several times, in turns. Blocks follow until all 95 %
+intervals are as narrow as --precision, or --time is spent. The first block is always completed.
 
 ` + sourceHelp + `
 
    lowtoggle measure --w MODEL: --against OUT:
    lowtoggle measure --against 'const(1)' --against zeros --shape 4096x4096x4096 --dtype fp8
    lowtoggle measure --against 'normal(0,0.02) | round(4)'
-   lowtoggle measure --against none                  # the copy alone: the noise of a run
+   lowtoggle measure --against none                  # only the copy: shows the noise of a run
    lowtoggle measure --w MODEL: --against OUT: -o report.html     # or picture.svg, picture.png
    lowtoggle measure --w MODEL: --against OUT: --csv > energy.csv
 
-With --serve, energy per token of running OpenAI-compatible servers is compared instead: the same
-prompts, a fixed number of requests in flight, in turns, in windows of 10 s. FILE has text, or
-JSON lines with "prompt". docs/serving.md has the commands that start such servers.
+With --serve, compares the energy per token of running OpenAI-compatible servers. The servers
+take turns in windows of 10 s. They get the same prompts, with a fixed number of requests in
+flight. Every line of the FILE of --prompts is a prompt: text, or JSON with a field "prompt".
+docs/serving.md shows how to start the servers.
 
    lowtoggle measure --serve before=http://127.0.0.1:8000 --serve after=http://127.0.0.1:8001
 
 With --duty 0.4, the products run in bursts of about a millisecond with gaps between them. So
 the card's average power stays below its cap, as on a lightly loaded server. Energy and time
-are those of the bursts; the energy of the gaps is reported separately. auto is the largest
-duty below the cap. --duty 1,0.4 measures both, and the effective clock during the products.
+are of the bursts; the energy of the gaps is reported separately. auto is the largest duty with a
+power below the cap. --duty 1,0.4 measures at both duties. With --duty, the report also has the
+effective clock during the products.
 
-With --device 0,1 these cards run the same products at the same time, and each is measured on its
-own. Totals and the differences between the cards follow.
+With --device 0,1 both cards run the same products at the same time. The report has each card's
+energy, the cards' totals and their differences.
 
 With --collective allreduce or allgather, two or more cards of a host exchange BF16 values
-through NCCL: the collective alone, the products alone with each of the weights, and both at
-once. SIZE is the size of the buffer, for allgather of the gathered data; the default is the size
-of the product's results. Each of the three comparisons takes --time.
+through NCCL. Three workloads are measured, each for at most --time: the collective alone,
+the products alone, and the products during the collective. The products are measured with --w
+and with every --against. SIZE is the size of the buffer, or of the gathered data for allgather.
+The default is the size of the product's result.
 
    lowtoggle measure --collective allreduce,64MB --device 0,1 --against zeros
 
@@ -173,7 +176,7 @@ func interrupted(err error, measured bool) error {
 	case !errors.Is(err, context.Canceled):
 		return err
 	case measured:
-		return fmt.Errorf("%w: the report has the figures until then, and no file was written", context.Canceled)
+		return fmt.Errorf("%w: the report has the figures until then", context.Canceled)
 	}
 	return fmt.Errorf("%w before anything was measured", context.Canceled)
 }

@@ -19,7 +19,7 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func TestParseShare(t *testing.T) {
 	for text, want := range map[string]float64{"0.5%": 0.005, "0.005": 0.005, " 3 % ": 0.03, "50%": 0.5, "1e-4": 1e-4, ".3%": 0.003} {
-		if have, err := parseShare(text); err != nil || have != want {
+		if have, err := parseShare(text, usualPrecision); err != nil || have != want {
 			t.Errorf("%q is %v (%v), want %v", text, have, err, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestParseShare(t *testing.T) {
 		"0.5‰": "is not a share", "0": "give a share between 0 and 1", "1": "between 0 and 1", "100%": "between 0 and 1", "-1%": "between 0 and 1",
 		"nan": "between 0 and 1", "inf": "between 0 and 1", "0%": "between 0 and 1",
 	} {
-		if have, err := parseShare(text); err == nil || !strings.Contains(err.Error(), want) {
+		if have, err := parseShare(text, usualPrecision); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %v, error %v, want %q", text, have, err, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestParseShare(t *testing.T) {
 func TestShareReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.Float64Range(1e-9, 0.999).Draw(t, "share")
-		if have, err := parseShare(number(want)); err != nil || have != want {
+		if have, err := parseShare(number(want), usualPrecision); err != nil || have != want {
 			t.Fatalf("%v became %v (%v)", want, have, err)
 		}
 	})

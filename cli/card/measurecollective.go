@@ -127,7 +127,7 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 	name := collectiveNames[r.Operation]
 	gpu := r.Cards[0].Name
 	fmt.Fprintf(w, "%d × %s: %s of %s beside %s\n\n", len(r.Cards), gpu, name, term.Size(r.Bytes), title)
-	tab := term.NewTable("work", "energy", "95 %", "time", "energy,\nall cards", "time of\none", "power,\nall cards")
+	tab := term.NewTable("work", "energy", "95 %", "time", "energy,\nall cards", "time of\none pass", "power,\nall cards")
 	rows := func(run *power.Result, work func(string) string) {
 		if run == nil {
 			return
@@ -148,16 +148,17 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 	rows(r.Both, func(of string) string { return "both, " + of })
 	tab.Print(w)
 	fmt.Fprintln(w)
+	term.Remark(w, "energy, time", "change relative to the first row of the collective alone, of the products alone, or of both at once; the 95 % interval is of the energy")
 	if b := r.Bandwidth; b != nil {
 		term.Remark(w, "bandwidth", fmt.Sprintf("the %s alone has an algorithm bandwidth of %.1f GB/s and a bus bandwidth of %.1f GB/s, as nccl-tests defines them", name, b.Algorithm/1e9, b.Bus/1e9))
 	}
 	if h := r.Hidden; h != nil {
-		term.Remark(w, "overlap", fmt.Sprintf("running both at once hides %.0f %% of the shorter one's time", 100**h))
+		term.Remark(w, "overlap", fmt.Sprintf("when the collective and the products run at once, %.0f %% of the shorter of the two times is hidden", 100**h))
 	}
 	if r.Library != "" {
-		term.Remark(w, "NCCL", r.Library+"; sums and copies of small integers are exact on every card")
+		term.Remark(w, "NCCL", r.Library+"; in a test with small integers, the sums and copies of every card are exact")
 	}
-	term.Remark(w, "data", "the same random BF16 values with all weights: no pass converts activations, so the collective's bits do not change")
+	term.Remark(w, "data", "the collective exchanges the same random BF16 values with all weights, because a conversion does not change the activations' bits")
 	for _, run := range []*power.Result{r.Alone, r.Products, r.Both} {
 		if run != nil {
 			term.Remarks(w, "warning", run.Warnings)

@@ -15,16 +15,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/report"
 )
 
-// measuredOutput writes the file that -o names for a comparison of products. about prints the report.
+// measuredOutput writes the file of -o for a comparison of matrix products. about prints the report.
 func measuredOutput(c *cli.Context, r *measure.CardResults, title string, about func(io.Writer)) error {
-	p := page.New(c, "Measured energy of products", title)
+	p := page.New(c, "Measured energy of matrix products", title)
 	var list []page.Ratio
 	over := ""
 	for _, one := range r.Cards {
 		known := knownHow(one.Simulated)
 		p.Origin("energy, time, power and clock", known, cardOrigin(one.Name, one.GPU, one.Card.ID())+", "+one.Date)
 		if one.Deviation != nil {
-			p.Origin("relative error of results", report.Computed, "the card's results against the CPU's")
+			p.Origin("relative error of results", report.Computed, "the card's results compared with the CPU's")
 		}
 		over = one.Baseline.Name
 		for _, res := range append([]*measure.Result{one.Result}, one.AtDuty...) {

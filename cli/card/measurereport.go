@@ -71,6 +71,7 @@ func (r measureReport) remarks(w io.Writer) {
 		text += fmt.Sprintf("; results agree with the CPU (relative error %.1e)", d.Relative)
 	}
 	term.Remark(w, how(r.Simulated), text)
+	term.Remark(w, "energy, time", "change relative to "+r.Baseline.Name+"; the 95 % interval is of the energy")
 	if len(r.Products) == 1 && r.Products[0].Kernel != nil {
 		term.Remark(w, "kernel", r.Products[0].Kernel.String())
 	}
@@ -78,13 +79,15 @@ func (r measureReport) remarks(w io.Writer) {
 		term.Remark(w, "note", stackedNote(r.Stack))
 	}
 	if r.Dropped > 0 {
-		term.Remark(w, "note", term.Plural(r.Dropped, "reading was dropped for its", "readings were dropped for their")+" execution time")
+		term.Remark(w, "note", term.Plural(r.Dropped, "reading was", "readings were")+" dropped because the execution time was unusual")
 	}
 	switch r.Stopped {
 	case power.StoppedTime:
-		term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
-	case power.StoppedCancelled, power.StoppedFailed:
+		term.Remark(w, "note", fmt.Sprintf("the time was spent before every 95 %% interval was within ±%.2g %%: give a longer --time", 100*r.Precision))
+	case power.StoppedCancelled:
 		term.Remark(w, "note", "the measurement was interrupted; the report has the figures until then")
+	case power.StoppedFailed:
+		term.Remark(w, "note", "the measurement failed; the report has the figures until then")
 	}
 	if r.Simulated && r.card == "" {
 		term.Remark(w, "note", simulatedNote)
@@ -195,8 +198,8 @@ func benchName(name string) string {
 
 // stackedNote explains why small weights are stacked.
 func stackedNote(high int) string {
-	return fmt.Sprintf("every layer's weights are stacked %d times: kernel launches would dominate such small layers", high)
+	return fmt.Sprintf("every layer's weights are stacked %d times, because kernel launches would dominate the energy of small layers", high)
 }
 
 // simulatedNote ends every report of a simulated card.
-const simulatedNote = "this card is simulated: its figures show what a report looks like, not what a card does"
+const simulatedNote = "the card is simulated: the figures are an example of a report, not measurements"

@@ -70,7 +70,7 @@ func measureServers(c *cli.Context) (err error) {
 	r, err := serve.Compare(c.Context, cards, servers, o)
 	end()
 	if _, stalled := errors.AsType[serve.StallError](err); stalled {
-		err = fmt.Errorf("%w: look at the server's log, or allow more with --stall", err)
+		err = fmt.Errorf("%w: look at the server's log, or give a longer --stall", err)
 	}
 	if err = interrupted(err, r != nil); r == nil {
 		return err
@@ -157,12 +157,12 @@ func serveOptions(c *cli.Context) (o serve.Options, err error) {
 			return o, exit.Usagef("--time %v: give a time such as 10m", o.Time)
 		}
 	}
-	if o.Precision, err = parseShare(c.String("precision")); err != nil {
+	if o.Precision, err = parseShare(c.String("precision"), usualPrecision); err != nil {
 		return o, exit.Usage(fmt.Errorf("--precision: %w", err))
 	}
 	if path := c.String("prompts"); path != "" {
 		if c.IsSet("prompt-tokens") || c.IsSet("vocab") {
-			return o, exit.Usagef("--prompts excludes --prompt-tokens and --vocab, which describe random prompts: leave these two out")
+			return o, exit.Usagef("--prompts excludes --prompt-tokens and --vocab, which describe random prompts: leave --prompt-tokens and --vocab out")
 		}
 		if o.Workload.Prompts, err = readPrompts(path); err != nil {
 			return o, err
@@ -184,9 +184,12 @@ func readPrompts(path string) ([]serve.Prompt, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("--prompts %s: is a folder: name a file with a prompt on every line", path)
+	}
 	list, err := serve.ReadPrompts(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("--prompts: %s: %w", path, err)
 	}
 	return list, nil
 }
@@ -194,8 +197,8 @@ func readPrompts(path string) ([]serve.Prompt, error) {
 // simulatedServing is the constant power of a simulated card under --serve, in watts.
 const simulatedServing = 400
 
-// openSensors opens the power sensors of all cards in --device, which are numbered as the driver does. CUDA is not
-// needed, because this process runs nothing on the cards. A simulated card has constant power.
+// openSensors opens the power sensors of all cards in --device, numbered like the driver's. CUDA is not needed,
+// because this process runs nothing on the cards. A simulated card has constant power.
 func openSensors(text string, seed uint64) (cards []power.Card, err error) {
 	list, err := parseDevices(text)
 	if err != nil {

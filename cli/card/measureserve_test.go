@@ -105,9 +105,9 @@ func TestMeasureServers(t *testing.T) {
 		}
 		for _, want := range []string{
 			"simulated card: 4 requests at a time, prompts of 512 random tokens, answers of 16 tokens\n\n",
-			"\na               ", "\ncopy (null)  ", "\nslow             +2",
+			"\na               ", "\ncopy (null)  ", "\nslow              +2",
 			" 20.0     20.0     20.0     20.0\n", " 25.0     25.0     25.0     25.0\n",
-			"\nsimulated: 2 blocks in 1", "; effects below 0.", " W with all servers", "note: this card is simulated",
+			"\nsimulated: 2 blocks in 1", "; effects below 0.", " W with all servers", "note: the card is simulated",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
@@ -136,7 +136,7 @@ func TestMeasureServers(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // the message says what to do about a silent server
-		if _, err := served(t, t.Context(), "--serve", "a=http://silent", "--stall", "2s"); err == nil || !strings.HasSuffix(err.Error(), "no token for 2s: look at the server's log, or allow more with --stall") {
+		if _, err := served(t, t.Context(), "--serve", "a=http://silent", "--stall", "2s"); err == nil || !strings.HasSuffix(err.Error(), "no token for 2s: look at the server's log, or give a longer --stall") {
 			t.Error(err)
 		}
 	})

@@ -17,7 +17,7 @@ type serveReport struct{ *serve.Result }
 func (r serveReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, cardIDs(r.Cards)), printable.Quote(r.title()))
 	list := comparisonsOf(r.Result)
-	energy := term.NewTable("server", "change per\noutput token", "95 %", "energy per\noutput token", "energy per\ntotal token", "power", "clock", "")
+	energy := term.NewTable("server", "energy change\nper token", "95 %", "energy per\noutput token", "energy per\ntotal token", "power", "clock", "")
 	speed := term.NewTable("server", "change in\ntime per token", "95 %", "tokens\nper second", "TTFT\np50, ms", "TTFT\np99, ms", "ITL\np50, ms", "ITL\np99, ms")
 	for _, c := range list {
 		change, time := "–", "–"
@@ -106,12 +106,12 @@ func (r serveReport) remarks(w io.Writer) {
 	}
 	term.Remark(w, how(simulated), text)
 	if len(r.Servers) > 1 && r.Null == nil {
-		term.Remark(w, "note", "the error of this run is not known; add --null NAME=URL, a server with a copy of the baseline's weights")
+		term.Remark(w, "note", "the measurement error of this run is not known; add --null NAME=URL, a server with a copy of the baseline's weights")
 	}
 	switch r.Stopped {
 	case power.StoppedTime:
 		if len(r.Servers) > 1 {
-			term.Remark(w, "note", fmt.Sprintf("the time ended before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
+			term.Remark(w, "note", fmt.Sprintf("the time ended before every 95 %% interval was within ±%.2g %%: give a longer --time", 100*r.Precision))
 		}
 	case power.StoppedCancelled:
 		term.Remark(w, "note", "the measurement was interrupted; the report has the figures so far")

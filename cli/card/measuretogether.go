@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// writeMeasured writes a comparison on one card or on several.
+// writeMeasured prints a comparison on one card or on several, in the format that the flags choose.
 func writeMeasured(c *cli.Context, r *measure.CardResults, title string, covered map[string]*predict.Coverage) error {
 	w := c.App.Writer
 	if c.Bool("json") {
@@ -73,7 +73,7 @@ func printTogether(w io.Writer, r *measure.CardResults) {
 		printTotals(w, len(r.Cards), "weights", r.Total.Loads)
 		printSpreads(w, "weights", r.Spread.Loads)
 		if null := r.Spread.Loads[1]; null.Differ != nil && *null.Differ {
-			term.Remark(w, "warning", null.Name+" has the same weights, so the difference between the cards is a measurement error; by chance it occurs in one run of twenty")
+			term.Remark(w, "warning", null.Name+" has the baseline's weights, so a difference between the cards is a measurement error; by chance such an error occurs in one run of twenty")
 		}
 	}
 	if slices.ContainsFunc(r.Cards, func(c measure.CardResult) bool { return c.Simulated }) {
@@ -133,7 +133,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 		case r == nil:
 		case s.Differ == nil:
 			agree = false
-			term.Remark(w, "cards", s.Name+": whether the cards agree is unknown, because a ratio has no interval: measure longer (--time)")
+			term.Remark(w, "cards", s.Name+": whether the cards agree is unknown, because a card's energy change has no interval: measure longer (--time)")
 		case *s.Differ:
 			agree = false
 			term.Remark(w, "cards", fmt.Sprintf("%s: energy changes by %s %% on %s and by %s %% on %s, and the difference is larger than the intervals explain", s.Name,

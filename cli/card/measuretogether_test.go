@@ -66,7 +66,7 @@ func TestCardsAsBefore(t *testing.T) {
 	}
 }
 
-// cancelling cancels its context when a batch was started a given number of times.
+// cancelling cancels its context after a given number of started batches.
 type cancelling struct {
 	measure.Machine
 	starts int

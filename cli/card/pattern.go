@@ -27,23 +27,24 @@ import (
 
 var Pattern = &cli.Command{
 	Name:      "pattern",
-	Usage:     "write the operands that measure multiplies to a file, for kernels of your own",
+	Usage:     "write the operands of measure to a file, for kernels of your own",
 	ArgsUsage: "SOURCE",
 	Description: `Writes the operands of y[M,N] = x[M,K]·w[N,K]ᵀ to a safetensors file, as the tensors x and w,
-row-major. SOURCE is w, a pattern or PATH:TENSOR. measure multiplies the same bytes, if --x, --shape,
---dtype and --seed are the same and SOURCE is its --w, or a pattern of its --against. A pattern has
-the same bytes on every machine.
+row-major. SOURCE gives w: a pattern or PATH:TENSOR. measure multiplies the same bytes if it has
+SOURCE as --w, and the same --x, --shape, --dtype and --seed. A pattern may also be measure's
+--against. A pattern has the same bytes on every machine.
 
-For fp8 and int8, tensors of other types are multiplied by a power of two, as in measure. The file's
-metadata has its exponent, as x_exponent and w_exponent. Quantised weights cannot be written, because
-the file has no place for their scales.
+For fp8 and int8, tensors of other types are multiplied by a power of two, as in measure. The
+file's metadata has the exponents, as x_exponent and w_exponent. Quantised weights cannot be
+written, because the file has no place for their scales.
 
-docs/patterns.md has the language of patterns.
+docs/patterns.md describes the language of patterns.
 
    lowtoggle pattern 'normal(0,0.02) | round(4)' -o rounded.safetensors
    lowtoggle pattern zeros --shape 4096x4096x4096 --dtype fp8 --seed 3 -o zeros.safetensors
 
-TYPE is fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8. x and w have its operands' dtype.`,
+TYPE is fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8. x and w have the dtype of TYPE's
+operands.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the operands to `FILE`, which ends in .safetensors"},
 		xFlag,
@@ -139,8 +140,8 @@ type operandJSON struct {
 	Source string        `json:"source"` // pattern, or PATH:TENSOR
 	DType  weights.DType `json:"dtype"`
 	Shape  []int         `json:"shape"`
-	// Exponent is the exponent of the power of two by which the source's values were multiplied to fit the type; 0: they were
-	// not.
+	// Exponent is the exponent of the power of two that the source's values were multiplied by, to fit the type. 0 means
+	// that the values did not change.
 	Exponent int    `json:"exponent"`
 	SHA256   string `json:"sha256"` // of the elements
 }

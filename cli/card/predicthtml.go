@@ -25,7 +25,7 @@ func (f *predictRequest) output(c *cli.Context, r *predict.Report, gpu string) e
 	if path := c.String("output"); path == "" || outfile.KindOf(path, outfile.Pictures...) != outfile.HTML {
 		return outfile.WriteChart(c, path, page.WideRatios(title+": "+f.title(r.Predictions), random, list))
 	}
-	p := page.New(c, "Predicted energy of products", f.title(r.Predictions))
+	p := page.New(c, "Predicted energy of matrix products", f.title(r.Predictions))
 	for i, one := range r.Predictions {
 		if i == 4 { // the chart shows the others
 			break
@@ -37,7 +37,7 @@ func (f *predictRequest) output(c *cli.Context, r *predict.Report, gpu string) e
 		p.Figure(one.Name, term.Change(one.Relative), detail, report.Predicted)
 	}
 	s := p.Section("Energy")
-	s.Picture(page.Ratios(title, random, list), "Energy of one pass with 95 % intervals.")
+	s.Picture(page.Ratios(title, random, list), "Energy of one pass relative to random weights, with 95 % intervals.")
 	f.print(s, r, gpu)
 	for _, one := range r.Predictions {
 		p.Origin("energy, time, power and clock", report.Predicted, "calibration "+one.Calibration)

@@ -81,16 +81,16 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
-	scale := "the same scale"
+	baseline := "random normal operands of the same scale"
 	if f.compared && f.sources[0].Path != "" {
-		scale += " (of the scale of --w, for files compared with --w)"
+		baseline += "; for files, this is the scale of --w"
 	}
-	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
+	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to "+baseline)
 	if f.compared {
-		term.Remark(w, "over --w", "the change from --w with its own 95 % interval, as convert and verify print it; the column 95 % is the interval of energy relative to random operands")
+		term.Remark(w, "over --w", "energy relative to --w, with its 95 % interval, as in the reports of convert and verify. The column 95 % is the interval of the energy relative to random operands")
 	}
 	term.Remark(w, "calibration", all[0].Calibration)
-	if text := belowCap(all); text != "" {
+	if text := f.belowCap(all); text != "" {
 		term.Remark(w, "below the power cap", text)
 	}
 	kernels := kernelsOf(all)
@@ -114,8 +114,8 @@ func (f *predictRequest) caution(w io.Writer, r *predict.Report) {
 	if f.onChip(r) {
 		term.Remark(w, "note", "the prediction assumes that the weights are in the card's cache; if they are read from memory, as in decode, add --cold")
 	}
-	for _, path := range f.forDecode() {
-		term.Remark(w, "hint", path+" was converted for decode: add --workload decode to predict decode")
+	for _, made := range f.forDecode() {
+		term.Remark(w, "hint", fmt.Sprintf("%s was converted for %s: add --workload decode to predict decode", made.path, made.workload))
 	}
 	term.Remarks(w, "warning", r.Warnings())
 }
@@ -128,44 +128,58 @@ func (f *predictRequest) onChip(r *predict.Report) bool {
 }
 
 // forDecode lists the sources that were converted for decode, if no flag chooses the workload.
-func (f *predictRequest) forDecode() (paths []string) {
+func (f *predictRequest) forDecode() (list []madeFor) {
 	if f.chosen || f.phased {
 		return nil
 	}
 	for _, path := range f.models() {
 		man, err := plan.ReadManifest(path)
 		if err == nil && man.Plan != nil && man.Plan.Request.Workload.Decode > man.Plan.Request.Workload.Prefill {
-			paths = append(paths, path)
+			list = append(list, madeFor{path, man.Plan.Request.Workload})
 		}
 	}
-	return paths
+	return list
 }
 
-// belowCap describes the saving of each source where the card's mean power is below its limit. The result is empty if
-// the calibration cannot predict the saving.
-func belowCap(all []predict.Prediction) string {
+// madeFor is a conversion, and the workload that it was made for.
+type madeFor struct {
+	path     string
+	workload cost.Workload
+}
+
+// belowCap describes the change of each source where the card's mean power is below its limit, if it differs from the
+// table. The result is empty if the calibration cannot predict the change.
+func (f *predictRequest) belowCap(all []predict.Prediction) string {
 	const near = 0.005
 	var list []string
-	known := false
-	for _, p := range all {
+	known, others := false, 0
+	for i, p := range all {
 		b := p.BelowCap
 		known = known || b != nil
-		if b != nil && max(math.Abs(b.Relative-p.Relative), math.Abs(b.RelativeTime-p.RelativeTime)) > near {
-			interval := ""
-			if b.Interval != nil {
-				interval = " (" + term.Signed(100*(b.Interval[0]-1), 1) + " … " + term.Signed(100*(b.Interval[1]-1), 1) + ")"
+		if b == nil || max(math.Abs(b.Relative-p.Relative), math.Abs(b.RelativeTime-p.RelativeTime)) <= near {
+			if i > 0 || !f.compared {
+				others++
 			}
-			list = append(list, fmt.Sprintf("energy of %s %s%s, time %s", p.Name, term.Change(b.Relative), interval, term.Change(b.RelativeTime)))
+			continue
 		}
+		interval := ""
+		if b.Interval != nil {
+			interval = " (" + term.Signed(100*(b.Interval[0]-1), 1) + " … " + term.Signed(100*(b.Interval[1]-1), 1) + ")"
+		}
+		list = append(list, fmt.Sprintf("energy of %s %s%s, time %s", p.Name, term.Change(b.Relative), interval, term.Change(b.RelativeTime)))
 	}
+	const when = "on a lightly loaded card (prefill below its power cap)"
+	const asTable = "as in the table, within half a percentage point"
 	switch {
 	case !known:
 		return ""
 	case list == nil:
-		return "the changes of energy and time are those of the table, within half a percentage point"
+		return when + ", energy and time change " + asTable
 	}
-	const untested = " (predicted, not tested by a measurement)"
-	return strings.Join(append(list, "the other sources' changes are those of the table, within half a percentage point")[:min(len(list)+1, len(all))], "; ") + untested
+	if others > 0 {
+		list = append(list, "the other sources "+asTable)
+	}
+	return when + ", relative to random operands: " + strings.Join(list, "; ") + "; not tested by a measurement. On a fully loaded card, the table applies"
 }
 
 // kernelsOf lists the kernels of all sources without repetition.

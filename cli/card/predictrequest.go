@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
@@ -20,7 +21,7 @@ type predictRequest struct {
 	sources  []operand.Source
 	compared bool // sources are compared with the first, which is --w
 	layers   bool // print a row for every layer
-	chosen   bool // --cold or decode says where the weights are
+	chosen   bool // --cold or --workload decode chooses where the weights are
 	phased   bool // --workload was given
 }
 
@@ -55,7 +56,11 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 	case "decode":
 		decode = true
 	default:
-		return nil, exit.Usagef("--workload %s: one product is predicted: give prefill or decode", phase)
+		mixture := ""
+		if w, err := cost.ParseWorkload(phase); err == nil && w.Prefill > 0 && w.Decode > 0 {
+			mixture = "; to predict a mixture:\n" + term.CommandIndent + term.CommandLine("verify", "MODEL", "OUT", "--workload", phase)
+		}
+		return nil, exit.Usagef("--workload %s: predict takes one phase: give prefill or decode%s", phase, mixture)
 	}
 	f.cold, f.chosen, f.phased = decode || c.Bool("cold"), decode || c.IsSet("cold"), c.IsSet("workload")
 	return f, f.readTokens(c.String("shape"), decode)
@@ -74,7 +79,7 @@ func (f *predictRequest) readSources(c *cli.Context) error {
 		case err != nil:
 			return sourceError(name, err)
 		case slices.ContainsFunc(f.sources, func(have operand.Source) bool { return have.Text == text }):
-			return exit.Usagef("%s is given twice", text)
+			return exit.Usagef("%s is given twice: give it once", text)
 		}
 		f.sources = append(f.sources, s)
 		return nil

@@ -21,11 +21,11 @@ import (
 
 var Profile = &cli.Command{
 	Name:  "profile",
-	Usage: "measure a product's power over time, with more detail than any sensor has",
+	Usage: "measure the power of a GEMM over time, finer than a sensor's readings",
 	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow,
-but every run begins at another phase of the sensors. So their readings form one power trace (the
-method of Singhania et al., "FinGraV"). profile finds the first execution with steady execution
-time (SSE) and the first with steady power (SSP).
+but every run begins at another moment between two readings. So the readings of all runs form one
+fine power trace (the method of Singhania et al., "FinGraV"). profile finds the first execution
+with steady execution time (SSE) and the first with steady power (SSP).
 
    lowtoggle profile                                     # 8192³ in BF16
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
@@ -43,20 +43,21 @@ A run takes --length, plus most of a second before and after the work. Table I o
 asks for 200 or 400 runs; its authors found 50 enough for the trend. --device simulated needs no
 GPU and shows what a report looks like. After an interrupt the report covers the runs until then.
 
-In the table, power is the mean over a time before the moment (column "over"), with its 95 %
-interval. – means that the trace is too coarse at that moment. In JSON, times are in seconds.
+In the table, power is a mean with its 95 % interval. The column "over" is the time of the
+mean, which ends at the row's time. – means that the trace is too coarse at that time. In JSON,
+times are in seconds.
 With --resolution, the trace is equally fine everywhere. Without it, the trace is finest where
 power changes.
 
 With --collective allreduce or allgather, cards of one host exchange BF16 values through NCCL.
 The product, the collective and both at once are profiled on every card, each from idle cards.
 SIZE is as in measure --collective. Power is split into idle, multipliers, on-chip traffic,
-memory, and a rest that no sensor tells apart: links and awake multiprocessors.
+memory and a rest. The rest is of links and awake multiprocessors, which no sensor separates.
 
 The card's settings are never changed. Exit status 3: power was not steady to the end of a run,
 or the readings do not support the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "random"},
+		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "normal(0,0.02)"},
 		xFlag,
 		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},
@@ -67,12 +68,12 @@ or the readings do not support the --resolution; 4: no GPU.`,
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of the work in a run, such as 500ms", DefaultText: "2s"},
 		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "Table I"},
 		&cli.DurationFlag{Name: "idle", Usage: "`TIME` without work between two runs, at least 300ms", DefaultText: "550ms"},
-		&cli.IntFlag{Name: "bursts", Usage: "energy of bursts: `NUMBER` runs each of 10, 20, 30, 50 ms", DefaultText: "none"},
+		&cli.IntFlag{Name: "bursts", Usage: "energy of `NUMBER` short runs each of 10, 20, 30, 50 ms", DefaultText: "none"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "use the card for this `TIME` in all, such as 90s", DefaultText: "3m0s"},
 		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
 		outfile.PictureFlag,
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
-		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the runs in the trace", DisableDefaultText: true},
 		&cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated; two with --collective: 0,1", DefaultText: "0"},
 		flag.Seed, componentsFlag, flag.Arch, flag.CSV, flag.JSON, flag.Quiet, flag.Log,
 	},
@@ -175,8 +176,8 @@ func (q *profileRequest) takeProducts(ctx context.Context, m measure.Machine, pr
 	return report, err
 }
 
-// profileProgress shows stages and runs. From the stage "stitch" on all runs are measured, so an interrupt must wait
-// until the report is written.
+// profileProgress shows stages and runs. When the stage "stitch" begins, all runs are measured, so an interrupt must
+// wait until the report is written.
 func profileProgress(c *cli.Context, event func(profile.Event)) func(profile.Event) {
 	return func(e profile.Event) {
 		exit.SetUnsaved(c, e.Stage == "stitch")

@@ -120,7 +120,7 @@ func (r *overTimeReport) title() string {
 func (r *overTimeReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n\n", r.title())
 	if len(r.Parts) > 0 {
-		tab := term.NewTable("work", "card", "time of\none", "power", "95 %", "idle", "multi-\npliers", "on chip", "memory", "links,\nrest")
+		tab := term.NewTable("work", "card", "time of\none pass", "power", "95 %", "idle", "multi-\npliers", "on chip", "memory", "links,\nrest")
 		for _, p := range r.Parts {
 			tab.Add(p.Work, fmt.Sprint(p.Card), siSeconds(p.Seconds), watts(p.Watts), fmt.Sprintf("%.0f … %.0f W", p.Low, p.High), watts(p.Idle),
 				wattsOf(p.Multipliers), wattsOf(p.OnChip), wattsOf(p.HBM), watts(p.Rest))
@@ -133,7 +133,7 @@ func (r *overTimeReport) print(w io.Writer) {
 	case r.unsplit != "":
 		term.Remark(w, "note", r.unsplit)
 	case len(r.Parts) > 0 && r.Parts[0].From != "":
-		term.Remark(w, "parts", "multipliers, on-chip traffic and memory are predicted by "+r.Parts[0].From+". The collective's watts are lower bounds: every card reads its data once and writes the result once")
+		term.Remark(w, "parts", "multipliers, on-chip traffic and memory are predicted by "+r.Parts[0].From+". The collective's watts are lower bounds, because the prediction assumes that every card reads its data once and writes the result once")
 	}
 	term.Remark(w, "rest", "links between the cards, awake multiprocessors and the model's error; no reading of a card separates them")
 	if b := r.Bandwidth; b != nil {

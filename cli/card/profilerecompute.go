@@ -8,25 +8,25 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
-	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// measuringFlags do not go with --from.
+// measuringFlags are the flags that --from excludes.
 var measuringFlags = []string{"w", "x", "shape", "dtype", "role", "interleave", "copy", "collective", "length", "idle", "bursts", "runs", "time", "device", "components", "arch"}
 
 // recomputeProfile recomputes the traces from a file of readings.
 func recomputeProfile(c *cli.Context) error {
 	for _, name := range measuringFlags {
 		if c.IsSet(name) {
-			return exit.Usagef("--%s cannot be combined with --from, which measures nothing: leave it out", name)
+			return exit.Usagef("--from measures nothing: leave --%s out", name)
 		}
 	}
 	file := c.String("from")
-	text, err := bounded.ReadFile(file, bounded.Index)
+	text, err := flag.ReadFile(file, "name the output of profile --json --readings")
 	if err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}

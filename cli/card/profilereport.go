@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
@@ -63,9 +64,17 @@ func (r profileReport) title() string {
 		title += ", w " + term.Shorten(p.W, widest)
 	}
 	if r.Interrupted() {
-		title += ", interrupted"
+		title += ", " + r.ended()
 	}
 	return title
+}
+
+// ended says how an incomplete measurement ended.
+func (r profileReport) ended() string {
+	if r.Stopped == power.StoppedFailed {
+		return "failed"
+	}
+	return "interrupted"
 }
 
 func (r profileReport) print(w io.Writer) {
@@ -89,7 +98,7 @@ func (r profileReport) print(w io.Writer) {
 		for _, a := range r.Interleaved {
 			name := r.Products[a.Product].Name
 			if a.Watts == 0 {
-				term.Remark(w, "note", fmt.Sprintf("power of %s right after the other product: unknown, because the product ran for less than the trace's resolution there (%v)", name, a.Over))
+				term.Remark(w, "note", fmt.Sprintf("power of %s right after the other product: unknown, because %[1]s ran for less than the trace's resolution at that time (%v)", name, a.Over))
 			}
 			if a.Alone == 0 {
 				term.Remark(w, "note", fmt.Sprintf("%s alone did not reach steady power, so the change is unknown: give a longer --length", name))
@@ -152,7 +161,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	if p.Trace == nil {
 		why := "there is no trace of power over time"
 		if r.Interrupted() {
-			why += ": the interrupt left too few readings, or no time to compute it"
+			why += ": the measurement ended with too few readings, or without time to compute the trace"
 		}
 		term.Remark(w, "note", why)
 		return
@@ -169,7 +178,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	for _, c := range p.Counted {
 		watts, low, high := p.Trace.Mean(c.From, c.To)
-		term.Remark(w, "power from bursts", fmt.Sprintf("%s W (%s … %s) from %v to %v; from the trace %s W (%s … %s)",
+		term.Remark(w, "power from bursts", fmt.Sprintf("%s W (%s … %s) from %v to %v; the trace has %s W (%s … %s)",
 			decimal(c.Watts, 0), decimal(c.Low, 0), decimal(c.High, 0), c.From, c.To, decimal(watts, 0), decimal(low, 0), decimal(high, 0)))
 	}
 	for _, s := range p.Sensors {
@@ -177,11 +186,11 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	term.Remark(w, "resolution", resolutionText(p))
 	if slices.ContainsFunc(p.Milestones, profile.Milestone.TooCoarse) {
-		more := "a larger --runs shows more moments"
+		more := "a larger --runs fills more rows"
 		if r.asked == 0 {
-			more = "a larger --runs, or a --resolution such as 10ms, shows more moments"
+			more = "a larger --runs, or a --resolution such as 10ms, fills more rows"
 		}
-		term.Remark(w, "–", "power is not known: the trace is too coarse at that moment to separate it from later power; "+more)
+		term.Remark(w, "–", "power is unknown where the trace is too coarse to separate it from later power; "+more)
 	}
 	if in := p.Execution; in != nil && in.Resolved {
 		term.Remark(w, "in an execution", executionText(*in))
@@ -195,12 +204,12 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 }
 
 func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
-	text := fmt.Sprintf("%s, %d of them golden, in %.0f s", term.Plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
+	text := fmt.Sprintf("%s, %d of them golden (with the usual execution times), in %.0f s", term.Plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
 	if low, high, ok := p.Temperatures(); ok {
 		text += fmt.Sprintf("; the GPU was at %.0f to %.0f °C", low, high)
 	}
 	if p.LateReadings > 0 {
-		text += fmt.Sprintf("; %s arrived too late to give them a time, and were left out", term.Plural(p.LateReadings, "reading", "readings"))
+		text += fmt.Sprintf("; left out: %s of unknown time, because the sensor was read too late", term.Plural(p.LateReadings, "reading", "readings"))
 	}
 	term.Remark(w, how(r.Simulated), text)
 	if p.Taken < p.Advised {
@@ -210,10 +219,10 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 
 // densityText compares the number of readings within an execution with Table I of the FinGraV paper.
 func densityText(d profile.Density) string {
-	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s during steady power; the paper's Table I asks for %s within one execution",
+	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s during steady power; Table I of the FinGraV paper asks for %s within one execution",
 		term.Plural(d.SSE, "reading", "readings"), term.Count(d.SSP), term.Count(d.Steady), term.Count(d.Asked))
 	if !d.Met() && d.Runs > 0 {
-		text += fmt.Sprintf("; these sensors need %s runs for that", term.Count(d.Runs))
+		text += fmt.Sprintf("; with these sensors, %s runs give as many", term.Count(d.Runs))
 	}
 	return text
 }
@@ -224,7 +233,7 @@ var flagged = strings.NewReplacer("take longer runs", "take longer runs (--lengt
 func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
 		mean := p.Segments[0].End / profile.Seconds(p.Segments[0].Executions)
-		term.Remark(w, "execution time", fmt.Sprintf("steady from execution %s on (SSE), which takes %v; %v on average",
+		term.Remark(w, "execution time", fmt.Sprintf("steady from execution %s on (SSE). Execution %[1]s takes %v; the mean of all executions is %v",
 			term.Count(s.Execution), stitch.Of(s.Seconds), mean))
 	} else {
 		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
@@ -235,7 +244,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 			term.Remark(w, "note", "steady power did not last: "+s.Why)
 		}
 	} else {
-		term.Remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
+		term.Remark(w, "note", "no steady power was found: "+flagged.Replace(s.Why))
 	}
 }
 
@@ -257,11 +266,15 @@ func (r profileReport) remarks(w io.Writer) {
 		term.Remark(w, "note", r.unsplit)
 	}
 	if r.Interrupted() && r.HasTrace() {
+		how := "was interrupted"
+		if r.Stopped == power.StoppedFailed {
+			how = "failed"
+		}
 		of := "a trace uses only the latest golden runs, and is coarser than in a complete measurement"
 		if r.Recomputed != "" {
-			of = "traces use all golden runs before the interrupt"
+			of = "traces use all golden runs until then"
 		}
-		term.Remark(w, "note", "the measurement was interrupted; "+of)
+		term.Remark(w, "note", "the measurement "+how+"; "+of)
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
@@ -341,18 +354,18 @@ func decimal(v float64, digits int) string {
 
 // resolutionText says which changes of power the trace can show.
 func resolutionText(p profile.Profile) string {
-	text := fmt.Sprintf("%v in the first %v, %v over the whole run; shorter changes of power cannot be separated",
+	text := fmt.Sprintf("%v in the first %v, %v over the whole run; shorter changes of power are not resolved",
 		p.Resolution(0, profile.EarlyTime), profile.EarlyTime, p.Resolution(0, p.End()))
 	if l := p.Trace.Law; l != nil && l.Exponent != 0 {
-		text += fmt.Sprintf(", except changes that follow the executions' speed, which show down to %v: 1 %% of speed changes power by %.1f %%",
+		text += fmt.Sprintf("; changes of power that follow the executions' speed are resolved down to %v: power changes by %.1f %% if speed changes by 1 %%",
 			p.Trace.Step, l.Exponent)
 	}
 	switch {
 	case len(p.Sensors) == 0:
 	case p.Sensors[0].TimeConstant > 0:
-		text += "; the filter cannot be told from power that rises and falls as slowly"
+		text += "; power that rises and falls as slowly as the filter cannot be told from the filter's effect"
 	default:
-		text += fmt.Sprintf("; a delay below %v that all sensors share is not detected and shifts all times", stitch.UnresolvedDelay)
+		text += fmt.Sprintf("; a delay below %v that all sensors share is not detected, and shifts all times", stitch.UnresolvedDelay)
 	}
 	return text
 }

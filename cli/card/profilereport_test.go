@@ -50,8 +50,11 @@ func TestProfileMet(t *testing.T) {
 	swinging.Steady.SSP = profile.SteadyPoint{Why: "power still changed: take longer runs"}
 	r.asked, r.Profiles = 0, []profile.Profile{p, swinging}
 	var b strings.Builder
-	if r.print(&b); r.met() || !strings.Contains(b.String(), "note: power was not steady: power still changed: take longer runs (--length)\n") {
+	if r.print(&b); r.met() || !strings.Contains(b.String(), "note: no steady power was found: power still changed: take longer runs (--length)\n") {
 		t.Errorf("met %v:\n%s", r.met(), b.String())
+	}
+	if r.Stopped = "failed"; !strings.HasSuffix(r.title(), ", w zeros, failed") {
+		t.Error(r.title())
 	}
 	r.Stopped = "cancelled"
 	title := r.title() + "\n"
@@ -64,7 +67,7 @@ func TestProfileMet(t *testing.T) {
 	}
 	r.Recomputed = "profile --from a" // traces of all golden runs
 	b.Reset()
-	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than in a complete") || !strings.Contains(b.String(), "all golden runs before the interrupt") {
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than in a complete") || !strings.Contains(b.String(), "all golden runs until then") {
 		t.Errorf("recomputed:\n%s", b.String())
 	}
 	none := p
@@ -75,7 +78,7 @@ func TestProfileMet(t *testing.T) {
 	}
 }
 
-// TestSteadyTime: execution time that no longer falls may rise, as at the power cap.
+// TestSteadyTime: the mean execution time may be above that of SSE, because executions slow down at the power cap.
 func TestSteadyTime(t *testing.T) {
 	p := profile.Profile{
 		Segments: []profile.Segment{{Executions: 1000, End: 1662 * profile.Seconds(time.Millisecond)}},
@@ -83,7 +86,7 @@ func TestSteadyTime(t *testing.T) {
 	}
 	var b strings.Builder
 	aboutSteady(&b, p)
-	if want := "execution time: steady from execution 1 on (SSE), which takes 1.42 ms; 1.66 ms on average\n"; !strings.HasPrefix(b.String(), want) {
+	if want := "execution time: steady from execution 1 on (SSE). Execution 1 takes 1.42 ms; the mean of all\n  executions is 1.66 ms\n"; !strings.HasPrefix(b.String(), want) {
 		t.Errorf("%s, want %s", b.String(), want)
 	}
 }
@@ -99,7 +102,7 @@ func TestInterleavedTable(t *testing.T) {
 	}}
 	var b strings.Builder
 	r.print(&b)
-	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: power of a right after the other product: unknown, because the product ran for less than the\n  trace's resolution there (300 ms)", "note: a alone did not reach steady power"} {
+	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: power of a right after the other product: unknown, because a ran for less than the trace's\n  resolution at that time (300 ms)", "note: a alone did not reach steady power"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

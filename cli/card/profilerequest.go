@@ -32,7 +32,7 @@ type profileRequest struct {
 	copyAlone  bool          // no product is profiled
 	resolution time.Duration // 0: the resolution that the sensors give
 	options    profile.Options
-	picture    string            // file
+	picture    string            // path of the picture or report
 	splitter   *measure.Splitter // nil: power is not split
 	unsplit    string            // the reason if splitter is nil
 }
@@ -117,14 +117,14 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	case q.options.Length == 0:
 		return exit.Usagef("--length 0s: give 50ms to 1m")
 	case q.options.Time == 0:
-		return exit.Usagef("--time 0s: a single run takes more than its length, %v", q.options.Length)
+		return exit.Usagef("--time 0s: give at least the length of one run, %v", q.options.Length)
 	case q.options.Idle == 0 && c.IsSet("idle"):
 		return exit.Usagef("--idle 0s: give at least 300ms")
 	case q.options.Runs == 0 && c.IsSet("runs"):
 		return exit.Usagef("--runs 0: give 2 to 10000")
 	}
 	if q.options.Readings && !c.Bool("json") {
-		return exit.Usagef("--readings needs --json, because only JSON shows readings")
+		return exit.Usagef("--readings needs --json, because only JSON shows readings: add --json")
 	}
 	if c.IsSet("resolution") && q.resolution == 0 {
 		return exit.Usagef("--resolution 0s: give 2ms to 1s")
@@ -145,7 +145,7 @@ func (q *profileRequest) products(ctx context.Context, m measure.Machine) (produ
 		return nil, nil, err
 	}
 	if n := len(one.Products); n != 1 {
-		return nil, nil, exit.Usagef("--w %s: it has %d linear layers, but profile measures one: name it, as in PATH:TENSOR", q.w.Text, n)
+		return nil, nil, exit.Usagef("--w %s: names %d linear layers, but profile measures one: name one layer, as in PATH:TENSOR", q.w.Text, n)
 	}
 	products = one.Products
 	if q.w.Path == "" {

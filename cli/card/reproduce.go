@@ -19,44 +19,45 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // reproduceOut is the default folder.
 const reproduceOut = "reproduce"
 
-// reproduceFlags do not go with --report.
+// reproduceFlags are the flags that --report excludes.
 var reproduceFlags = []cli.Flag{
 	&cli.StringFlag{Name: "type", Usage: "only series of these `TYPES`, such as bf16,fp16", DefaultText: "all"},
 	&cli.IntFlag{Name: "size", Usage: "only series of this `SIZE`, 2048 or 8192", DefaultText: "both"},
-	&cli.StringFlag{Name: "change", Usage: "only series that change `WHAT`: both operands, or weights", DefaultText: "either"},
+	&cli.StringFlag{Name: "change", Usage: "only series that change `WHAT`: both (operands) or weights", DefaultText: "either"},
 	&cli.StringFlag{Name: "role", Usage: "only series with weights in this `ROLE`, stationary or streaming", DefaultText: "either"},
 	&cli.StringFlag{Name: "only", Usage: "only these experiments, `IDS` such as 3a,4b", DefaultText: "all"},
 	&cli.IntFlag{Name: "seeds", Value: 1, Usage: "draw the main points from `N` seeds; the paper used 10", DefaultText: "1"},
 	&cli.IntFlag{Name: "rounds", Value: 1, Usage: "measure every point `N` times", DefaultText: "1"},
 	&cli.BoolFlag{Name: "quick", Usage: "measure only three points of every experiment", DisableDefaultText: true},
-	&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
+	&cli.DurationFlag{Name: "time", Usage: "start no measurement after this `TIME`", DefaultText: "no limit"},
 	deviceFlag,
 }
 
 var Reproduce = &cli.Command{
 	Name:      "reproduce",
-	Usage:     "reproduce a paper's measurements of bits and power on this GPU",
+	Usage:     "repeat a paper's measurements of bit patterns and power on this GPU",
 	ArgsUsage: "[OUT]",
-	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs" again: products whose operands
-are drawn from patterns, each compared with a baseline. A series has one type, size and role. The
-measurements are kept in OUT (default: reproduce). After an interrupt, the same command
-continues.
+	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs" again: matrix products whose
+operands are drawn from patterns. Each pattern is compared with a baseline. A series has one
+type, size and role. The measurements are kept in OUT (default: reproduce). After an interrupt,
+the same command continues.
 
    lowtoggle reproduce --quick --type bf16,fp16     three points of every experiment
    lowtoggle reproduce                              every point from one seed, for an hour
-   lowtoggle reproduce --seeds 10                   and the main points from ten, for hours
+   lowtoggle reproduce --seeds 10                   the main points from ten seeds, for hours
    lowtoggle reproduce OUT --report                 report on OUT; needs no GPU
 
 At the end, reproduce reports which of the paper's takeaways hold, and writes OUT/report.md with
 figures. Several GPUs can fill one OUT at the same time, each with its own --type.
 
-The card's settings are never changed. Exit status 3: points are missing, or measurements are
-doubtful; 4: no GPU.`,
+The card's settings are never changed. Exit status 3: --time ended before all points were
+measured, or measurements are doubtful; 4: no GPU.`,
 	Flags: flag.Join(reproduceFlags, []cli.Flag{
 		&cli.BoolFlag{Name: "report", Usage: "report on the measurements in OUT; measure nothing", DisableDefaultText: true},
 		flag.JSON, flag.Quiet, flag.Log,
@@ -69,6 +70,9 @@ doubtful; 4: no GPU.`,
 				return err
 			}
 			out = args[0]
+		}
+		if st, err := os.Stat(out); err == nil && !st.IsDir() {
+			return exit.OutputError(weights.FileErrorf(out, "is not a folder: name a new folder for the measurements"))
 		}
 		works, err := reproduceWorks(c)
 		if err != nil {
@@ -98,7 +102,7 @@ func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	if c.Bool("report") {
 		for _, f := range reproduceFlags {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, exit.Usagef("--%s cannot be combined with --report, which measures nothing: leave it out", name)
+				return nil, exit.Usagef("--report measures nothing: leave --%s out", name)
 			}
 		}
 		return nil, nil
@@ -116,6 +120,12 @@ func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	role, err := cost.ParseRole(c.String("role"))
 	if c.IsSet("role") && err != nil {
 		return nil, exit.Usage(fmt.Errorf("--role: %w", err))
+	}
+	if size := c.Int("size"); c.IsSet("size") && (size == 0 || paper.Jobs(paper.Filter{Size: size}, paper.Points{Seeds: 1}) == nil) {
+		return nil, exit.Usagef("--size %d: give 2048 or 8192, or leave it out for both", size)
+	}
+	if change := experiment.Change(c.String("change")); c.IsSet("change") && change != experiment.Both && change != experiment.Weights {
+		return nil, exit.Usagef("--change %s: give %s or %s, or leave it out for either", change, experiment.Both, experiment.Weights)
 	}
 	f := paper.Filter{Types: types, Size: c.Int("size"), Change: experiment.Change(c.String("change"))}
 	if c.IsSet("role") {
@@ -138,7 +148,7 @@ func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	}
 	works := paper.Jobs(f, choice)
 	if works == nil {
-		return nil, exit.Usagef("no series matches the flags; there are %s", reproduceNames())
+		return nil, exit.Usagef("no series matches the flags; the series are %s", reproduceNames())
 	}
 	return works, nil
 }

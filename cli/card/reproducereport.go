@@ -27,7 +27,7 @@ func reproduceReport(c *cli.Context, out string, ran error) error {
 	case nothing && ran != nil:
 		return ran // why there is nothing to report
 	case nothing:
-		return fmt.Errorf("%s: nothing was measured into this folder yet: leave out --report", out)
+		return fmt.Errorf("%s: nothing was measured into this folder yet: leave out --report to measure", out)
 	case err != nil:
 		return errors.Join(ran, fmt.Errorf("%s: the report was not written: %w", out, err))
 	}
@@ -53,7 +53,7 @@ func printReproduced(w io.Writer, r *paper.Report) {
 		fmt.Fprint(w, term.Wrap(t.Claim, fmt.Sprintf("%-5s", t.ID), indent, term.Width))
 		text := t.Verdict
 		if low, high, ok := extent(t.Effects); ok {
-			text += ": " + changes(low, high)
+			text += ": energy " + changes(low, high)
 		}
 		fmt.Fprint(w, term.Wrap(text+"; the paper: "+t.Paper, indent, indent, term.Width))
 	}

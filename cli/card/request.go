@@ -112,14 +112,14 @@ func measureRequest(c *cli.Context) (*request, error) {
 			return nil, sourceError("against", err)
 		}
 		if seen[text] {
-			return nil, exit.Usagef("--against %s is given twice or equals --w; a copy of --w is always measured", text)
+			return nil, exit.Usagef("--against %s is given twice or equals --w: leave it out; a copy of --w is always measured", text)
 		}
 		seen[text] = true
 		q.against = append(q.against, s)
 	}
 	if q.w.Path == "" {
 		if i := slices.IndexFunc(q.against, func(s operand.Source) bool { return s.Path != "" }); i >= 0 {
-			return nil, exit.Usagef("--against %s: weights from a file can only be compared with weights from a file: give --w a tensor too", q.against[i].Text)
+			return nil, exit.Usagef("--against %s: weights from a file can only be compared with weights from a file: give a tensor of a file as --w, too", q.against[i].Text)
 		}
 	}
 	return q, q.readShape(c.String("shape"), q.w.HasShape())
@@ -141,7 +141,7 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	if q.duties, err = parseDuties(c.String("duty")); err != nil {
 		return nil, exit.Usage(fmt.Errorf("--duty: %w", err))
 	}
-	precision, err := parseShare(c.String("precision"))
+	precision, err := parseShare(c.String("precision"), usualPrecision)
 	if err != nil {
 		return nil, exit.Usage(fmt.Errorf("--precision: %w", err))
 	}
@@ -197,18 +197,21 @@ func (q *request) readShape(text string, shaped bool) error {
 	return nil
 }
 
-// parseShare reads "0.5%" or "0.005".
-func parseShare(text string) (float64, error) {
+// usualPrecision is an example of a --precision.
+const usualPrecision = 0.005
+
+// parseShare reads "0.5%" or "0.005". Errors show the example.
+func parseShare(text string, example float64) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a share: write 0.5%% or 0.005", text)
+		return 0, fmt.Errorf("%q is not a share: write %g%% or %g", text, 100*example, example)
 	}
 	if percent {
 		v /= 100
 	}
 	if !(v > 0 && v < 1) {
-		return 0, fmt.Errorf("%q: give a share between 0 and 1, such as 0.5%%", text)
+		return 0, fmt.Errorf("%q: give a share between 0 and 1, such as %g%%", text, 100*example)
 	}
 	return v, nil
 }

@@ -12,18 +12,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // componentsFlag is for commands that split power by component.
 var componentsFlag = &cli.StringFlag{Name: "components", Usage: "split power by the components in `FILE`", DefaultText: "calibrate's, or built in"}
 
-// splitterOf returns a card's splitter. The model is read from the file that --components names, or else from the
-// default file of calibrate --components, or else it is the built-in model. If there is none, unsplit explains why. A
-// file of another card is an error.
+// splitterOf returns a card's splitter. Its model is in the file of --components, or else in the default file of
+// calibrate --components, or else built in. If there is none, unsplit explains why. A file of --components of another
+// card is an error.
 func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err error) {
 	usual := calibrateOut + componentsPostfix
 	besides := ""
 	switch m, err := component.Read(cmp.Or(file, usual)); {
+	case file != "" && errors.Is(err, fs.ErrNotExist):
+		return nil, "", fmt.Errorf("--components: %w", weights.Absent(file, "there is no such file: name one that lowtoggle calibrate --components has written"))
 	case err != nil && file != "":
 		return nil, "", fmt.Errorf("--components: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,11 +72,11 @@ func printSignatures(w io.Writer, list []*measure.Signature) {
 		by += " of " + list[0].Date
 	}
 	if off := list[0].Off; off > 0 {
-		by += fmt.Sprintf("; the predicted power of held-out kernels is off by up to %.1f %%", 100*off)
+		by += fmt.Sprintf("; the predicted power of unseen kernels is off by up to %.1f %%", 100*off)
 	}
 	fmt.Fprint(w, term.Wrap("power by component, in watts, predicted by "+by, "", "", term.Width))
 	fmt.Fprintln(w)
-	tab := term.NewTable(append(append([]string{""}, partHeads()...), "power", "±")...)
+	tab := term.NewTable(append(append([]string{""}, partHeads()...), "power", "± (95 %)")...)
 	add := func(name string, s component.Split) {
 		cells := append([]string{name}, partCells(s)...)
 		tab.Add(append(cells, watts(s.Watts), watts(1.96*s.Error))...)
@@ -86,9 +89,10 @@ func printSignatures(w io.Writer, list []*measure.Signature) {
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
+	term.Remark(w, "components", partsNote)
 	for _, s := range list {
 		if s.Advice == nil {
-			term.Remark(w, "clock", fmt.Sprintf("%s: no advice: %s", s.Name, s.Unfit))
+			term.Remark(w, "clock", fmt.Sprintf("%s: no clock is advised: %s", s.Name, s.Unfit))
 			continue
 		}
 		term.Remarks(w, "clock", s.Advice.Text())

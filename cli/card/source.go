@@ -18,11 +18,11 @@ const sourceHelp = `A SOURCE is one of
                  docs/patterns.md has the language
    PATH:TENSOR   a tensor of a folder or a safetensors file
    PATH:         all linear layers, one after the other; PATH:*up_proj.weight takes the layers
-                 that match. Of further models, the layers with the same names are used. An
-                 --x of this form holds each layer's inputs under the layer's name.
+                 that match. Later sources PATH: take the layers of the first source. As --x,
+                 PATH: has a tensor of inputs for each layer, with the layer's name.
 tensor(PATH:TENSOR) | round(4) is a pattern, too. The default is normal(0,0.02) for w and
-normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32) in INT8. Tensors of other types are
-scaled by a power of two to the range of these two.`
+normal(0,1) for x; for both, it is normal(0,1) in FP8 and normal(0,32) in INT8. For FP8 and INT8,
+tensors of other types are scaled by a power of two to the range of the type.`
 
 // readSource parses a flag's source into to, if the flag is set.
 func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
@@ -57,7 +57,7 @@ func operandError(err error) error {
 	)
 	switch {
 	case errors.As(err, &missing):
-		return fmt.Errorf("%w; %s lists what it has", err, term.CommandLine("inspect", missing.Path, "--tensors"))
+		return fmt.Errorf("%w; %s lists its tensors", err, term.CommandLine("inspect", missing.Path, "--tensors"))
 	case errors.As(err, &shape):
 		return exit.Usage(fmt.Errorf("--shape: %w", err))
 	case errors.As(err, &typ):

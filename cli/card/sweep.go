@@ -24,10 +24,10 @@ var Sweep = &cli.Command{
 	Usage:     "measure energy and time at several power limits or clocks",
 	ArgsUsage: "[MODEL [OUT]]",
 	Description: `Measures the linear layers of MODEL, and of its conversion OUT, at several power limits or
-clocks of the GPU. It reports the best setting alone, the conversion alone, and both together:
-by energy, energy-delay product (EDP), energy-delay sum (EDS), and energy gain minus time loss.
-All figures are relative to MODEL at the power limit that is set now. Higher limits are only set
-if --caps names them.
+clocks of the GPU. The report compares the best setting alone, the conversion alone, and both
+together. The metrics are energy, energy-delay product (EDP), energy-delay sum (EDS), and energy
+gain minus time loss. Energy and time are relative to MODEL at the card's present power limit, or
+with --simulate at the calibration's. Higher limits are only set if --caps names them.
 
    lowtoggle sweep MODEL OUT --simulate              predict by a calibration; needs no GPU
    lowtoggle sweep MODEL OUT                         a dry run: show what would be set
@@ -41,25 +41,25 @@ if --caps names them.
 --w and --against replace MODEL and OUT; see measure --help.
 
 Settings only change with --change-settings, which needs root. Before the first change a watchdog
-process receives the original settings. They are restored and checked when the sweep ends, fails,
-is interrupted or is killed. A sweep is refused on a card with other processes, another sweep,
-MIG slices or locked clocks. An earlier clock lock cannot be read, so after --clocks the clock
-is unlocked.
+process receives the original settings. The settings are restored and checked when the sweep
+ends, fails, is interrupted or is killed. A sweep is refused on a card with other processes,
+another sweep, MIG slices, or a clock that stays locked under load. A sweep with --clocks leaves
+the clock unlocked, because the driver does not report the clock of an earlier lock.
 
 Exit status 1: failed, settings could not be restored, or interrupted (the report has what was
-measured); 3: the measurement is invalid, or less precise than --precision; 4: no GPU.`,
+measured); 3: the measurement is invalid, or less precise than the given --precision; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "caps", Usage: "`WATTS` to set: 400,500 or 300..700/50", DefaultText: "8 steps"},
 		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock the clocks at: 1000..1800/200", DefaultText: "none"},
 		&cli.BoolFlag{Name: "change-settings", Usage: "change the card's settings, and restore them", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "simulate", Usage: "predict instead of measuring; needs no GPU", DisableDefaultText: true},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
-		&cli.StringFlag{Name: "k", Value: "1.5,2", Usage: "`K` of the energy-delay sums", DefaultText: "1.5,2"},
-		&cli.StringFlag{Name: "w", Usage: "original weights: a `SOURCE`", DefaultText: "random"},
+		&cli.StringFlag{Name: "k", Value: "1.5,2", Usage: "`K` of EDS = ((K−1)·energy + time)/K", DefaultText: "1.5,2"},
+		&cli.StringFlag{Name: "w", Usage: "original weights: a `SOURCE`", DefaultText: "normal(0,0.02)"},
 		&cli.StringSliceFlag{Name: "against", Usage: "converted weights: a `SOURCE`", DefaultText: "none"},
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
 		outfile.PictureFlag,
-		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "`TIME` for a setting, such as 90s", DefaultText: "30s"},
+		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "measure each setting for at most `TIME`", DefaultText: "30s"},
 		precisionFlag, windowFlag, deviceFlag, flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.CSV, flag.JSON, flag.Quiet, flag.Log,
 	},
 	Action: func(c *cli.Context) (err error) {
@@ -124,12 +124,12 @@ func readSweep(c *cli.Context) (*sweepRequest, error) {
 // checkFlags refuses flags that exclude each other.
 func (q *sweepRequest) checkFlags(c *cli.Context) error {
 	if q.workload != "prefill" && q.workload != "decode" {
-		return exit.Usagef("--workload %s: one phase is swept: give prefill or decode", q.workload)
+		return exit.Usagef("--workload %s: a sweep takes one phase: give prefill or decode", q.workload)
 	}
 	with, without := []string{"change-settings", "device", "time", "precision", "window"}, []string{"gpu", "calibration"}
 	for _, name := range with {
 		if q.simulate && c.IsSet(name) {
-			return exit.Usagef("--%s cannot be combined with --simulate, which measures nothing: leave it out", name)
+			return exit.Usagef("--simulate measures nothing: leave --%s out", name)
 		}
 	}
 	for _, name := range without {
@@ -144,7 +144,7 @@ func (q *sweepRequest) checkFlags(c *cli.Context) error {
 func sweepSources(c *cli.Context) error {
 	set := func(name, value string) error {
 		if c.IsSet(name) {
-			return exit.Usagef("%s and --%s name the same weights: give one of them", strings.TrimSuffix(value, ":"), name)
+			return exit.Usagef("%s and --%s exclude each other: leave one of them out", strings.TrimSuffix(value, ":"), name)
 		}
 		return c.Set(name, value)
 	}
@@ -222,10 +222,10 @@ func readK(text string) (list []float64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || !(v > 1 && v < 1000) {
-			return nil, exit.Usagef("-k %s: give numbers above 1: how many times longer a run may take if it saved all energy", cmp.Or(text, "''"))
+			return nil, exit.Usagef("-k %s: give numbers above 1 and below 1000, such as 1.5,2: with k = 2, saving all energy makes up for twice the time", cmp.Or(text, "''"))
 		}
 		if slices.Contains(list, v) {
-			return nil, exit.Usagef("-k %s: %g is given twice", text, v)
+			return nil, exit.Usagef("-k %s: %g is given twice: give it once", text, v)
 		}
 		list = append(list, v)
 	}

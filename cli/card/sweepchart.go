@@ -15,7 +15,7 @@ func sweepChart(r *sweep.Result) chart.Chart {
 		word = "predicted"
 	}
 	if r.Stopped != "" {
-		word += ", interrupted"
+		word += ", " + stoppedWord(r)
 	}
 	c := chart.Chart{Title: fmt.Sprintf("%s: %s, %s, %s", r.GPU, r.Before, r.Workload, word)}
 	for _, axis := range []struct {

@@ -7,7 +7,7 @@ import (
 
 // sweepTable is the output of sweep --csv: a row for the original and a row for the converted weights at every setting.
 // Energy and time are relative to the original at the reference setting. Joules and seconds are for one pass. An
-// empty cell is unknown, or the default.
+// empty cell is an unknown number, or a setting that is not changed.
 func sweepTable(r *sweep.Result) [][]string {
 	table := [][]string{{"weights", "workload", "cap_watts", "locked_mhz", "relative_energy", "energy_low", "energy_high", "relative_time", "time_low", "time_high",
 		"joules", "seconds", "watts", "clock_mhz", "relative_edp", "origin"}}

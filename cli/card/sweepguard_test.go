@@ -62,8 +62,8 @@ func lowtoggleProcess(t *testing.T, card string, args ...string) (*exec.Cmd, *by
 	return &exec.Cmd{Path: program, Args: append([]string{"lowtoggle"}, args...), Env: append(os.Environ(), "TMPDIR="+filepath.Dir(card)), Stderr: stderr}, stderr
 }
 
-// longSweep starts a sweep of a card in its own process group. It returns when the sweep has changed the limit. Read
-// the sweep's standard output after its end.
+// longSweep starts a sweep of a card in a process group of its own. It returns after the sweep has changed the limit.
+// Read the sweep's standard output only after the sweep's end.
 func longSweep(t *testing.T, card string) (p *exec.Cmd, stdout, stderr *bytes.Buffer, ended <-chan error) {
 	t.Helper()
 	p, stderr = lowtoggleProcess(t, card, "sweep", "--shape", "256x256x256", "--against", "zeros", "--device", "simulated:"+card,

@@ -55,7 +55,7 @@ func (q *sweepRequest) sign(r *sweep.Result) {
 func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), q.seed)
 	if measure.NoGPU(err) {
-		return fmt.Errorf("%w; --simulate predicts a sweep without one", err)
+		return fmt.Errorf("%w; --simulate predicts a sweep without a GPU", err)
 	}
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (q *sweepRequest) imprecise(r *sweep.Result) {
 	}
 	if len(at) > 0 {
 		q.short = true
-		r.Warnings = append(r.Warnings, fmt.Sprintf("less precise than ±%.4g %% at %s, where the time ran out: give more with --time", 100*q.meter.Precision, strings.Join(at, ", ")))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("at %[2]s the time ran out before the intervals were within ±%.4[1]g %%: give a longer --time", 100*q.meter.Precision, strings.Join(at, ", ")))
 	}
 }
 
@@ -152,7 +152,7 @@ func ended(err error, card power.Info, plan sweep.Plan, shown bool) error {
 		return explain(err, card)
 	case errors.As(err, &during):
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w before anything was set", context.Canceled)
+		return fmt.Errorf("%w before the first setting was changed", context.Canceled)
 	default:
 		return explain(err, card)
 	}
@@ -172,16 +172,16 @@ func explain(err error, card power.Info) error {
 	var settings *sweep.SettingsError
 	switch {
 	case errors.As(err, &left):
-		return fmt.Errorf("%w: restore them by %s", err, left.Original.Command(card.UUID))
+		return fmt.Errorf("%w: restore them with %s", err, left.Original.Command(card.UUID))
 	case errors.As(err, &settings):
 		return exit.Usage(err)
 	case errors.Is(err, power.ErrNotPermitted), errors.Is(err, power.ErrAbsent):
-		return fmt.Errorf("%w; --simulate predicts a sweep without it", err)
+		return fmt.Errorf("%w; --simulate predicts a sweep instead", err)
 	}
 	return err
 }
 
-// dryRun prints the settings that a sweep would visit, in order, and the reason why the card would be refused.
+// dryRun prints the settings that a sweep would visit, in order. If the sweep would be refused, dryRun prints why.
 func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) error {
 	plan, err := sweep.NewPlan(card.Info(), q.settings, q.seed)
 	if err != nil {
@@ -201,7 +201,7 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) erro
 	text := fmt.Sprintf("%s is set to %v, the reference of all results", d.GPU, plan.Reference)
 	switch {
 	case plan.AboveReference():
-		text += "; --caps names higher limits: before that, find out why the limit was lowered"
+		text += "; --caps names higher limits: first find out why the limit was lowered"
 	case d.Default > d.Reference:
 		text += fmt.Sprintf("; its default limit is %g W, but limits above %v are set only if --caps names them", d.Default, plan.Reference)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
@@ -88,9 +89,17 @@ func sweepTitle(r *sweep.Result) (title string) {
 		title = "measured on " + cardLabel(r.GPU, r.CardID)
 	}
 	if r.Stopped != "" {
-		title += ", interrupted"
+		title += ", " + stoppedWord(r)
 	}
 	return title
+}
+
+// stoppedWord says how an incomplete sweep ended.
+func stoppedWord(r *sweep.Result) string {
+	if r.Stopped == power.StoppedFailed {
+		return "failed"
+	}
+	return "interrupted"
 }
 
 func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
@@ -183,14 +192,17 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	default:
 		term.Remark(w, "measured", visitsText(r))
 	}
-	if r.Stopped != "" {
+	switch r.Stopped {
+	case power.StoppedCancelled:
 		term.Remark(w, "note", "the sweep was interrupted; the report has what was measured until then")
+	case power.StoppedFailed:
+		term.Remark(w, "note", "the sweep failed; the report has what was measured until then")
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
 	}
 	if at := coinciding(r); len(at) > 0 {
-		term.Remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time; their lines in a picture coincide", strings.Join(at, ", ")))
+		term.Remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time, so both lines of a picture coincide", strings.Join(at, ", ")))
 	}
 	term.Remarks(w, "warning", r.Warnings)
 	term.Remarks(w, "INVALID", r.Invalid)

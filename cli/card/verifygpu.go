@@ -16,10 +16,10 @@ import (
 // VerifyFlags are the flags of verify --gpu.
 var VerifyFlags = append([]cli.Flag{
 	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
-	&cli.BoolFlag{Name: "total", Usage: "measure all layers together only, without a row for each kind", DisableDefaultText: true},
+	&cli.BoolFlag{Name: "total", Usage: "measure only all layers together, not each kind of layer", DisableDefaultText: true},
 	xFlag, kernelFlag,
-	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
-	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "measure a row for at most `TIME`"},
+	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its 95 % interval is within ± this `SHARE`", DefaultText: "0.5%"},
+	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "measure each row of the table for at most `TIME`"},
 	windowFlag, dutyFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
 }, wholeFlags...)
 
@@ -37,7 +37,7 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 	if !c.Bool("gpu") {
 		for _, f := range VerifyFlags {
 			if name := f.Names()[0]; name != "gpu" && c.IsSet(name) {
-				return nil, nil, exit.Usagef("--%s needs --gpu", name)
+				return nil, nil, exit.Usagef("--%[1]s needs --gpu: add --gpu, or leave --%[1]s out", name)
 			}
 		}
 		return nil, nil, nil

@@ -16,6 +16,11 @@ import (
 // PrintModels prints the energy of two models. unsplit explains why power is not split by component, and is printed
 // only if something was measured.
 func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
+	simulated := slices.ContainsFunc(r.Cards, func(c measure.CardEnergy) bool { return c.Simulated && len(c.Phases) > 0 && !c.Unchanged() })
+	if simulated {
+		term.Remark(w, "note", simulatedNote)
+		fmt.Fprintln(w)
+	}
 	if !r.Several() {
 		printModelEnergy(w, r.Cards[0], unsplit)
 		return
@@ -28,7 +33,6 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 		printModelEnergy(w, c, unsplit)
 		fmt.Fprintln(w)
 	}
-	simulated := r.Measured() && slices.ContainsFunc(r.Cards, func(c measure.CardEnergy) bool { return c.Simulated })
 	if r.Total != nil {
 		for i, p := range r.Total.Phases {
 			fmt.Fprintf(w, "%s, ", p.Phase)
@@ -39,9 +43,6 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 		if len(r.Total.Phases) > 1 && r.Total.Relative > 0 {
 			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, %s\n", term.MeasuredChange(r.Total.Relative, r.Total.Interval), how(simulated), term.Interval(r.Total.Interval))
 		}
-	}
-	if simulated {
-		term.Remark(w, "note", simulatedNote)
 	}
 	term.Remarks(w, "INVALID", r.Invalid)
 }
@@ -63,7 +64,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		if p.Phase == "decode" {
 			memory = " from memory"
 		}
-		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), cardLabel(e.GPU, e.CardID), p.Phase, p.Tokens, e.Role, memory, e.X)
+		fmt.Fprintf(w, "%s, %s: %d tokens, weights %s%s, x %s\n\n", measuredOn(e.Simulated, e.GPU, e.CardID), p.Phase, p.Tokens, e.Role, memory, e.X)
 		if p.AtDuty(0) != nil {
 			fmt.Fprintln(w, dutyTitle(pacingOf(p)))
 		}
@@ -91,15 +92,20 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		term.Remark(w, "kernel", "after: "+k)
 	}
 	if len(e.Skipped) > 0 {
-		term.Remark(w, "note", "not measured, because no GPU multiplies their stored type: "+strings.Join(e.Skipped, ", "))
+		term.Remark(w, "note", "layers not measured, because no GPU multiplies the stored type: "+strings.Join(e.Skipped, ", "))
 	}
 	if e.Name != "" {
 		return // notes about all cards follow the last card
 	}
-	if e.Simulated && len(e.Phases) > 0 {
-		term.Remark(w, "note", simulatedNote)
-	}
 	term.Remarks(w, "INVALID", e.Invalid)
+}
+
+// measuredOn begins a table's title.
+func measuredOn(simulated bool, gpu, id string) string {
+	if simulated {
+		return cardLabel(gpu, id)
+	}
+	return "measured on " + cardLabel(gpu, id)
 }
 
 // pacingOf returns how a phase's loads were paced; nil without gaps.
@@ -170,7 +176,7 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 	if p.TooLarge {
 		text := "both models together do not fit on the card"
 		if p.Total != nil {
-			text += ": the total is the sum of the rows, weighted by energy"
+			text += ": the total is the mean of the rows, weighted by energy"
 		} else {
 			text += ", but there is no total, because some rows were not measured"
 		}
@@ -196,7 +202,7 @@ func outOfTime(r *measure.Result) string {
 		}
 		return fmt.Sprintf("%s (±%.2f %%)", name, 50*(interval[1]-interval[0]))
 	}
-	return fmt.Sprintf("the time was spent before the intervals of %s and of %s were both within ±%.2g %%: allow more with --time",
+	return fmt.Sprintf("the time was spent before the intervals of %s and of %s were both within ±%.2g %%: give a longer --time",
 		wide("the total", r.Variants[0].Interval), wide("the copy", r.Null.Interval), 100*r.Precision)
 }
 

@@ -22,10 +22,10 @@ import (
 // wholeFlags are the flags of verify --gpu --whole.
 var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
-	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in decode: `N,...`, or none", DefaultText: "1,16,64"},
+	&cli.StringFlag{Name: "batch", Usage: "with --whole: batch sizes in decode: `N,...`, or none", DefaultText: "1,16,64"},
 	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of a sequence in decode", DefaultText: "prompt + output/2"},
 	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: none", DefaultText: "4096, or less"},
-	&cli.StringFlag{Name: "also", Usage: "with --whole: measure `OUT2,...` beside OUT, unchecked"},
+	&cli.StringFlag{Name: "also", Usage: "with --whole: also measure `OUT2,...`, without checking them"},
 	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request", DefaultText: "256, or less"},
 }
 
@@ -34,7 +34,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 	if !c.Bool("whole") {
 		for _, f := range wholeFlags {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, exit.Usagef("--%s needs --whole", name)
+				return nil, exit.Usagef("--%[1]s needs --whole: add --whole, or leave --%[1]s out", name)
 			}
 		}
 		return nil, nil
@@ -46,8 +46,12 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 	}
 	w := &measure.WholeOptions{Family: o.Family, Context: c.Int("context"), Prompt: c.Int("prompt"), Output: c.Int("output"), Meter: q.meter}
 	for _, name := range []string{"context", "prompt", "output"} {
-		if n := c.Int(name); c.IsSet(name) && (n < 1 && name != "prompt" || n < 0) {
-			return nil, exit.Usagef("--%s %d: give a number of tokens", name, n)
+		least := 1
+		if name == "prompt" { // 0: no prefill
+			least = 0
+		}
+		if n := c.Int(name); c.IsSet(name) && n < least {
+			return nil, exit.Usagef("--%s %d: give a number of at least %d", name, n, least)
 		}
 	}
 	if c.IsSet("prompt") && w.Prompt == 0 {
@@ -66,7 +70,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 		}
 	}
 	if len(w.Batches) == 0 && w.Batches != nil && w.Prompt < 0 {
-		return nil, exit.Usagef("--batch none --prompt 0 leaves nothing to measure: give one of them a number")
+		return nil, exit.Usagef("--batch none --prompt 0 leaves nothing to measure: give a number above 0 for --batch or --prompt")
 	}
 	return w, nil
 }
@@ -125,13 +129,17 @@ func withoutWhole(err error) error {
 
 // PrintWhole prints the energy of whole models.
 func PrintWhole(w io.Writer, r *measure.WholeReport) {
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+		fmt.Fprintln(w)
+	}
 	for _, s := range r.Steps {
 		if line := gain(s); line != "" {
 			fmt.Fprintln(w, line)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s: whole model, all operations\n\n", how(r.Simulated), cardLabel(r.GPU, r.CardID))
-	tab := term.NewTable("step", "energy\nper token", "95 %", "time\nper token", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "note")
+	fmt.Fprintf(w, "\n%s: whole model, all operations\n\n", measuredOn(r.Simulated, r.GPU, r.CardID))
+	tab := term.NewTable("step", "energy\nper\ntoken", "95 %", "time\nper\ntoken", "mJ per\ntoken\nbefore, after", "power, W\nbefore,\nafter", "linear\nlayers", "note")
 	for _, s := range r.Steps {
 		if s.Relative == 0 {
 			tab.Add(shortStep(s), "–", "–", "–", "–", "–", "–", "")
@@ -168,9 +176,6 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	}
 	if r.Note != "" {
 		term.Remark(w, "note", r.Note)
-	}
-	if r.Simulated {
-		term.Remark(w, "note", simulatedNote)
 	}
 	term.Remarks(w, "warning", unique(warnings))
 	term.Remarks(w, "INVALID", r.Invalid)

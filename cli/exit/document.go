@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// Hold buffers the command's output until [Output.Release]. With --json, an error thus becomes part of the document.
+// Hold buffers the command's output until [Output.Release], which can add an error to a JSON document.
 func (o *Output) Hold() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = &bytes.Buffer{}
 }
 
-// Release writes the buffered output, with a problem added to the document. If the command wrote no document, the
-// problem is written alone. Release returns the error of writing. Later output of an interrupted command is
-// discarded. Without [Output.Hold], Release does nothing.
+// Release writes the buffered output, with p added to the document. If the command wrote no document, p is written
+// alone. With nil, the document does not change. Release returns the error of writing. Later output is discarded,
+// because an interrupted command may still write. Without [Output.Hold], Release does nothing.
 func (o *Output) Release(p *Problem) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

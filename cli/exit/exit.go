@@ -1,3 +1,4 @@
+// Package exit classifies a command's errors: exit status, class, and the problem that --json prints.
 package exit
 
 import (
@@ -16,9 +17,9 @@ const (
 	Failed     = 1 // input, I/O
 	WrongUsage = 2
 	Short      = 3 // done, but a check failed or a budget was not met
-	NoGPU      = 4 // a GPU was requested and there is none
+	NoGPU      = 4 // the command needs a GPU, and there is none
 
-	TryAgain = 75 // a part of a conversion failed; running it again may succeed (EX_TEMPFAIL)
+	TryAgain = 75 // a part of a conversion or a request to a bucket failed; the same command may succeed later (EX_TEMPFAIL)
 )
 
 // usageError is an error in the command line.
@@ -32,7 +33,7 @@ func Usage(err error) error { return usageError{err} }
 // Usagef returns a usage error.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// ErrShort ends a command that did its work but missed the request: a check failed, or a budget was not met.
+// ErrShort is the error of a command that finished, but a check failed or a budget was not met.
 var ErrShort = errors.New("short of what was asked")
 
 // Status returns the exit status for a command's error.
@@ -53,7 +54,7 @@ func Status(err error) int {
 	return Failed
 }
 
-// CloseAll is for defer. It closes what a command opened, and keeps the first error.
+// CloseAll is for defer. It calls all closers. If *err is nil, CloseAll sets *err to their first error.
 func CloseAll(err *error, closers ...func() error) {
 	for _, end := range closers {
 		if failed := end(); *err == nil {

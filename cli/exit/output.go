@@ -11,9 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
-// Output is a command's standard output. It remembers the first error of writing, so commands need not check each
-// print. A lost report is a failure. Output escapes characters that control a terminal, because names in a model may
-// contain them.
+// Output is a command's standard output. It keeps the first error of writing for [Output.Close], so commands need not
+// check each print. Output escapes characters that control a terminal, because names in a model may contain them.
 type Output struct {
 	io.Writer
 	mu      sync.Mutex
@@ -38,7 +37,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close returns the first error of writing. Later output of an interrupted command is discarded.
+// Close returns the first error of writing. Later output is discarded, because an interrupted command may still write.
 func (o *Output) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,7 +48,7 @@ func (o *Output) Close() error {
 // Unsaved reports whether an interrupt must wait for a write.
 func (o *Output) Unsaved() bool { return o.unsaved.Load() }
 
-// SetUnsaved sets whether an interrupt must wait until this command has written its measurements.
+// SetUnsaved sets whether an interrupt must wait until the command has written its measurements.
 func SetUnsaved(c *cli.Context, unsaved bool) {
 	if o, ok := c.App.Writer.(*Output); ok {
 		o.unsaved.Store(unsaved)

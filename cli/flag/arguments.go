@@ -22,7 +22,11 @@ func Arguments(c *cli.Context, names ...string) ([]string, error) {
 	args := c.Args().Slice()
 	for i, name := range names {
 		if args[i] == "" {
-			return nil, exit.Usagef("%s is empty", name)
+			next := ""
+			if name == "OUT" && (c.Command.Name == "convert" || c.Command.Name == "synth") {
+				next = ": name a new folder"
+			}
+			return nil, exit.Usagef("the argument %s is empty%s", name, next)
 		}
 		args[i] = Path(args[i])
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// Flags that choose the calibration. verify has only the second, because its flag --gpu has another meaning.
+// Flags that choose the calibration. verify has --calibration alone, because its flag --gpu has another meaning.
 var (
 	GPU         = &cli.StringFlag{Name: "gpu", Value: cost.UsualGPU, Usage: "predict for the GPU `NAME`", DefaultText: cost.UsualGPU}
 	Calibration = &cli.StringFlag{Name: "calibration", Usage: "predict with the calibration in `FILE`"}

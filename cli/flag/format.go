@@ -9,7 +9,7 @@ import (
 // CSV is --csv for commands whose report is a table of numbers.
 var CSV = &cli.BoolFlag{Name: "csv", Usage: "print comma-separated values and nothing else", DisableDefaultText: true}
 
-// OneFormat returns an error if several flags choose the output's format.
+// OneFormat returns a usage error if more than one of --json, --bench and --csv is set.
 func OneFormat(c *cli.Context) error {
 	var given string
 	for _, name := range []string{"json", "bench", "csv"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
+// ReadWorkers returns the number of goroutines: the value of --workers, or GOMAXPROCS without the flag.
 func ReadWorkers(c *cli.Context) (int, error) {
 	if !c.IsSet("workers") {
 		return runtime.GOMAXPROCS(0), nil
@@ -65,6 +66,7 @@ type Options struct {
 	Calibration *cost.Calibration
 }
 
+// Read reads the flags of all fields of Options. A wrong value is a usage error.
 func Read(c *cli.Context) (o Options, err error) {
 	if o.Workload, o.Role, err = ReadWorkload(c); err != nil {
 		return o, err

@@ -40,7 +40,7 @@ func openStored(ctx context.Context, folder *bucket.Folder) (*weights.Model, err
 		folder, file = folder.Parent()
 	}
 	m, err := weights.OpenStore(ctx, folder, file)
-	if errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*bucket.Error)) {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, weights.ErrShardMissing) && !errors.As(err, new(*bucket.Error)) {
 		err = weights.FileErrorf(folder.URL(), "there is no such model in the bucket: name its folder, or a safetensors file: %w", err)
 	}
 	return m, err

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,64 +18,41 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "search within --max-loss on part of the tokens in `FILE`; test on the rest"}
-	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "0.1%; balanced: 1%"}
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "choose changes on calibration tokens in `FILE`; test on evaluation tokens"}
 	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "refine the plan for up to `TIME`, such as 5m", DefaultText: "not refined"}
 	planDeviceFlag = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
-	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's statistics, curves and plan in `DIR`", DefaultText: "not kept"}
+	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's intermediate results in `DIR`", DefaultText: "removed at the end"}
 )
-
-// nats converts a rise of the perplexity (a share) into nats per token.
-func nats(share float64) *float64 {
-	v := math.Log1p(share)
-	return &v
-}
-
-// largeShare is the smallest budget without a percent sign that gets a notice, because the user may have meant per
-// cent.
-const largeShare = 0.05
 
 // readBudget reads --max-loss and the flags that need it.
 func readBudget(c *cli.Context, o *transform.Options) error {
 	if err := tokensGiven(c); err != nil {
 		return err
 	}
-	for _, f := range []string{"max-loss", "search-time", "search-dir", "device"} {
-		if c.IsSet(f) && !c.IsSet("tokens") {
-			return exit.Usagef("--%s needs tokens: give --tokens FILE; without tokens, --min-snr is a budget", f)
-		}
-	}
 	if _, err := deviceNumber(c); err != nil {
 		return err
+	}
+	for _, f := range []string{"max-loss", "search-time", "search-dir", "device"} {
+		if c.IsSet(f) && !c.IsSet("tokens") {
+			return exit.Usagef("--%s needs tokens: give --tokens FILE; without tokens, --min-snr sets the budget", f)
+		}
 	}
 	if c.Duration("search-time") < 0 {
 		return exit.Usagef("--search-time %v: give a time such as 5m", c.Duration("search-time"))
 	}
 	o.Search.Time = c.Duration("search-time")
-	if !c.IsSet("max-loss") {
-		return nil
-	}
-	if c.IsSet("min-snr") {
+	if c.IsSet("max-loss") && c.IsSet("min-snr") {
 		return exit.Usagef("--max-loss and --min-snr exclude each other: give one of them")
 	}
-	text := c.String("max-loss")
-	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if percent {
-		v /= 100
+	limit, err := readMaxLoss(c)
+	if limit != nil {
+		o.Budget.MaxLoss, o.Budget.MinSNR = limit, nil
 	}
-	if err != nil || !(v > 0 && v <= 1) {
-		return exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
-	}
-	if !percent && v >= largeShare {
-		term.Notice(c, "--max-loss %s means that perplexity may rise by %.3g %%; for %[1]s %% write %[1]s%%", strings.TrimSpace(text), 100*v)
-	}
-	o.Budget.MaxLoss, o.Budget.MinSNR = nats(v), nil
-	return nil
+	return err
 }
 
-// givenTokens reads the file of --tokens; t is nil without the flag. The search keeps intermediate results in a
-// folder whose name is derived from beside. The caller must call close.
+// givenTokens reads the file of --tokens; t is nil without the flag. The search keeps intermediate results in a folder
+// named after beside, the path of the output. The caller must call close.
 func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (t *transform.Tokens, close func() error, err error) {
 	close = func() error { return nil }
 	if !c.IsSet("tokens") {
@@ -119,7 +94,7 @@ func announce(c *cli.Context, t *transform.Tokens, maxLoss float64) {
 		return
 	}
 	e := t.Effort()
-	term.Notice(c, "search on %s: calibration statistics of %s fitting and %s held-out tokens, %s in %s; then %s one by one on %s tokens, and whole models on %s tokens",
+	term.Notice(c, "the search on %s first computes calibration statistics on %s tokens for fitting and %s held-out tokens (%s in %s). Then it measures %s one at a time on %s tokens, and whole models on %s tokens",
 		t.Device.Name(), term.Count(e.Fit), term.Count(e.Held), term.Size(e.Statistics), t.Dir, term.Plural(e.Layers, "layer", "layers"), term.Count(e.Few), term.Count(e.Held))
 }
 
@@ -176,6 +151,6 @@ func overBudget(r *transform.Conversion) error {
 	if r.WithinBudget() {
 		return nil
 	}
-	return fmt.Errorf("%w: on the evaluation tokens perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again with a smaller --max-loss, or more calibration tokens of the same kind",
+	return fmt.Errorf("%w: on the evaluation tokens perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again with a smaller --max-loss, or with more calibration tokens",
 		exit.ErrShort, 100*math.Expm1(r.Loss.Difference), 100*math.Expm1(*r.Plan.Request.MaxLoss))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
@@ -91,7 +92,7 @@ func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
 		"NaN": {"model.layers.0.mlp.up_proj.weight", func(data []byte) { bf16(data[:2], float32(math.NaN())) },
 			[]string{"block 0", "mlp.down_proj.weight", "not finite: look for NaN, infinite or very large weights"}},
 		"large": {"model.layers.1.input_layernorm.weight", func(data []byte) { bf16(data, 1e30) },
-			[]string{"block 1", "self_attn.q_proj.weight", "their squares exceed float32: look for very large weights"}},
+			[]string{"block 1", "self_attn.q_proj.weight", "whose square exceeds float32: look for very large weights"}},
 		"infinite": {"model.norm.weight", func(data []byte) { bf16(data, float32(math.Inf(1))) }, []string{"lm_head.weight", "not finite"}},
 	} {
 		model := random(t, "llama-tiny", func(tensor string, data []byte) {
@@ -172,6 +173,55 @@ func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
 	err := overBudget(of(0.002, nats(0.001)))
 	if !errors.Is(err, exit.ErrShort) || !strings.Contains(err.Error(), "rises by 0.200 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestVerifyKeepsTheConversionsBudget: without --max-loss, the limit is that of the conversion.
+func TestVerifyKeepsTheConversionsBudget(t *testing.T) {
+	of := func(rise float64, budget *float64) *verifyJSON {
+		return &verifyJSON{Report: &verify.Report{Plan: &plan.Plan{Request: plan.Request{MaxLoss: budget}}}, Loss: &lossJSON{Difference: rise}}
+	}
+	for name, test := range map[string]struct {
+		r     *verifyJSON
+		limit *float64
+		above bool
+	}{
+		"within the budget":        {of(0.0009, nats(0.001)), nil, false},
+		"above the budget":         {of(0.002, nats(0.001)), nil, true},
+		"--max-loss is larger":     {of(0.002, nats(0.001)), nats(0.003), false},
+		"--max-loss is smaller":    {of(0.0009, nats(0.001)), nats(0.0005), true},
+		"no budget":                {of(1, nil), nil, false},
+		"--max-loss, no budget":    {of(1, nil), nats(0.1), true},
+		"no loss":                  {&verifyJSON{Report: of(0, nats(0.001)).Report}, nats(0.001), false},
+		"no plan":                  {&verifyJSON{Report: &verify.Report{}, Loss: &lossJSON{Difference: 1}}, nil, false},
+		"the loss is not a number": {of(math.NaN(), nats(0.001)), nil, true},
+	} {
+		if err := test.r.aboveMaxLoss("out", test.limit); errors.Is(err, exit.ErrShort) != test.above {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWithinMaxLoss: a rise within the limit is told, with the interval if that goes beyond the limit.
+func TestWithinMaxLoss(t *testing.T) {
+	of := func(rise, high float64) forward.Comparison {
+		return forward.Comparison{Difference: rise, Low: 2*rise - high, High: high}
+	}
+	const within = "perplexity may rise by 0.1 %, and does not rise more"
+	for _, test := range []struct {
+		rise  forward.Comparison
+		limit *float64
+		want  string
+	}{
+		{of(0.0005, 0.0009), nats(0.001), within},
+		{of(0.0005, 0.002), nats(0.001), within + "; the 95 % interval reaches +0.200 %, so a larger rise is possible: give more sequences for a narrower interval"},
+		{of(0.0005, math.Inf(1)), nats(0.001), within},
+		{of(0.002, 0.003), nats(0.001), ""},
+		{of(0.0005, 0.0009), nil, ""},
+	} {
+		if got := withinMaxLoss(test.rise, test.limit); got != test.want {
+			t.Errorf("%v: %q, want %q", test.rise, got, test.want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -26,27 +27,30 @@ import (
 
 var Convert = &cli.Command{
 	Name:      "convert",
-	Usage:     "plan and write a model whose products toggle fewer bits",
+	Usage:     "write a converted model whose matrix products toggle fewer bits",
 	ArgsUsage: "MODEL OUT",
-	Description: `MODEL is a folder of safetensors files or one such file. OUT is a new or empty folder; it appears
-whole or not at all. Without --format, the tensors of OUT have the names, shapes and types of
-MODEL's. The other files of MODEL are copied; if MODEL is a single file, the configs beside it
-are. Weights in other formats (pytorch_model.bin) and files that are not part of a model (.git)
-are left out and named. README.md becomes the model card of OUT: it keeps its text and says what
-was changed. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
-outside the model's family, such as those of a vision tower, do not change. In a quantised model,
-recipes also choose codes and scales within their budget (docs/quantised.md).
+	Description: `MODEL is a folder of safetensors files, or a single file. OUT is a new or empty folder, which
+appears whole or not at all. Without --format, the tensors of OUT have the names, shapes and
+types of MODEL's; only shift=S/epilogue adds tensors. The other files of MODEL are copied, such
+as tokenizer.json and tokens.safetensors; keep texts for evaluation elsewhere if OUT must not
+contain them. If MODEL is a single file, the configuration files beside it are copied. Weights in
+other formats (pytorch_model.bin) and files that are not part of a model (.git) are left out and
+named. OUT has MODEL's README.md as its model card, with a description of the changes. A LoRA
+adapter in MODEL (adapter_model.safetensors) is converted too. Tensors outside the model's
+family, such as those of a vision tower, do not change. In a quantised model, recipes also choose
+codes and scales within their budget (docs/quantised.md).
 
-If the search for a plan is interrupted, run the same command again. If writing is interrupted,
-add --resume; the result has the same bytes. If OUT is already the result of the same conversion,
-nothing is done. --force replaces the result of another conversion.
+If the search for a plan is interrupted, run the same command again: it continues from the
+results in OUT.search. If writing is interrupted, add --resume; the result has the bytes of an
+uninterrupted run. If OUT is already the result of the same conversion, nothing is written.
+--force replaces the result of another conversion.
 
 --format quantises an unquantised model for runtimes that load the format. The formats are fp8,
 fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors, and
 deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are quantised,
-except routers; lm_head and embeddings are not. --passes may be scales, zeros, round, grid,
-trellis and compensate, or empty. The default is scales, if the format has a choice of scales,
-and with tokens also compensate. docs/quantising.md describes the formats.
+except routers; lm_head and embeddings are not. With --format, --passes may contain scales,
+zeros, round, grid, trellis and compensate, or be empty. The default is scales if the format has
+a choice of scales; with tokens, compensate is added. docs/quantising.md describes the formats.
 
    lowtoggle convert MODEL OUT                           by the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode
@@ -60,8 +64,8 @@ and with tokens also compensate. docs/quantising.md describes the formats.
    lowtoggle convert MODEL OUT --format int4 --tokens FILE
                                                          a quantised checkpoint
    lowtoggle convert MODEL OUT -o report.html            also a report
-   lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
-                                                         earlier conversion
+   lowtoggle convert MODEL OUT --plan plan.json          apply a plan, or the lowtoggle.json of
+                                                         an earlier conversion
    lowtoggle convert MODEL OUT --plan plan.json --part 3/16
                                                          writes one of 16 parts, on any machine
    lowtoggle convert MODEL OUT --plan plan.json --finish
@@ -69,14 +73,14 @@ and with tokens also compensate. docs/quantising.md describes the formats.
 
 --part K/N writes the K-th of N parts into OUT.partial, in any order and any number of times.
 --part auto takes the part from an array job: K and N from Slurm, or K from JOB_COMPLETION_INDEX
-(Kubernetes) and N from LOWTOGGLE_PARTS. With auto/N, Slurm's tasks are numbered from 1 to N.
+(Kubernetes) and N from LOWTOGGLE_PARTS. With auto/N, Slurm's task numbers must be 1 to N.
 --finish checks the parts without reading their data again. Exit status 75: run this part again.
 The cause is the network, a full or vanished disk, an interrupt, or another process that writes
 the same part. docs/scale.md has more.
 
 Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
 every layer; perplexity rose by more than --max-loss on the evaluation tokens; no weight was
-changed, so that OUT is a copy; the tensors do not fit config.json.`,
+changed, so OUT is a copy; the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
 		outfile.ReportFlag,
 		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
@@ -85,7 +89,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, folderFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
-		defer func() { err = withoutDevice(err) }()
+		defer func() { err = ofOption(c, withoutDevice(err)) }()
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
 			return err
@@ -149,6 +153,12 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 			if left != "" {
 				report.Notes = append(report.Notes, "left over: "+left)
 			}
+			if results := resultsOf(m, r.Manifest.LeftOut); results != "" {
+				report.Notes = append(report.Notes, results)
+			}
+			if texts := copiedTokens(m, r.Manifest.LeftOut); texts != "" {
+				report.Notes = append(report.Notes, texts)
+			}
 			report.Loss, report.Found = loss, r.Plan.Search
 			err = term.JSON(c.App.Writer, report)
 		} else {
@@ -156,7 +166,7 @@ changed, so that OUT is a copy; the tensors do not fit config.json.`,
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
-			fmt.Fprintf(c.App.Writer, "\n%s %s\ncheck the result: %s\n", printable.Quote(args[1]), done(did, sizeOf(m, args[1], r.Manifest), took),
+			fmt.Fprintf(c.App.Writer, "\n%scheck the result: %s\n", term.Wrap(printable.Quote(args[1])+" "+done(did, sizeOf(m, args[1], r.Manifest), took), "", "  ", term.Width),
 				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
 			printFolder(c.App.Writer, m, folder, r.Manifest.LeftOut)
 			if left != "" {
@@ -185,7 +195,7 @@ const alreadyThere = "was already finished"
 
 // done describes what happened to OUT, and its size.
 func done(did string, size int64, took time.Duration) string {
-	if did == alreadyThere {
+	if strings.HasPrefix(did, alreadyThere) {
 		return fmt.Sprintf("%s: %s; nothing was written", did, term.Size(size))
 	}
 	return fmt.Sprintf("%s: %s in %s", did, term.Size(size), term.Duration(took))
@@ -205,11 +215,15 @@ func checkWith(c *cli.Context, r plan.Request, words ...string) []string {
 	return withArch(c, words...)
 }
 
-// withArch adds the file of --arch to a command's words, because the command would not recognise the model without
-// it.
+// withArch adds --arch, if given, to a command's words. Without --arch, the command would not recognise the model.
 func withArch(c *cli.Context, words ...string) []string {
-	if path := c.String("arch"); path != "" {
-		words = append(words, "--arch", path)
+	return withFamily(c.String("arch"), words...)
+}
+
+// withFamily adds --arch FILE to a command's words, unless file is empty.
+func withFamily(file string, words ...string) []string {
+	if file != "" {
+		words = append(words, "--arch", file)
 	}
 	return words
 }
@@ -239,7 +253,7 @@ type convertJSON struct {
 	Shards    []plan.Shard       `json:"shards"`
 	Predicted *predict.Ratio     `json:"predicted,omitempty"`
 	Kernels   []string           `json:"kernels,omitempty"`   // kernels that the prediction assumes
-	Coverage  *predict.Coverage  `json:"coverage,omitempty"`  // of predictions; absent: all layers are covered
+	Coverage  *predict.Coverage  `json:"coverage,omitempty"`  // the part of the model that is predicted; absent: all linear layers
 	Quantised []quant.Copied     `json:"quantised,omitempty"` // weights copied byte for byte
 	Tensors   []plan.Prediction  `json:"tensors"`
 	Notes     []string           `json:"notes,omitempty"`
@@ -267,7 +281,7 @@ func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, ou
 		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil, man.LeftOut}
 }
 
-// convert finds or makes the plan and carries it out. did describes the outcome in one or two words.
+// convert finds or makes the plan and applies it. did describes the outcome in a few words.
 func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options, folder transform.FolderOptions) (r *transform.Conversion, did string, err error) {
 	out, resume := args[1], c.Bool("resume")
 	event, end := term.Progress(c)
@@ -278,9 +292,15 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 		return nil, "", err
 	}
 	if man != nil {
+		if was := man.Plan.Request; resume && !c.IsSet("plan") && !slices.ContainsFunc(requestFlags, c.IsSet) && spell(was) != spell(requestOf(m, o)) {
+			term.Notice(c, "--resume: %s was finished with the earlier options, which are not the defaults: %s", out, withRecipe(m, o, was))
+		}
 		r := &transform.Conversion{Plan: man.Plan, Manifest: man}
 		if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // the earlier run may have ended before these steps
 			return nil, "", err
+		}
+		if c.Bool("force") {
+			return r, alreadyThere + " by the same conversion", nil
 		}
 		return r, alreadyThere, nil
 	}
@@ -298,7 +318,12 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	}
 	switch {
 	case err == nil:
+		if old != nil {
+			return r, "written in place of the result of " + withRecipe(m, o, old.Manifest.Plan.Request), finish(o.Tokens)
+		}
 		return r, "written", finish(o.Tokens)
+	case old == nil && errors.Is(err, apply.ErrOut) && errors.Is(err, fs.ErrExist) && isConversion(out):
+		return nil, "", exit.OutputExists(weights.FileErrorf(out, "another process wrote this folder during this conversion: run the same command again to check it, or choose a new folder"))
 	case errors.Is(err, fs.ErrNotExist) && outfile.CheckParent(out) != nil:
 		return nil, "", outfile.CheckParent(out)
 	case r == nil && given == nil:
@@ -337,6 +362,6 @@ func compare(c *cli.Context, r *transform.Conversion, args []string, o transform
 
 // notCompared rewords the error of a result whose loss is unknown.
 func notCompared(c *cli.Context, args []string, err error) error {
-	return fmt.Errorf("%s is written, but its loss is not known (%w): measure it with\n%s%s", args[1], err, term.CommandIndent,
+	return fmt.Errorf("%s was written, but its loss was not measured (%w): measure the loss with\n%s%s", args[1], err, term.CommandIndent,
 		term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
 }

@@ -50,7 +50,7 @@ func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transfor
 	printPlan(s, m, did, layout)
 	if total != nil {
 		s.Picture(page.Ratios("energy after the conversion", "the source's", kindRatios(m, did, layout, total)),
-			"Predicted energy of the linear layers' products, with 95 % intervals.")
+			"Predicted energy of the linear layers, relative to the source, with 95 % intervals.")
 	}
 	if loss != nil {
 		loss.print(p.Section("Accuracy"))
@@ -58,8 +58,10 @@ func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transfor
 	addSearch(p, r, total)
 	addValues(p, all)
 	if rows := layerTable(did); len(rows.Rows) > 0 {
-		rows.Print(p.Section("Every layer").Folded(term.Plural(len(rows.Rows), "layer", "layers")))
-		p.Origin("SNR of layers", report.Computed, "the values before and after; on held-out calibration tokens where a heading says so")
+		each := p.Section("Every layer").Folded(term.Plural(len(rows.Rows), "layer", "layers"))
+		rows.Print(each)
+		term.Remark(each, "energy", "predicted energy of the layer's matrix products, relative to random normal weights")
+		p.Origin("SNR of layers", report.Computed, "the weights of source and result; in a column \"on inputs\", also held-out calibration tokens")
 	}
 	p.Origin("time", report.Computed, "this machine's clock")
 	return p.Write(c, path)
@@ -123,7 +125,7 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 		}
 		point(to, t.Loss, t.Interval, t.Energy, fmt.Sprintf("divergence %.6f nats per token", t.Divergence))
 	}
-	estimates := chart.Line{Name: "best for each budget, predicted", Style: chart.Style{Colour: 0, Dashes: 1}}
+	estimates := chart.Line{Name: "lowest energy for each budget, predicted", Style: chart.Style{Colour: 0, Dashes: 1}}
 	for _, b := range f.Frontier {
 		if most := r.Plan.Request.MaxLoss; most != nil && b.MaxLoss > 4*math.Expm1(*most) {
 			continue // points at the same place cover each other
@@ -151,19 +153,19 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	}
 	s := p.Section("Accuracy against energy")
 	s.Picture(chart.Chart{Title: "energy against perplexity", Panels: []chart.Panel{panel}, Legend: []chart.Group{legend}, Width: report.Narrow},
-		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise. The line is the predicted best energy for each budget.")
+		"Models that the search tried, on held-out calibration tokens. Bars are 95 % intervals of the rise of perplexity. The line is the lowest predicted energy for each budget.")
 	trialTable(f).Print(s)
 	p.Origin("rises of perplexity in the search", report.Computed, "whole models on held-out calibration tokens")
 }
 
 // trialTable lists the models of the search's trials.
 func trialTable(f *plan.Search) *term.Table {
-	tab := term.NewTable("model", "energy,\npredicted", "divergence,\nnats per token", "rise of loss,\nnats per token", "95 %")
+	tab := term.NewTable("model", "energy,\npredicted", "divergence,\nnats per token", "rise of loss,\nnats per token", "95 % interval")
 	best := f.Best()
 	for i := range f.Trials {
 		t, name, interval := &f.Trials[i], fmt.Sprintf("trial %d", i+1), "–"
 		if t == best {
-			name += ", taken"
+			name += ", chosen"
 		}
 		if t.Interval != nil {
 			interval = term.Signed(t.Interval[0], 6) + " … " + term.Signed(t.Interval[1], 6)
@@ -181,7 +183,7 @@ func layerTable(p *plan.Plan) *term.Table {
 			steps[s.Tensor] = append(steps[s.Tensor], transform.Passes.Describe(s))
 		}
 	}
-	tab := term.NewTable("layer", "lossy or compensated", lowestHead(p), "energy before", "energy after")
+	tab := term.NewTable("layer", "change of values", lowestHead(p), "energy before", "energy after")
 	tab.Whole = true
 	for _, o := range p.Predictions {
 		before, after := "–", "–"

@@ -26,7 +26,7 @@ var Demo = &cli.Command{
 	Name:  "demo",
 	Usage: "convert and verify a small embedded model by every recipe",
 	Description: `Converts a small trained model by every recipe, verifies each result and shows the predicted
-energy. Takes a few seconds. The folders are temporary, unless --keep names one.
+energy. Takes a few seconds. The folders are temporary; --keep DIR keeps them in DIR.
 
    lowtoggle demo
    lowtoggle demo --keep d            d/model is a model to try other commands with
@@ -177,11 +177,12 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
+	fmt.Fprintln(w, "Identical, exact and lossy count tensors. SNR: signal-to-noise ratio of a linear layer's output.")
 	if len(rows) > 0 && rows[0].Predicted != nil {
 		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", printable.Quote(rows[0].Predicted.Calibration))
 	}
 	if c.String("keep") != "" {
-		fmt.Fprintf(w, "Each folder in %s loads in the same runtimes as the model.\n", printable.Quote(dir))
+		fmt.Fprintf(w, "Every runtime that loads the model also loads each folder in %s.\n", printable.Quote(dir))
 	}
 	fmt.Fprintln(w, "Convert your own model: "+term.CommandLine("convert", "MODEL", "OUT"))
 }

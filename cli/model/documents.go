@@ -2,8 +2,8 @@ package model
 
 import "github.com/lowtoggle/lowtoggle/transform/plan"
 
-// Documents lists, by command, a value of each type that --json may print. The schemas are generated from these
-// types. A document is of one of a command's types.
+// Documents lists, by command, a value of each type that --json may print. A document has one of its command's types.
+// The schemas are generated from these types.
 var Documents = map[string][]any{
 	"convert":  {convertJSON{}, partJSON{}},
 	"demo":     {demoJSON{}},

@@ -24,8 +24,8 @@ func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Rol
 	printKernels(w, kernels)
 }
 
-// products describes the products of a prediction. The role is left out if kernels determine it, as in a model with
-// quantised layers.
+// products describes the matrix products of a prediction. The role of the weights is left out if kernels determine it,
+// as in a model with quantised layers.
 func products(load cost.Workload, role cost.Role, kernels []string) string {
 	if len(kernels) > 0 {
 		return load.String()

@@ -44,7 +44,7 @@ func (r *evalReport) page(c *cli.Context) *page.Page {
 	if len(changes.X) > 1 {
 		s.Picture(chart.Chart{Title: "perplexity over divergence", Legend: []chart.Group{}, Panels: []chart.Panel{{Title: "each model against the first", Lines: []chart.Line{changes},
 			X: chart.Axis{Label: "divergence, nats per token", With: []float64{0}}, Y: chart.Axis{Label: "perplexity, % change", With: []float64{0}}}}},
-			"Change of perplexity with its 95 % interval over sequences.")
+			"Change of perplexity relative to the first model, with its 95 % interval over sequences.")
 	}
 	p.Origin("loss, perplexity, divergence", report.Computed, fmt.Sprintf("the models on %s tokens, part %s of %s, by %s",
 		term.Count(first.Tokens), first.Part, first.TokensFile, r.device()))

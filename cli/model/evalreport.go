@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
@@ -35,6 +37,7 @@ type evalJSON struct {
 	Device     string       `json:"device"`  // CPU, or the name of the GPU
 	Seconds    float64      `json:"seconds"` // running time of the model
 	Against    *againstJSON `json:"against,omitempty"`
+	Card       string       `json:"card,omitempty"` // model card that has the perplexity now
 
 	rise forward.Comparison
 }
@@ -46,7 +49,7 @@ type againstJSON struct {
 	Interval           *[2]float64 `json:"interval,omitempty"` // of the difference; absent with a single sequence
 	PerplexityRatio    *float64    `json:"perplexity_ratio,omitempty"`
 	PerplexityInterval *[2]float64 `json:"perplexity_interval,omitempty"`
-	Divergence         float64     `json:"divergence"` // KL(first model ‖ this), in nats per token
+	Divergence         float64     `json:"divergence"` // KL(first model ‖ this model), in nats per token
 }
 
 // add adds a model's losses and running time. first holds the losses of the first model; divergence is KL(first model
@@ -65,6 +68,15 @@ func (r *evalReport) add(model string, first, scores *forward.Scores, divergence
 	}
 	r.models = append(r.models, m)
 	return nil
+}
+
+// updateCards writes the comparisons to the conversions' cards. Without --update-card, cards is nil.
+func (r *evalReport) updateCards(ctx context.Context, cards *cardUpdate) (err error) {
+	for i := 1; i < len(r.models) && err == nil; i++ {
+		m := &r.models[i]
+		m.Card, err = cards.write(ctx, i-1, evaluate.Comparison{Before: r.models[0].Loss, After: m.Loss, Comparison: m.rise, Tokens: r.tokens})
+	}
+	return err
 }
 
 // finite returns a pointer to v; nil if v is not finite, so that JSON leaves the field out.
@@ -120,15 +132,20 @@ func (r *evalReport) print(w io.Writer) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	p := r.tokens
-	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean over %s, which are all but the first of each sequence", term.Plural(p.Predicted(), "predicted token", "predicted tokens")))
+	term.Remark(w, "loss", fmt.Sprintf("mean over %s (all but the first of each sequence), in nats per token", term.Plural(p.Predicted(), "token", "tokens")))
 	if len(r.models) > 1 {
-		term.Remark(w, "change", "change of the perplexity relative to "+r.models[0].Model+"; the 95 % interval is over sequences, paired")
-		term.Remark(w, "divergence", "mean KL divergence of the predictions from those of "+r.models[0].Model+" over all tokens, in nats")
+		term.Remark(w, "change", "of perplexity, relative to "+r.models[0].Model+"; the 95 % interval is computed from the loss differences of the sequences")
+		term.Remark(w, "divergence", "mean of KL("+r.models[0].Model+" ‖ model) over all tokens, in nats")
 	}
-	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.File, p.Purpose, p.Split))
+	term.Remark(w, "tokens", fmt.Sprintf("part %s of %s: %s", p.Purpose, p.File, p.Split))
 	term.Remark(w, "device", r.device())
 	term.Remark(w, "time", strings.Join(times, ", "))
 	term.Remarks(w, "note", notes)
+	for _, m := range r.models {
+		if m.Card != "" {
+			term.Remark(w, "card", cardRemark(m.Card))
+		}
+	}
 }
 
 // device describes the processor that computed the losses.
@@ -165,21 +182,21 @@ func riseCells(c forward.Comparison) []string {
 // change writes a ratio of perplexities as a change in per cent.
 func change(ratio float64) string { return term.Signed(100*(ratio-1), 3) }
 
-// fine is the half-width of an interval, in nats, at which conversions of usual budgets differ: 0.05 % of the
-// perplexity.
+// fine is the half-width of an interval that tells conversions of usual budgets apart, in nats per token. It is 0.05 %
+// of perplexity.
 const fine = 0.0005
 
-// wider says how many tokens an interval of width fine needs. The result is empty if the interval is as narrow.
+// wider says how many tokens an interval of half-width fine needs; empty if the interval of c is no wider.
 func wider(c forward.Comparison, p tokens.Set) string {
 	if p.N == 1 {
-		return "a single sequence gives no interval: use several"
+		return "a single sequence gives no interval: give several sequences"
 	}
 	n, err := divergence.Needed(c, p.N, fine)
 	if err != nil || n <= p.N {
 		return ""
 	}
 	n = twoDigits(n)
-	return fmt.Sprintf("an interval of ±%g %% needs about %s sequences of this kind, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
+	return fmt.Sprintf("an interval of ±%g %% of perplexity needs about %s sequences like these, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
 }
 
 // twoDigits rounds an estimate up to two significant digits.

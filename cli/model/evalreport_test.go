@@ -46,7 +46,7 @@ func TestEvalRefusesOtherTokens(t *testing.T) {
 func TestWider(t *testing.T) {
 	part := func(n int) tokens.Set { return tokens.Set{Part: tokens.Part{N: n, T: 256}} }
 	within := func(half float64) forward.Comparison { return forward.Comparison{Low: -half, High: half} }
-	if s := wider(within(2*fine), part(1000)); s != "an interval of ±0.05 % needs about 4 000 sequences of this kind, 1 100 000 tokens" {
+	if s := wider(within(2*fine), part(1000)); s != "an interval of ±0.05 % of perplexity needs about 4 000 sequences like these, 1 100 000 tokens" {
 		t.Error(s)
 	}
 	if s := wider(within(0.9*fine), part(1000)); s != "" {

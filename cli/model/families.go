@@ -19,9 +19,10 @@ var Families = &cli.Command{
 	Name:      "families",
 	Usage:     "list the known architectures and the symmetries of each",
 	ArgsUsage: "[NAME]",
-	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted,
-negated and scaled together in a family, and which symmetries are missing, with the reason.
---arch FILE checks your own family file and shows its family instead.
+	Description: `A family is a model architecture. Without NAME, lists the families of the catalogue. With
+NAME, shows which axes of the family's tensors may be permuted, negated and scaled together. Also
+shows which symmetries are missing, with the reason. --arch FILE checks your own family file and
+shows the family of the file instead.
 
    lowtoggle families
    lowtoggle families llama --tensors
@@ -45,7 +46,7 @@ negated and scaled together in a family, and which symmetries are missing, with 
 				return err
 			}
 		} else if c.NArg() > 0 {
-			return exit.Usagef("families takes NAME or --arch FILE, and both were given; see lowtoggle families --help")
+			return exit.Usagef("NAME and --arch FILE exclude each other: give one of them; see lowtoggle families --help")
 		}
 		if c.Bool("json") {
 			return term.JSON(c.App.Writer, newFamilyJSON(own))
@@ -110,7 +111,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 	const indent = "      "
 	fmt.Fprintf(w, "%s, for model_type %s\n", printable.Quote(f.Name), printable.Quote(strings.Join(f.ModelTypes, ", ")))
 	fmt.Fprint(w, term.Wrap(f.Doc, "  ", "  ", term.Width))
-	fmt.Fprintln(w, "\nIndices that several tensors share, and what may be done to all of those tensors together:")
+	fmt.Fprintln(w, "\nIndices that several tensors share, and the changes that these tensors allow along each index:")
 	for _, k := range f.Kinds() {
 		name := k.Name
 		if len(k.Per) > 0 {
@@ -123,7 +124,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 	}
 	printFlags(w, f)
 	if len(f.Absent) > 0 {
-		fmt.Fprintln(w, "\nSymmetries that this family does not have, and why:")
+		fmt.Fprintln(w, "\nSymmetries that this family lacks, with the reason:")
 	}
 	for _, a := range f.Absent {
 		fmt.Fprint(w, "\n", term.Wrap(a.What, "  ", "    ", term.Width), term.Wrap(a.Why, indent, indent, term.Width))
@@ -132,7 +133,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 
 // printTensors lists the tensors with the index and the sign of each axis.
 func printTensors(w io.Writer, f *arch.Family) {
-	fmt.Fprintln(w, "\nTensors and what their axes count (go doc ./weights/arch explains the expressions):")
+	fmt.Fprintln(w, "\nTensors and the meaning of their axes (go doc ./weights/arch explains the expressions):")
 	for _, t := range f.Tensors() {
 		what := t.Role.String()
 		if len(t.Axes) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// folderFlags choose the files that a result's folder has beside the weights.
+// folderFlags choose the files beside the weights in a result's folder.
 var folderFlags = []cli.Flag{
 	&cli.StringFlag{Name: "keep", Usage: "also copy `FILES` that would be left out, such as *.onnx,.git"},
 	&cli.StringFlag{Name: "base-model", Usage: "`NAME` of MODEL on the Hub, for the model card"},
@@ -31,7 +31,7 @@ func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions,
 		for _, l := range m.Leftovers(nil) {
 			left = append(left, l.Path)
 		}
-		what := "a conversion of this model leaves no file out: leave --keep out"
+		what := "a conversion of this model copies all files: remove --keep"
 		if len(left) > 0 {
 			what = "the files left out are: " + strings.Join(left[:min(len(left), 8)], ", ")
 		}
@@ -40,7 +40,8 @@ func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions,
 	return o, nil
 }
 
-// printFolder prints the files that a result does not have, and the base model in the model card.
+// printFolder prints the files that were not copied, the copied results of the original, and the base model in the model
+// card.
 func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left []weights.Leftover) {
 	reasons := map[string][]string{}
 	var order []string
@@ -57,6 +58,12 @@ func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left 
 			text += fmt.Sprintf(" and %d others", n)
 		}
 		term.Remark(w, "left out", fmt.Sprintf("%s: %s; --keep FILES copies them", text, why))
+	}
+	if results := resultsOf(m, left); results != "" {
+		term.Remark(w, "note", results)
+	}
+	if texts := copiedTokens(m, left); texts != "" {
+		term.Remark(w, "note", texts)
 	}
 	if o.BaseModel == "" {
 		name, from := transform.BaseModel(m)

@@ -26,7 +26,7 @@ func readFormat(c *cli.Context, o *transform.Options) (passes string, err error)
 		}
 	}
 	if c.IsSet("reference") {
-		return "", exit.Usagef("--format and --reference exclude each other: the codes are chosen near the model's own values: leave --reference out")
+		return "", exit.Usagef("--format and --reference exclude each other, because --format chooses codes near the values of MODEL: leave --reference out")
 	}
 	if o.Format, err = quantise.ParseTarget(c.String("format")); err != nil {
 		return "", exit.Usage(fmt.Errorf("--format: %w", err))

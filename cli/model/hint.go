@@ -14,13 +14,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// suggested is the pass that saves most if no other pass changes codes.
+// suggested is the pass that saves most energy if it alone changes codes.
 const suggested = "scales"
 
-// suggestion returns a hint with a command that changes codes and scales of a quantised model, its predicted saving
-// and its output SNR. The command uses the pass suggested. With byDefault, it uses the default recipe if that recipe
-// saves more. The hint is empty if the model has no such codes, if no saving is predicted, or if planning fails: a
-// failed hint must not fail the report. The passes and budget in o are ignored.
+// suggestion returns a hint: a command that changes codes and scales of a quantised model, its predicted saving and its
+// output SNR. The command uses the pass suggested. With byDefault, it uses the default recipe if that recipe saves
+// more. The hint is empty if no codes can be changed or no saving is predicted. It is also empty if planning fails,
+// because a failed hint must not fail the report. The passes and the budget in o are ignored.
 func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Options, byDefault bool) string {
 	if !transform.ChangesCodes(m, suggested) {
 		return ""

@@ -29,16 +29,16 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	fmt.Fprintln(w)
 	r.table(each).Print(w)
 	fmt.Fprintln(w)
-	term.Remark(w, "toggles", "bits per value that differ from the value in the row before (rows) and from the value before "+
+	term.Remark(w, "toggles", "bits per value that differ from the value in the previous row (rows) or from the previous value "+
 		"in the file (memory)")
 	term.Remark(w, "ones", "set bits per value")
 	if len(r.Weights) > 0 {
-		term.Remark(w, "quantised weights", "rows, ones and zeros are those of the matrix that the tensor cores read: FP8 and INT8 codes as stored, "+
-			"and the BF16 values of other codes; memory is that of the stored codes")
+		term.Remark(w, "quantised weights", "toggle rows, ones and zeros describe the matrix that the tensor cores read: FP8 and INT8 codes "+
+			"as stored, other codes as BF16 values. Toggle memory describes the stored codes")
 	}
 	term.Remark(w, "energy", "predicted energy of matrix products with these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {
-		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights are predicted to change the energy by %s (95 %%: %s … %s) for %s (%s); no "+
+		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights are predicted to change this model's energy by %s (95 %%: %s … %s) for %s (%s); no "+
 			"conversion is predicted to save more", term.Change(c.Relative), term.Signed(100*(c.Interval[0]-1), 1), term.Signed(100*(c.Interval[1]-1), 1),
 			products(r.workload, r.role, r.Kernels), c.Calibration))
 	}
@@ -78,7 +78,7 @@ func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 		}
 		names = append(names, s.String())
 	}
-	term.Remark(w, "untouched", "tensors that are not part of the family; no conversion changes them: "+strings.Join(names, ", "))
+	term.Remark(w, "untouched", "no conversion changes these tensors, because the model's family does not have them: "+strings.Join(names, ", "))
 }
 
 func printAdapter(w io.Writer, a *inspect.Adapter) {
@@ -88,7 +88,7 @@ func printAdapter(w io.Writer, a *inspect.Adapter) {
 	text := fmt.Sprintf("%s, %s", a.File, term.Plural(a.Tensors, "tensor", "tensors"))
 	switch {
 	case a.Problem != "":
-		text += "; passes that move weights are refused, because the adapter cannot follow them: " + a.Problem
+		text += "; passes that move weights are refused, because the adapter cannot be converted with the model: " + a.Problem
 	case a.Changes > 0:
 		text += "; the adapter changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model, and is converted with the model"
 	}

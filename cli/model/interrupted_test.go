@@ -26,7 +26,7 @@ func (c ending) Err() error {
 func TestInterruptedLoss(t *testing.T) {
 	source, other := random(t, "llama-tiny", func(string, []byte) {}), random(t, "llama-tiny", func(string, []byte) {})
 	file := randomTokens(t, 2)
-	next := "run the same command again, or choose fewer sequences with --sequences"
+	next := " % of the work: run the same command again to start over, or choose fewer sequences with --sequences"
 	for n := int64(1); n < 5000; n += 1 + n/8 {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := &atomic.Int64{}

@@ -34,7 +34,7 @@ func document(t *testing.T, v any, args ...string) {
 	}
 }
 
-// TestDemoLoss: eval gives the loss that was measured when the model was trained, and verify gives eval's.
+// TestDemoLoss: eval gives the loss that was measured after the model's training, and verify gives the same loss.
 func TestDemoLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a pass over 32 000 tokens")

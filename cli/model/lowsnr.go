@@ -37,7 +37,7 @@ func lowSNRFound(r *verify.Report) string {
 	return low.text(r.Plan.Request)
 }
 
-// lowest is the number of layers with a low output SNR, and the lowest SNR in dB.
+// lowest counts layers with a low output SNR. snr is the lowest SNR in dB; nil if there is none.
 type lowest struct {
 	layers int
 	snr    *float64
@@ -54,6 +54,6 @@ func (l *lowest) text(r plan.Request) string {
 	if l.layers == 0 || r.MinSNR != nil || r.MaxLoss != nil {
 		return ""
 	}
-	return fmt.Sprintf("the output SNR of %s is below %g dB, the minimum of all recipes; the lowest is %s. Measure the accuracy with lowtoggle eval, or set a bound with --min-snr",
+	return fmt.Sprintf("the output SNR of %s is below %g dB, the minimum that a built-in recipe allows; the lowest is %s. Measure the accuracy with lowtoggle eval, or set a bound with --min-snr",
 		term.Plural(l.layers, "layer", "layers"), transform.LowSNR(nil), term.Decibels(l.snr))
 }

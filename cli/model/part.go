@@ -104,7 +104,7 @@ func writePart(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, pa
 		_, err = fmt.Fprintf(w, "%s %s: nothing was written\n", printable.Quote(args[1]), alreadyThere)
 		return err
 	case len(done.Shards) == 0:
-		fmt.Fprintf(w, "part %v: has no shards\n", part)
+		fmt.Fprintf(w, "part %v has no shards: nothing was written\n", part)
 	case done.Before == len(done.Shards):
 		fmt.Fprintf(w, "part %v: was already written: %s, %s\n", part, term.Plural(len(done.Shards), "shard", "shards"), term.Size(done.Bytes))
 	default:
@@ -176,7 +176,11 @@ func sourceFailed(c *cli.Context, args []string, part apply.Part, err error) err
 	if c.Bool("finish") {
 		return err
 	}
-	return fmt.Errorf("part %v: %w\nrun part %[1]v again: %[3]s", part, err, partCommand(c, args, "--part", part.String()))
+	err = fmt.Errorf("part %v: %w", part, err)
+	if _, absent := os.Stat(args[0]); !weights.IsURL(args[0]) && errors.Is(absent, fs.ErrNotExist) { // the same command would fail again
+		return err
+	}
+	return fmt.Errorf("%w\nrun part %v again: %s", err, part, partCommand(c, args, "--part", part.String()))
 }
 
 // notFinished adds to the error of --finish the commands of the missing parts.
@@ -231,15 +235,15 @@ func partFlags(c *cli.Context) (part apply.Part, err error) {
 		return part, exit.Usagef("%s needs a plan: write one with lowtoggle plan, and give --plan FILE", name)
 	}
 	if c.Bool("resume") {
-		return part, exit.Usagef("--resume and %s exclude each other: run the same command again to continue", name)
+		return part, exit.Usagef("--resume and %s exclude each other: leave --resume out; the command continues without it", name)
 	}
 	if c.IsSet("output") {
-		return part, exit.Usagef("--output and %s exclude each other: lowtoggle verify can write a report of OUT", name)
+		return part, exit.Usagef("--output and %s exclude each other: leave --output out; lowtoggle verify MODEL OUT -o FILE writes a report of OUT", name)
 	}
 	if c.Bool("finish") {
 		for _, f := range []string{"tokens", "device", "search-dir"} {
 			if c.IsSet(f) {
-				return part, exit.Usagef("--finish needs no --%s: measure the loss of OUT with lowtoggle verify", f)
+				return part, exit.Usagef("--finish takes no --%s: leave it out; lowtoggle verify --tokens measures the loss of OUT", f)
 			}
 		}
 		return part, nil
@@ -305,7 +309,7 @@ func autoPart(of int, getenv func(string) string) (apply.Part, error) {
 	case getenv(kubeIndex) != "":
 		index, err := read(kubeIndex)
 		if err == nil && of == 0 {
-			err = fmt.Errorf("%s is set, but not the number of parts: give auto/N, or set %s to the job's completions", kubeIndex, partsVar)
+			err = fmt.Errorf("%s is set, but the number of parts is unknown: give auto/N, or set %s to the job's completions", kubeIndex, partsVar)
 		}
 		return apply.Part{Number: index + 1, Of: of}, err
 	}

@@ -22,13 +22,15 @@ var Plan = &cli.Command{
 	Name:      "plan",
 	Usage:     "decide what a conversion changes, and write the plan",
 	ArgsUsage: "MODEL",
-	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan applies it.
-A plan of more than 4 MiB is packed: a summary of its steps, then the whole plan, compressed.
---json prints the plan, never packed, on standard output. A file is then written only with -o.
+	Description: `The plan is JSON, with a line for every step. convert --plan applies the plan.
+A plan of more than 4 MiB is packed: its file has a summary of the steps and the compressed plan.
+--json prints the plan, never packed, on standard output. A file is then written only with -o or
+--merge. With --part, --json prints a summary of the part.
 
 --part K/N makes one of N parts, on any machine, in any order and any number of times. --merge
-makes the plan of all parts, with the bytes of a single run. With --tokens, the parts share the
-folder that --search-dir names: a part of a search (--max-loss) measures its layers into it.
+joins all parts; the plan has the bytes of a single run. With --tokens, all parts share the
+folder of --search-dir. If a loss budget is set (--max-loss or the recipe's), a part keeps the
+measurements of its layers there.
 
    lowtoggle plan MODEL                               by the recipe near-lossless, to plan.json
    lowtoggle plan MODEL -o p.json --passes round=4    exactly these passes
@@ -41,12 +43,12 @@ folder that --search-dir names: a part of a search (--max-loss) measures its lay
    lowtoggle convert MODEL OUT --plan plan.json       carries out the plan
 
 Exit status 3: the plan was written, but one of these is true. The budget does not allow --passes
-in every layer. The weights are quantised and nothing is left to do. The tensors do not fit
-config.json.`,
+in every layer. The model is quantised, and the plan changes nothing. --passes changes quantised
+weights only, and the model has none. The tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
-		defer func() { err = withoutDevice(err) }()
+		defer func() { err = ofOption(c, withoutDevice(err)) }()
 		args, err := flag.Arguments(c, "MODEL")
 		if err != nil {
 			return err
@@ -73,15 +75,14 @@ config.json.`,
 			return err
 		}
 		path := flag.Path(c.String("output"))
-		if part.Of > 0 {
-			return writePlanPart(c, m, args[0], path, o, part)
-		}
-		merge := c.Bool("merge")
-		if c.Bool("json") && !c.IsSet("output") && !merge {
+		if c.Bool("json") && !c.IsSet("output") && !c.Bool("merge") && part.Of == 0 {
 			path = ""
 		}
 		if err := outfile.CheckPlan(c.Context, path, args[0], m); err != nil {
 			return err
+		}
+		if part.Of > 0 {
+			return writePlanPart(c, m, args[0], path, o, part)
 		}
 		var closeDevice func() error
 		o.Tokens, closeDevice, err = givenTokens(c, m, args[0], path, o)
@@ -145,7 +146,7 @@ func makePlan(c *cli.Context, m *weights.Model, o transform.Options) (*plan.Plan
 	return p, nil
 }
 
-// missed returns an error with errShort if part of the request did not fit the budget.
+// missed returns an error with [exit.ErrShort] if the budget does not allow all passes in every layer.
 func missed(p *plan.Plan) error {
 	n := 0
 	for _, o := range p.Predictions {
@@ -164,7 +165,7 @@ func missed(p *plan.Plan) error {
 		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
 }
 
-// unfit returns exit.ErrShort if the model's tensors do not fit its config.json.
+// unfit returns an error with [exit.ErrShort] if the model's tensors do not fit its config.json.
 func unfit(c *cli.Context, m *weights.Model) error {
 	fam, err := flag.ReadFamily(c)
 	if err != nil {
@@ -174,7 +175,7 @@ func unfit(c *cli.Context, m *weights.Model) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("%w: layers were recognised by their names only, and runtimes may not load the result: %s: correct config.json, or describe the architecture with --arch FILE", exit.ErrShort, first)
+	return fmt.Errorf("%w: the tensors do not fit config.json (%s). Layers were recognised by their names only, and runtimes may not load the result: correct config.json, or describe the architecture with --arch FILE", exit.ErrShort, first)
 }
 
 // layoutOf returns the model's layout for tables; nil for an unknown family.

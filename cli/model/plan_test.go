@@ -48,9 +48,9 @@ func TestNoSaving(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ format, passes, want string }{
-		{"int4=64", "zeros", ": add the pass scales, which also chooses scales that save energy"},
+		{"int4=64", "zeros", ": add the pass scales, which chooses scales that save energy"},
 		{"int4", "scales=2", ""},
-		{"fp8-block", "", ": add the pass scales, which also chooses scales that save energy"},
+		{"fp8-block", "", ": add the pass scales, which chooses scales that save energy"},
 		{"mxfp4", "", ""},
 		{"int8", "", ": try other passes for codes, such as --passes round=1, which save more energy and lose more accuracy"},
 	} {

@@ -54,6 +54,9 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	}
 	if c.IsSet("min-snr") {
 		v := c.Float64("min-snr")
+		if !(v >= 0 && v <= 200) {
+			return o, exit.Usagef("--min-snr %v: give a number from 0 to 200, in dB", v)
+		}
 		o.Budget.MinSNR, o.Budget.OrSource = &v, false
 	}
 	if passes != "" || !c.IsSet("format") { // a format needs no passes

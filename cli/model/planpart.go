@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	planPartFlag = &cli.StringFlag{Name: "part", Usage: "plan part `K/N` of the layers, or auto; -o names the whole plan"}
-	mergeFlag    = &cli.BoolFlag{Name: "merge", Usage: "join all parts into one plan; takes the options of the parts", DisableDefaultText: true}
+	planPartFlag = &cli.StringFlag{Name: "part", Usage: "make part `K/N` of the plan, or auto; -o names the whole plan"}
+	mergeFlag    = &cli.BoolFlag{Name: "merge", Usage: "join all parts into one plan; repeat the options of --part", DisableDefaultText: true}
 )
 
 // planPartPath returns the file of part p of the plan in path.
@@ -119,7 +119,8 @@ func searchPartDone(c *cli.Context, model, path, dir string, part apply.Part, la
 // planPartFailed adds to a part's error the command that makes the part again, unless the command would fail in the
 // same way.
 func planPartFailed(c *cli.Context, model, path string, part apply.Part, err error) error {
-	if err == nil || errors.Is(err, search.ErrOther) || errors.Is(err, hessian.ErrOther) {
+	status := exit.Status(err)
+	if err == nil || status == exit.WrongUsage || status == exit.NoGPU || errors.Is(err, search.ErrOther) || errors.Is(err, hessian.ErrOther) {
 		return err
 	}
 	return fmt.Errorf("%w\nmake part %v again: %s", err, part, planCommand(c, model, path, "--part", part.String()))
@@ -152,7 +153,7 @@ func mergeSearch(c *cli.Context, m *weights.Model, model, path string, o transfo
 	o.Search.Measured = true
 	p, err := makePlan(c, m, o)
 	if errors.Is(err, search.ErrUnmeasured) {
-		err = fmt.Errorf("%s: %w: run the parts that have not ended, then merge again; or measure the rest on this machine: %s", o.Tokens.Dir, err, planCommand(c, model, path))
+		err = fmt.Errorf("%s: %w: run the missing parts, then merge again; or measure the missing layers on this machine: %s", o.Tokens.Dir, err, planCommand(c, model, path))
 	}
 	return p, err
 }
@@ -177,7 +178,7 @@ func mergePlan(c *cli.Context, m *weights.Model, path string, o transform.Option
 			return nil, err
 		}
 		if want := planPartPath(path, apply.Part{Number: part.Number, Of: part.Of}); want != file {
-			return nil, weights.FileErrorf(file, "holds part %d/%d: remove it, or name it %s", part.Number, part.Of, want)
+			return nil, weights.FileErrorf(file, "contains part %d/%d, but the name says otherwise: rename the file to %s, or remove it", part.Number, part.Of, want)
 		}
 		parts = append(parts, part)
 	}

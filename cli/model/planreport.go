@@ -1,11 +1,14 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
@@ -21,9 +24,12 @@ import (
 // printPlan prints what a plan does, with a row for each kind of layer.
 func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout) {
 	kinds := transform.Passes.Summary(m, p, layout)
-	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", lowestHead(p), "energy, predicted")
+	tab := term.NewTable("layers", "n", "weights", "change of values", lowestHead(p), "energy, predicted")
+	shortened := false
 	for _, k := range kinds {
-		tab.Add(k.Kind, term.Count(k.Layers), term.Count(k.Weights), mostCommon(k.Treatments), term.Decibels(k.LowestSNR), ratioChange(k.Energy))
+		changes, whole := changesOf(k.Treatments)
+		shortened = shortened || !whole
+		tab.Add(k.Kind, term.Count(k.Layers), term.Count(k.Weights), changes, term.Decibels(k.LowestSNR), ratioChange(k.Energy))
 	}
 	total := transform.Predicted(m, p)
 	if total != nil {
@@ -32,6 +38,9 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if len(kinds) > 0 || len(p.Quantised) == 0 {
 		tab.Print(w)
 		fmt.Fprintln(w)
+	}
+	if shortened {
+		term.Remark(w, "change of values", "(3 of 6) means that 3 of the kind's 6 layers have this change, and the others have another change or none. README.md of the converted model lists all changes")
 	}
 	if total != nil {
 		printRatio(w, total, p.Request.Workload, p.Request.Role, p.Kernels)
@@ -94,15 +103,17 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	fmt.Fprintln(w)
 	if len(f.Frontier) > 0 {
 		tab.Print(w)
+		term.Remark(w, "other budgets", "this table is estimated from single layers and from the search's trials; --max-loss converts for another budget")
 		fmt.Fprintln(w)
 	}
 	t := f.Best()
 	if t == nil {
-		advice := "give a larger --max-loss"
+		reason, advice := "every lossy change exceeds the budget", "give a larger --max-loss"
 		if slices.ContainsFunc(f.Trials, func(t plan.Trial) bool { return t.Divergence <= f.Budget }) {
-			advice = "the held-out tokens are too few to measure so small a loss: give more calibration tokens, or " + advice
+			reason = "no lossy change was shown to keep the budget"
+			advice = "the held-out tokens are too few to measure a loss as small as the budget: give more calibration tokens, or " + advice
 		}
-		term.Remark(w, "search", "no lossy change of any layer keeps the budget, so the plan has none; "+advice)
+		term.Remark(w, "search", reason+", so the plan has no lossy change; "+advice)
 		return
 	}
 	interval := ""
@@ -112,16 +123,16 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	if b := p.Request.MaxLoss; b != nil {
 		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
 	}
-	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on held-out calibration tokens its outputs diverge by %.6f nats per token "+
-		"(limit: %.6f, %g %% of the budget), and its loss rises by %s nats per token%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
+	term.Remark(w, "search", fmt.Sprintf("%s of whole models. On held-out calibration tokens, the outputs of the chosen model diverge by %.6f nats per token "+
+		"(limit: %.6f, %g %% of the budget). Its loss rises by %s nats per token%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
 	most := p.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:
 	case t.Interval != nil && t.Interval[1] > 0.5**most:
-		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the upper end of the interval on the held-out tokens may not exceed %.6f; "+
-			"more calibration tokens would let the search spend more", *most))
+		term.Remark(w, "note", fmt.Sprintf("part of the budget is not spent: the 95 %% interval of the rise of the loss must end below %.6f nats per token; "+
+			"more calibration tokens make the interval narrower", *most))
 	default:
-		term.Remark(w, "note", "not all of the budget is spent: these passes offer no coarser values, or the next coarser model exceeds the budget")
+		term.Remark(w, "note", "part of the budget is not spent: these passes offer no coarser values, or the next coarser model exceeds the budget")
 	}
 }
 
@@ -144,9 +155,9 @@ func printExact(w io.Writer, p *plan.Plan) {
 	}
 }
 
-// othersDoNotFit is the note for a result whose weights were moved.
-const othersDoNotFit = "LoRA adapters of the source do not fit the result, unless they are converted with the model: put an adapter into the source's folder; " +
-	"and repeat the conversion with convert --plan OUT/lowtoggle.json"
+// othersDoNotFit is the note on a result with permuted, negated or scaled weights.
+const othersDoNotFit = "LoRA adapters of the source do not fit the result. To convert an adapter with the model, put the adapter into the source's folder, " +
+	"and convert into a new folder. To repeat the plan of an earlier conversion, give --plan with the lowtoggle.json of this conversion"
 
 // leavesAdapters reports whether LoRA adapters for the source do not fit the result. An adapter in the model's folder
 // is converted with the model.
@@ -182,7 +193,7 @@ func otherPasses(p *plan.Plan) string {
 	case err != nil:
 		return ""
 	case transform.FormatPasses(f, false) != "" && !slices.ContainsFunc(p.Request.Passes, func(s string) bool { return strings.HasPrefix(s, suggested) }):
-		return ": add the pass " + suggested + ", which also chooses scales that save energy"
+		return ": add the pass " + suggested + ", which chooses scales that save energy"
 	case f.Codes == "int8":
 		return ": try other passes for codes, such as --passes round=1, which save more energy and lose more accuracy"
 	}
@@ -200,7 +211,7 @@ func printNotDropIn(w io.Writer, p *plan.Plan) {
 	if p == nil || p.DropIn || p.Request.Format != "" {
 		return
 	}
-	term.Remark(w, "NOT DROP-IN", "only a runtime that applies the stored shifts computes the right outputs (tensors *"+weights.ShiftSuffix+")")
+	term.Remark(w, "NOT DROP-IN", "only a runtime that applies the stored shifts (tensors *"+weights.ShiftSuffix+") computes the right outputs")
 }
 
 // missedKinds lists the requests that did not fit the budget, with the layers' kinds.
@@ -214,9 +225,25 @@ func missedKinds(p *plan.Plan, layout *arch.Layout) []string {
 	return missed.Lines(func(tensor string) string { return layout.Kind(tensor) })
 }
 
-// mostCommon returns the most common change of layers. If other layers have another change, or none, it has the number
-// of layers, as in "round=4 (1 of 6)".
-func mostCommon(what map[string]int) string {
+// changesOf returns the changes of layers. Two changes are listed with their numbers of layers, as in "5 × round=4,
+// 1 × none". Of more or longer changes, the text has only the most common one, as in "round=4 (3 of 6)", and whole is
+// false.
+func changesOf(what map[string]int) (text string, whole bool) {
+	if len(what) == 2 {
+		list := slices.SortedFunc(maps.Keys(what), func(a, b string) int { return cmp.Or(what[b]-what[a], strings.Compare(b, a)) })
+		for i, w := range list {
+			list[i] = fmt.Sprintf("%d × %s", what[w], cmp.Or(w, "none"))
+		}
+		if text := strings.Join(list, ", "); utf8.RuneCountInString(text) <= 36 {
+			return text, true
+		}
+	}
+	return mostCommon(what)
+}
+
+// mostCommon returns the most common change of layers. If other layers have another change, or none, the text has the
+// number of layers, as in "round=4 (1 of 6)", and all is false.
+func mostCommon(what map[string]int) (text string, all bool) {
 	best, n, layers := "", 0, 0
 	for w, c := range what {
 		layers += c
@@ -226,11 +253,11 @@ func mostCommon(what map[string]int) string {
 	}
 	switch n {
 	case 0:
-		return "–"
+		return "–", true
 	case layers:
-		return best
+		return best, true
 	}
-	return fmt.Sprintf("%s (%d of %d)", best, n, layers)
+	return fmt.Sprintf("%s (%d of %d)", best, n, layers), false
 }
 
 // lower returns the lower of two ratios. Either may be nil, which is unknown.

@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// printQuantised lists the tensors of quantised weights, one line for each format. The text what follows the format's name and describes how the tensors are treated. Names are shortened to their last part; the JSON document has the
-// full names.
+// printQuantised lists the tensors of quantised weights, one line for each format. what follows the format's name and
+// says what happens to the tensors. Names are shortened to their last part; the JSON document has the full names.
 func printQuantised(w io.Writer, list []quant.Copied, what string) {
 	for len(list) > 0 {
 		format, parts := list[0].Format, []string{}
@@ -43,16 +43,19 @@ func endings(names []string) (list []string) {
 	return list
 }
 
-// nothingLeft returns an error with errShort if a plan does nothing because all weights are quantised, or because
-// none is.
+// nothingLeft returns an error with [exit.ErrShort] if a plan changes nothing because all weights are quantised or
+// excluded, or because none is quantised.
 func nothingLeft(m *weights.Model, p *plan.Plan) error {
+	linear, excluded := excludedLayers(p)
 	switch {
 	case len(p.Steps) == 0 && p.Request.Format == "" && len(p.Quantised) == 0 && transform.OnlyCodes(p.Request.Passes):
-		return fmt.Errorf("%w: nothing is left to do: %s changes quantised weights only, and the model has none", exit.ErrShort, strings.Join(p.Request.Passes, ", "))
+		return fmt.Errorf("%w: nothing was changed: %s changes quantised weights only, and the model has none; try other passes", exit.ErrShort, strings.Join(p.Request.Passes, ", "))
 	case !p.NothingLeft() || missed(p) != nil:
 		return nil
+	case linear > 0 && excluded == linear:
+		return fmt.Errorf("%w: nothing was changed: %s", exit.ErrShort, allExcluded(linear))
 	case p.Request.MinSNR != nil && transform.ChangesCodes(m, strings.Join(p.Request.Passes, ",")):
 		return fmt.Errorf("%w: with these passes, no change to a quantised weight keeps an output SNR of %g dB: give a smaller --min-snr", exit.ErrShort, *p.Request.MinSNR)
 	}
-	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged; lowtoggle inspect MODEL says which passes apply", exit.ErrShort)
+	return fmt.Errorf("%w: nothing was changed: these passes cannot change the quantised weights, or save no energy there; docs/quantised.md lists passes for codes and scales", exit.ErrShort)
 }

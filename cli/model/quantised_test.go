@@ -34,7 +34,7 @@ func quantised(t *testing.T, head bool) string {
 	return ""
 }
 
-// says runs a command and looks for parts in its output, joined to one line. status is the exit status.
+// says runs a command and checks that its output, joined to one line, has all parts. status is the expected exit status.
 func says(t *testing.T, status int, parts []string, args ...string) {
 	t.Helper()
 	stdout, err := clitest.Run(t.Context(), []*cli.Command{Convert, Eval, Plan, Inspect, Verify}, args...)
@@ -104,10 +104,11 @@ func TestInspectCountsQuantisedLayers(t *testing.T) {
 // TestNothingLeft: the status is 3, and the copy is written.
 func TestNothingLeft(t *testing.T) {
 	dir, out := quantised(t, true), filepath.Join(t.TempDir(), "out")
-	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged; lowtoggle inspect MODEL says which passes apply"
+	const left = "nothing was changed: these passes cannot change the quantised weights, or save no energy there; docs/quantised.md lists passes for codes and scales"
 	const coarse = "with these passes, no change to a quantised weight keeps an output SNR of 31 dB: give a smaller --min-snr"
 	says(t, exit.Short, []string{coarse}, "plan", "-o", filepath.Join(t.TempDir(), "plan.json"), dir)
 	says(t, exit.Short, []string{coarse, "15 × codes", "written"}, "convert", dir, out)
+	says(t, exit.Short, []string{"nothing was changed: --ignore and --only exclude all 15 linear layers: narrow the patterns"}, "convert", "--ignore", "*", dir, out+"4")
 	says(t, exit.Short, []string{left}, "convert", "--recipe", "exact", dir, out+"2")
 	says(t, exit.Short, []string{`"drop_in": true`, `"tensors": 15`}, "convert", "--json", dir, out+"3")
 	says(t, exit.Done, []string{"ok: every tensor"}, "verify", dir, out)

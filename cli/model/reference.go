@@ -26,7 +26,7 @@ func openReference(c *cli.Context, o *transform.Options) (close func() error, er
 		return close, nil
 	}
 	if o.Budget.MaxLoss != nil {
-		return close, exit.Usagef("--reference cannot be combined with a budget of loss, because loss is relative to the quantised model: give --min-snr, or --passes with arguments")
+		return close, exit.Usagef("--reference cannot be combined with a loss budget (--max-loss), because the loss is relative to the quantised model: give --min-snr, or --passes with arguments")
 	}
 	m, err := flag.OpenModel(c.Context, path)
 	if err != nil {
@@ -66,7 +66,7 @@ func printReference(w io.Writer, p *plan.Plan) {
 	}
 }
 
-// printAgainst prints output SNRs of quantised layers against a reference, of the source and of the result.
+// printAgainst prints the output SNRs of quantised layers relative to a reference model: of the source and of the result.
 func printAgainst(w io.Writer, source, result []float64, where string) {
 	if len(source) > 0 {
 		term.Remark(w, "reference", fmt.Sprintf("output SNR of %s relative to the reference model, %s: source mean %.1f dB, lowest %.1f dB; result mean %.1f dB, lowest %.1f dB",

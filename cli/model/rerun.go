@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -49,10 +50,6 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	if entries, err := os.ReadDir(out); err == nil && info.IsDir() && len(entries) == 0 {
 		return nil, nil, nil
 	}
-	if c.Bool("resume") && !c.Bool("force") {
-		man, err := finished(c, m, out, o)
-		return man, nil, err
-	}
 	man, err := plan.ReadManifest(out)
 	different := ""
 	if err == nil {
@@ -69,13 +66,10 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 			}
 			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "%s", text))
 		case different != "":
-			return nil, nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and %s: choose a new folder, or replace this one (--force)", different))
+			return nil, nil, exit.OutputReplaceable(weights.FileErrorf(out, "exists already, and %s: choose a new folder, or replace this one (--force)", different))
 		}
 	}
-	made, err := apply.OpenMade(c.Context, out, o.Workers, o.Progress)
-	if errors.Is(err, apply.ErrNotMade) {
-		err = fmt.Errorf("%w: choose a new folder, or remove this one yourself", err)
-	}
+	made, err := openMade(c, out, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,6 +86,21 @@ func standing(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		return nil, nil, c.Context.Err()
 	}
 	return nil, made, nil
+}
+
+// isConversion reports whether a folder on a disk has a conversion's manifest.
+func isConversion(out string) bool {
+	_, err := plan.ReadManifest(out)
+	return err == nil
+}
+
+// openMade opens a finished conversion whose files are unchanged.
+func openMade(c *cli.Context, out string, o transform.Options) (*apply.Made, error) {
+	made, err := apply.OpenMade(c.Context, out, o.Workers, o.Progress)
+	if errors.Is(err, apply.ErrNotMade) {
+		err = fmt.Errorf("%w: choose a new folder, or remove this one yourself", err)
+	}
+	return made, err
 }
 
 // isModel reports whether a path is a model's own file or folder.
@@ -131,16 +140,18 @@ func standingInStore(c *cli.Context, m *weights.Model, out string, o transform.O
 	return man, err
 }
 
-// differs describes how the finished conversion in out differs from the requested one; empty if they are equal.
+// differs describes how the finished conversion in out differs from the requested one; empty if they are equal. With
+// --resume, options that are not given are those of the finished conversion.
 func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o transform.Options) (string, error) {
 	if err := man.Plan.CheckModel(m); err != nil {
 		return "was made from another model", nil
 	}
+	resumed := c.Bool("resume") && !c.Bool("force")
 	asked := man.Asked()
-	if a, b := strings.Join(asked.Keep, ","), strings.Join(splitPatterns(c.String("keep")), ","); a != b {
+	if a, b := strings.Join(asked.Keep, ","), strings.Join(splitPatterns(c.String("keep")), ","); a != b && !(resumed && !c.IsSet("keep")) {
 		return fmt.Sprintf("was made with another --keep (then %s, now %s)", orNone(a), orNone(b)), nil
 	}
-	if a, b := asked.BaseModel, c.String("base-model"); a != b {
+	if a, b := asked.BaseModel, c.String("base-model"); a != b && !(resumed && !c.IsSet("base-model")) {
 		return fmt.Sprintf("was made with another --base-model (then %s, now %s)", orNone(a), orNone(b)), nil
 	}
 	if path := c.String("plan"); path != "" {
@@ -153,9 +164,12 @@ func differs(c *cli.Context, m *weights.Model, out string, man *plan.Manifest, o
 		}
 		return "", nil
 	}
+	if resumed && !slices.ContainsFunc(requestFlags, c.IsSet) {
+		return "", nil
+	}
 	was, now := man.Plan.Request, requestOf(m, o)
-	if a, b := spell(was), spell(now); a != b {
-		return fmt.Sprintf("was made with other options (then %s, now %s)", a, b), nil
+	if spell(was) != spell(now) {
+		return fmt.Sprintf("was made with other options (then %s, now %s)", withRecipe(m, o, was), askedNow(c, m, o)), nil
 	}
 	if o.Family != nil && was.Arch != o.Family.Digest || o.Family == nil && was.Arch != "" {
 		return "was made with another family (--arch)", nil
@@ -216,8 +230,37 @@ func unchanged(r *transform.Conversion, out string) error {
 		}
 	}
 	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found no change that saves energy; try other passes, or --recipe balanced"
-	if !slices.ContainsFunc(r.Plan.Predictions, func(p plan.Prediction) bool { return p.Linear }) {
+	linear, excluded := excludedLayers(r.Plan)
+	switch {
+	case linear == 0:
 		why = "no tensor was recognised as a linear layer that the passes could change; describe the architecture with --arch FILE"
+	case excluded == linear:
+		why = allExcluded(linear)
+	case !r.Plan.Request.Selection.Empty():
+		why += "; or change --ignore, --only or the recipe's lists, which leave layers out"
 	}
 	return fmt.Errorf("%w: no weight was changed, and %s is a copy: %s", exit.ErrShort, out, why)
+}
+
+// allExcluded says that the patterns exclude all of a model's linear layers.
+func allExcluded(linear int) string {
+	if linear == 1 {
+		return "--ignore and --only exclude the only linear layer: narrow the patterns"
+	}
+	return fmt.Sprintf("--ignore and --only exclude all %s linear layers: narrow the patterns", term.Count(linear))
+}
+
+// excludedLayers counts a plan's linear layers, and those that its request's selection excludes.
+func excludedLayers(p *plan.Plan) (linear, excluded int) {
+	selector, err := p.Request.Selection.Selector() // the patterns were checked before
+	for _, layer := range p.Predictions {
+		if !layer.Linear {
+			continue
+		}
+		linear++
+		if err == nil && selector.Leaves(layer.Tensor) {
+			excluded++
+		}
+	}
+	return linear, excluded
 }

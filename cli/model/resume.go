@@ -1,11 +1,12 @@
 package model
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +36,17 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		if err != nil {
 			return nil, err
 		}
+		if p != nil && p.CheckModel(m) != nil {
+			return nil, exit.OutputExists(weights.FileErrorf(strings.TrimRight(out, "/")+".partial", "holds an unfinished conversion of another model: move it away to start anew, or give the model that it was begun with"))
+		}
 		if p != nil {
 			return p, sameRequest(c, m, p.Request, o)
 		}
 		if o.Tokens == nil && transform.HasSearch(besideOut(out)) {
-			return nil, exit.Usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before "+
-				"to continue; or remove %s", besideOut(out))
+			return nil, exit.Usagef("--resume: planning was interrupted: give --tokens and all other flags as before to continue, or remove %s to start anew", besideOut(out))
+		}
+		if !transform.HasSearch(besideOut(out)) {
+			term.Notice(c, "--resume: there is nothing to continue for %s, so the conversion starts anew", out)
 		}
 	}
 	return nil, nil
@@ -65,12 +71,31 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	var p *plan.Plan
 	js, err := flag.ReadPlace(c.Context, path, bounded.Plan)
 	if err == nil {
-		p, err = transform.Passes.DecodePlan(path, js)
+		switch p, err = transform.Passes.DecodePlan(path, js); {
+		case errors.Is(err, plan.ErrInvalid) && isNoPlan(js):
+			err = fmt.Errorf("%w: the file is no plan: name one that lowtoggle plan has written, or a conversion's %s", err, plan.ManifestName)
+		case errors.Is(err, plan.ErrInvalid) && strings.Contains(err.Error(), "unknown field"):
+			err = fmt.Errorf("%w: name one that lowtoggle plan of this version has written, or a conversion's %s", err, plan.ManifestName)
+		}
 	}
 	if flag.IsAbsent(err) {
 		return nil, noPlan(path)
 	}
+	if errors.Is(err, bounded.ErrNotFile) {
+		err = fmt.Errorf("--plan: %w, such as the plan.json of lowtoggle plan, or a conversion's %s", err, plan.ManifestName)
+	}
 	return p, err
+}
+
+// isNoPlan reports whether a file is no JSON object, or has content without the version of a plan or of a manifest.
+// A truncated object may be a plan.
+func isNoPlan(js []byte) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(js, &fields) != nil {
+		js = bytes.TrimSpace(js)
+		return len(js) > 0 && js[0] != '{'
+	}
+	return len(fields) > 0 && fields["plan_version"] == nil && fields["manifest_version"] == nil
 }
 
 // noPlan is the path of a plan that does not exist.
@@ -82,29 +107,6 @@ func (path noPlan) Error() string {
 
 func (path noPlan) Unwrap() error {
 	return &fs.PathError{Op: "open", Path: string(path), Err: fs.ErrNotExist}
-}
-
-// finished returns the manifest if --resume finds a finished conversion; nil if there is no output.
-func finished(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
-	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	man, err := plan.ReadManifest(out)
-	if err != nil {
-		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already, and is not a finished conversion: %w", err))
-	}
-	if err := man.Plan.CheckModel(m); err != nil {
-		return nil, exit.OutputExists(weights.FileErrorf(out, "exists already: %w", err))
-	}
-	path := c.String("plan")
-	if path == "" {
-		return man, sameRequest(c, m, man.Plan.Request, o)
-	}
-	p, err := givenPlan(c, path)
-	if err != nil {
-		return nil, err
-	}
-	return man, samePlan(out, man.Plan, p)
 }
 
 func samePlan(out string, was, now *plan.Plan) error {
@@ -125,9 +127,9 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	if a, b := spell(was), spell(requestOf(m, o)); a != b {
-		return exit.Usagef("--resume: the interrupted conversion had other flags; leave all flags out to continue it, or give the same\n"+
-			"  then: %s\n  now:  %s", a, b)
+	if spell(was) != spell(requestOf(m, o)) {
+		return exit.Usagef("--resume: the interrupted conversion had other flags; to continue, leave these flags out, or give the earlier ones; to start anew, move the unfinished folder (.partial) away\n"+
+			"  then: %s\n  now:  %s", withRecipe(m, o, was), askedNow(c, m, o))
 	}
 	return nil
 }

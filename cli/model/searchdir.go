@@ -36,17 +36,28 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 		return "", false, exit.Usagef("--search-dir is empty: name a folder")
 	}
 	if weights.IsURL(dir) {
-		return "", false, exit.Usagef("--search-dir %s: a search needs a folder of a disk: name one", dir)
+		return "", false, exit.Usagef("--search-dir %s: is in a bucket: name a folder on a disk", dir)
 	}
 	if !kept {
 		if dir = besideOut(beside); beside == "" || isDevice(beside) {
 			dir = filepath.Join(os.TempDir(), "lowtoggle-"+key[:16]+".search")
 		}
-		return dir, false, nil
+		if st, absent := os.Stat(dir); absent == nil && !st.IsDir() {
+			err = exit.OutputExists(weights.FileErrorf(dir, "is a file, but the search needs a folder of this name: move the file away, or give another folder with --search-dir"))
+		}
+		return dir, false, err
 	}
 	within, err := outfile.Inside(existing(dir), model)
 	if err == nil && within {
-		err = exit.Usagef("--search-dir %s: lies in the model's folder: name another", dir)
+		err = exit.Usagef("--search-dir %s: lies in the model's folder: name another folder", dir)
+	}
+	if st, absent := os.Stat(dir); err == nil && absent == nil && !st.IsDir() {
+		err = exit.Usagef("--search-dir %s: is a file: name a folder", dir)
+	}
+	if err == nil {
+		if err = outfile.CheckParent(dir); err != nil {
+			err = fmt.Errorf("--search-dir: %w", err)
+		}
 	}
 	return dir, true, err
 }
@@ -57,7 +68,7 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	switch {
 	case !transform.HasSearch(dir):
 	case searchesIn(t, dir):
-		term.Notice(c, "%s holds results of an interrupted search; the search uses again what fits this model, its tokens and passes", dir)
+		term.Notice(c, "%s holds results of a search that was interrupted or still runs; results for the same model, tokens and passes are used again", dir)
 	default:
 		term.Notice(c, "%s holds results of an interrupted search, which this conversion does not use: "+
 			"give --tokens and all other flags as before to continue the search, or remove %[1]s", dir)
@@ -71,7 +82,7 @@ func leftSearch(out string, t *transform.Tokens) string {
 	if searchesIn(t, dir) || !transform.HasSearch(dir) {
 		return ""
 	}
-	return dir + " holds results of an interrupted search, which this conversion did not use: remove it, or run the interrupted command again with another OUT and --search-dir " +
+	return dir + " holds results of an interrupted search, which this conversion did not use: remove the folder, or run the interrupted command again with another OUT and --search-dir " +
 		term.Words(dir)
 }
 

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +16,7 @@ import (
 var (
 	ignoreFlag      = &cli.StringFlag{Name: "ignore", Usage: "do not change `PATTERNS`, such as lm_head,*.v_proj,re:.*gate$"}
 	onlyFlag        = &cli.StringFlag{Name: "only", Usage: "change weights of these `PATTERNS` only"}
-	trustFamilyFlag = &cli.BoolFlag{Name: "trust-family", Usage: "trust that the model's own code (auto_map) computes what its family does",
+	trustFamilyFlag = &cli.BoolFlag{Name: "trust-family", Usage: "trust that the model's own code (auto_map) computes like its family",
 		DisableDefaultText: true}
 )
 
@@ -31,9 +33,27 @@ func readSelection(c *cli.Context, o *transform.Options) error {
 	}
 	o.TrustFamily = o.TrustFamily || c.Bool("trust-family")
 	if _, err := o.Selection.Selector(); err != nil {
-		return exit.Usage(err)
+		return exit.Usage(ofOption(c, err))
 	}
 	return nil
+}
+
+// ofOption names --ignore or --only in an error about one of its patterns. Patterns of a recipe have no option.
+func ofOption(c *cli.Context, err error) error {
+	if !errors.Is(err, plan.ErrPattern) {
+		return err
+	}
+	for _, name := range []string{"ignore", "only"} {
+		for _, p := range splitPatterns(c.String(name)) {
+			switch about := fmt.Sprintf("%v %q", plan.ErrPattern, p); {
+			case strings.HasPrefix(err.Error(), name+": "+about):
+				return fmt.Errorf("--%w", err)
+			case strings.HasPrefix(err.Error(), about):
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+	}
+	return err
 }
 
 // splitPatterns splits a list at commas. Commas within brackets belong to a regular expression.

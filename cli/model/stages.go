@@ -14,8 +14,8 @@ var searchStages = []string{"statistics", "curves", "sensitivities", "trial", "p
 // planStages is the number of searchStages of a plan.
 var planStages = slices.Index(searchStages, "write")
 
-// counted adds to each event of a search the stage's number and stages, the number of all stages. Events without a
-// search have no numbers.
+// counted adds to each event of a search the number of the stage, and the number of all stages. Events of a command
+// without a search get no numbers.
 func counted(o transform.Options, stages int, event func(progress.Event)) func(progress.Event) {
 	if o.Budget.MaxLoss == nil {
 		return event

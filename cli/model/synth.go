@@ -1,7 +1,9 @@
 package model
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -23,8 +26,8 @@ import (
 
 const synthExamples = `
 
-   lowtoggle synth llama-tiny m                        some hundred kilobytes, for tests
-   lowtoggle synth config.json m --shard-size 4GB      the architecture and size of any model
+   lowtoggle synth llama-tiny m                        a few hundred kB, for tests
+   lowtoggle synth config.json m --shard-size 4GB      the architecture and size of this config
    lowtoggle synth qwen3-tiny m --format int4 --seed 2
 
 `
@@ -53,7 +56,7 @@ var Synth = &cli.Command{
 		o := synth.Options{Seed: c.Uint64("seed"), Sparse: c.Bool("sparse")}
 		if c.IsSet("filled") {
 			if !o.Sparse {
-				return exit.Usagef("--filled needs --sparse")
+				return exit.Usagef("--filled needs --sparse: add --sparse, or leave --filled out")
 			}
 			for text := range strings.SplitSeq(c.String("filled"), ",") {
 				n, err := strconv.Atoi(text)
@@ -74,7 +77,7 @@ var Synth = &cli.Command{
 		}
 		if c.IsSet("dtype") {
 			if o.DType, err = weights.ParseDType(c.String("dtype")); err != nil {
-				return exit.Usage(fmt.Errorf("--dtype: %w", err))
+				return exit.Usage(fmt.Errorf("--dtype: %w: choose %s", err, weights.FormatNames("or")))
 			}
 		}
 		if c.IsSet("format") {
@@ -94,6 +97,9 @@ var Synth = &cli.Command{
 		}
 		start := time.Now()
 		if err := writeSynth(c, config, args[1], o); err != nil {
+			if errors.Is(err, arch.ErrConfig) && filepath.Base(args[0]) != weights.ConfigName {
+				err = weights.FileErrorf(args[0], "%w", err)
+			}
 			return err
 		}
 		return reportSynth(c, args[1], time.Since(start))

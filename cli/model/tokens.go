@@ -15,7 +15,7 @@ func openTokens(ctx context.Context, path, modelDir string) (*tokens.File, error
 	}
 	file, err := flag.ReadTokens(ctx, path)
 	if flag.IsAbsent(err) {
-		return nil, fmt.Errorf("%s: there is no such file: name one with --tokens: safetensors with integer tensors [sequences, length], called %s and %s",
+		return nil, fmt.Errorf("%[1]s: there is no such file: give --tokens FILE, a safetensors file with the integer tensors %[2]s and %[3]s of shape [sequences, length]",
 			path, tokens.Calibration, tokens.Evaluation)
 	}
 	return file, err

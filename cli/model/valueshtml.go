@@ -30,14 +30,14 @@ func addValues(p *page.Page, all []inspect.ValuesOfKind) {
 	}
 	compared, sampled := all[0].After != nil, all[0].Sampled
 	s := p.Section("Values and bits")
-	fmt.Fprintf(s, "These figures are of a sample: pairs of neighbouring rows at equal distances, %s of %s in linear layers.\n",
+	fmt.Fprintf(s, "These figures are of a sample: %s of %s in linear layers. The sample has pairs of neighbouring rows, at equal distances.\n",
 		term.Plural(sampled, "value", "values"), term.Plural(all[0].Weights, "weight", "weights"))
 	s.Picture(histogram(all[0]), "Distribution of the values of all linear layers, each relative to its layer's root mean square.")
 	if c, ok := toggling(all[0]); ok {
 		s.Picture(c, togglingCaption)
 	}
 	valuesTable(all, compared).Print(s)
-	term.Remark(s, "toggles", "bits per value that differ from the value in the row before, of the operand that the tensor cores read")
+	term.Remark(s, "toggles", "bits per value that differ from the value in the previous row of the operand that the tensor cores read")
 	term.Remark(s, "distinct", "number of different values in a layer's sample, mean over the layers")
 	if kinds := all[1:]; len(kinds) > 1 {
 		most := slices.Clone(kinds)
@@ -57,7 +57,7 @@ func addValues(p *page.Page, all []inspect.ValuesOfKind) {
 	p.Origin("distributions and toggles", report.Computed, "a sample of the stored weights")
 }
 
-const togglingCaption = "Share of neighbouring rows' values that differ in each bit. The sign is the highest bit."
+const togglingCaption = "Share of the pairs of values in neighbouring rows that differ in each bit. The sign is the highest bit."
 
 // histogram draws the distribution of values.
 func histogram(k inspect.ValuesOfKind) chart.Chart {

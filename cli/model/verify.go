@@ -24,44 +24,66 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
+// Flags whose defaults are the conversion's.
+var (
+	verifyWorkloadFlag = asConverted(flag.Workload)
+	verifyRoleFlag     = asConverted(flag.Role)
+)
+
+// asConverted returns a copy of a flag whose default is OUT's.
+func asConverted(f *cli.StringFlag) *cli.StringFlag {
+	own := *f
+	own.DefaultText = "OUT's"
+	return &own
+}
+
 var Verify = &cli.Command{
 	Name:      "verify",
 	Usage:     "check a converted model independently, tensor by tensor",
 	ArgsUsage: "MODEL OUT",
 	Description: `Reads MODEL and its conversion OUT, and relies on nothing else.
 
-   identical    the same bytes                  compensated  shifted, or a norm was folded
-   exact        reordered, flipped, scaled      lossy        rounded or zeroed
+   identical    the same bytes
+   exact        permuted, or multiplied by signs or powers of two
+   compensated  shifted, or part of a norm's scale was moved into the weights
+   rescaled     the same codes of a quantised weight with other scales
+   lossy        values changed in another way, such as rounded or zeroed
    untouched    the same bytes; the tensor is outside the model's family, or part of a
                 quantised weight
 
-SNR is the output SNR of a layer against MODEL. If convert was run with --reference, give verify
-the same flag: it then checks the SNRs against that model.
+SNR is the output SNR of a layer relative to MODEL. If convert had --reference, give verify the
+same flag to check the SNRs relative to that model.
 
    lowtoggle verify MODEL OUT
    lowtoggle verify MODEL OUT --tokens FILE
+   lowtoggle verify MODEL OUT --tokens FILE --max-loss 0.5%
+                                                         exit status 3 above +0.5 % perplexity
    lowtoggle verify MODEL OUT --gpu -o report.html       also a report
 
 With --tokens, compares both models' losses on the evaluation part of FILE, as eval does. It also
-shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
+shows the output SNR of lossy layers on the inputs that these tokens produce. If OUT passes the
+check, --update-card writes the perplexities to OUT/README.md, as in eval. If perplexity rises by
+more than --max-loss, the exit status is 3. The default of --max-loss is that of the conversion.
 
 The defaults of --workload and --role are those of the conversion, from OUT/lowtoggle.json.
---calibration has no such default, because OUT does not contain that file. For the prediction
-that convert printed, give the file that convert had.
+OUT does not contain convert's --calibration. To repeat convert's prediction, give the same file.
 
-With --gpu, measures the energy of all linear layers before and after. Prefill has 8192 tokens.
-Decode has 16, and reads the weights from memory. --workload chooses. The table has a total and a
-row for each kind of layer, about 40 s each. lowtoggle measure --help explains the SOURCE of --x.
-With --device 0,1 these cards measure at the same time. Totals and differences follow.
+With --gpu, measures the energy of all linear layers of MODEL and OUT. --workload chooses the
+phases. Prefill multiplies 8192 tokens. Decode multiplies 16 tokens, and reads the weights from
+memory. The table has a total and a row for each kind of layer; each row takes about 40 s.
+lowtoggle measure --help explains the SOURCE of --x. With --device 0,1 both cards measure at the
+same time. The report ends with their totals and differences.
 
 With --gpu --whole, runs all operations of whole models: decode steps at each --batch with
 --context tokens in each sequence, and a prefill of --prompt tokens. The table has joules per
-token, time, power and the share of the linear layers. Each step takes about 40 s. Both models
-and a copy must fit on the card.
+token, time, power and the linear layers' share of the energy. Each step takes about 40 s. MODEL,
+its copy and OUT must fit on the card together.
 
-Exit status 3: OUT is not what its manifest claims, the tensors do not fit config.json, or a
-measurement is invalid or less precise than the --precision that was given; 4: no GPU for --gpu.`,
-	Flags: flag.Join([]cli.Flag{outfile.VerifyReportFlag, flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
+The manifest is OUT/lowtoggle.json, which convert wrote. Exit status 3: MODEL or OUT differs from
+the manifest, for example by a truncated shard; the manifest is missing; the tensors do not fit
+config.json; perplexity rises by more than --max-loss; or a measurement is invalid, or less
+precise than the given --precision. 4: no GPU for --gpu.`,
+	Flags: flag.Join([]cli.Flag{outfile.VerifyReportFlag, flag.Tensors, verifyReferenceFlag, flag.Tokens, verifyMaxLossFlag, updateCardFlag, verifyWorkloadFlag, verifyRoleFlag, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
@@ -71,7 +93,14 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 		if err != nil {
 			return err
 		}
-		if err := tokensGiven(c); err != nil {
+		if err := errors.Join(tokensGiven(c), checkUpdateCard(c, 1)); err != nil {
+			return err
+		}
+		if c.IsSet("max-loss") && !c.IsSet("tokens") {
+			return exit.Usagef("--max-loss needs tokens to measure the loss on: give --tokens FILE")
+		}
+		limit, err := readMaxLoss(c)
+		if err != nil {
 			return err
 		}
 		path := c.String("report")
@@ -83,13 +112,19 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 			return err
 		}
 		defer src.Close()
-		out, err := flag.OpenModel(c.Context, args[1])
+		out, err := openConverted(c.Context, src, args[0], args[1], c.String("arch"))
+		if d := damaged(err); d != nil {
+			return reportDamaged(c, src, args, d, o)
+		}
 		if err != nil {
 			return err
 		}
 		defer out.Close()
 		if isModel(src, args[1]) {
 			return exit.Usagef("%s and %s are the same: give the source as MODEL, and its conversion as OUT", args[0], args[1])
+		}
+		if err := inOrder(src, out, args); err != nil {
+			return err
 		}
 		taken, err := asMade(c, out, &o)
 		if err != nil {
@@ -146,12 +181,15 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 			card.BenchModels(w, r.Energy.Measured)
 		default:
 			r.print(w, c.Bool("tensors"))
-			r.hint(w, src, args, o.Family != nil)
+			r.hint(c, src, args, o.Family != nil)
+			if r.Loss != nil {
+				remarkLimit(w, withinMaxLoss(r.Loss.rise, r.limit(limit)))
+			}
 			if judge != nil && !r.OK {
-				term.Remark(w, "note", "the loss was not measured, because the output is not a correct conversion")
+				term.Remark(w, "note", "the loss was not measured, because OUT did not pass the check")
 			}
 			if cards != nil && !r.OK {
-				term.Remark(w, "note", "the energy was not measured, because the output is not a correct conversion")
+				term.Remark(w, "note", "the energy was not measured, because OUT did not pass the check")
 			}
 		}
 		if err == nil && path != "" {
@@ -161,13 +199,35 @@ measurement is invalid or less precise than the --precision that was given; 4: n
 			return err
 		}
 		switch {
+		case !r.OK && c.Bool("json") && len(r.Problems) > 0:
+			return fmt.Errorf("%w: %s", exit.ErrShort, r.Problems[0])
 		case !r.OK || !r.measurementHolds(false):
 			return exit.ErrShort
 		case !r.measurementHolds(c.IsSet("precision")):
-			return fmt.Errorf("%w: the 95 %% interval of a total, or of a copy of the source, is wider than --precision %s: give more with --time", exit.ErrShort, c.String("precision"))
+			return fmt.Errorf("%w: the measured change of energy of OUT or of the source's copy is less precise than --precision ±%s: give a longer --time", exit.ErrShort, c.String("precision"))
 		}
-		return unfit(c, src)
+		return errors.Join(r.aboveMaxLoss(args[1], limit), unfit(c, src))
 	},
+}
+
+// reportDamaged prints the report of a conversion that cannot be opened, and returns an error with [exit.ErrShort].
+func reportDamaged(c *cli.Context, src *weights.Model, args []string, d *damagedError, o flag.Options) error {
+	r := &verifyJSON{Report: &verify.Report{Tensors: []verify.Tensor{}, Problems: []string{d.Error()}, DropIn: d.manifest.DropIn, Plan: d.manifest.Plan}}
+	if c.Bool("json") {
+		if err := term.JSON(c.App.Writer, r); err != nil {
+			return err
+		}
+	} else {
+		r.print(c.App.Writer, false)
+		r.hint(c, src, args, o.Family != nil)
+	}
+	switch {
+	case c.String("report") != "":
+		return fmt.Errorf("%w: OUT could not be opened, so %s was not written", exit.ErrShort, c.String("report"))
+	case c.Bool("json"):
+		return fmt.Errorf("%w: %w", exit.ErrShort, d)
+	}
+	return exit.ErrShort
 }
 
 // verifyJSON is the output of verify --json.
@@ -178,10 +238,11 @@ type verifyJSON struct {
 	Loss      *lossJSON             `json:"loss,omitempty"`
 	OnInputs  *onInputsJSON         `json:"on_inputs,omitempty"`
 	Energy    *energyJSON           `json:"energy,omitempty"`
+	Card      string                `json:"card,omitempty"` // model card that has the perplexity now
 
 	workload cost.Workload
 	role     cost.Role
-	taken    string // flags whose values were taken from OUT's manifest
+	taken    string // flags with the values in OUT's manifest; empty if these are the defaults
 	// lossBefore is the source's loss if the output's loss is unknown.
 	lossBefore *float64
 	tokens     string // token file of the model, if --tokens was not given
@@ -244,7 +305,7 @@ func verifyModels(c *cli.Context, src, out, reference *weights.Model, o flag.Opt
 	if layout != nil {
 		r.Untouched = layout.UnclaimedGroups()
 	}
-	if !rep.OK && rep.Plan != nil && rep.Plan.Request.Format != "" { // the format of a wrong plan may not suit the source
+	if !rep.OK { // no prediction holds for a wrong output
 		return r, nil
 	}
 	before, baseline, err := codesBefore(src, rep, o.Family)
@@ -335,7 +396,7 @@ func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
 	}
 }
 
-// energy returns r.Energy. If that is nil, energy creates it.
+// energy returns r.Energy, and creates it if it is nil.
 func (r *verifyJSON) energy() *energyJSON {
 	if r.Energy == nil {
 		r.Energy = &energyJSON{}

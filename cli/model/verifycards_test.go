@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
-// TestLayersAsBefore: the results for a model's layers on a card among several equal those on the card alone.
+// TestLayersAsBefore: a card among several gives the same results for a model's layers as the card alone.
 func TestLayersAsBefore(t *testing.T) {
 	dir := t.TempDir()
 	model, out := filepath.Join(dir, "m"), filepath.Join(dir, "out")

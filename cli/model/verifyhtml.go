@@ -39,7 +39,7 @@ func (r *verifyJSON) writePage(c *cli.Context, path string, src, out *weights.Mo
 	r.print(s, false)
 	if len(ratios) > 0 {
 		p.Section("Energy").Picture(page.Ratios("energy after the conversion", "the source's", ratios),
-			"Energy with 95 % intervals. The prediction is of the linear layers' products.")
+			"Energy relative to the source, with 95 % intervals. The prediction is of the linear layers alone.")
 	}
 	if r.OK {
 		all, err := inspect.Sample(c.Context, src, out, o.Family, o.Workers)

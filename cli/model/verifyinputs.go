@@ -77,9 +77,9 @@ func (r *onInputsJSON) of(tensor string) *float64 {
 // printOnInputs prints which inputs the SNRs are for, and how many layers have no SNR.
 func (r *verifyJSON) printOnInputs(w io.Writer) {
 	if r.OnInputs != nil {
-		term.Remark(w, "SNR on inputs", fmt.Sprintf("the inputs that %s %s tokens produce in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
+		term.Remark(w, "SNR on inputs", fmt.Sprintf("output SNR of lossy layers on the inputs that %s %s tokens produce in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
 	}
 	if r.incomparable > 0 {
-		term.Remark(w, "note", fmt.Sprintf("of %s the SNR on inputs is not known, because their weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))
+		term.Remark(w, "note", fmt.Sprintf("the SNR on inputs of %s is not known, because weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))
 	}
 }

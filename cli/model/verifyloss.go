@@ -57,11 +57,15 @@ func unjudged(src *weights.Model, path string, o flag.Options) string {
 	return file
 }
 
-// judge computes the losses of source and output, with progress.
+// judge computes the losses of source and output, with progress. With --update-card, it writes them to the output's card.
 func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights.Model) error {
+	cards, err := openCards(c, src, []*weights.Model{out}, s.Tokens.File)
+	if err != nil {
+		return err
+	}
 	event, end := term.Progress(c)
 	defer end()
-	countSteps(event, s, s)
+	stopped := countSteps(event, s, s)
 	var layers map[string]bool
 	layers, r.incomparable = r.comparable(s.Layout)
 	snr := s.OutputSNR(c.Context, src, out, layers)
@@ -70,10 +74,11 @@ func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights
 		r.lossBefore = &loss.Before
 	}
 	if err != nil {
-		return stopped(err)
+		return stopped(err, "run the same command again, or compute the loss alone, on fewer sequences, with lowtoggle eval --sequences N")
 	}
 	r.Loss, r.OnInputs = newLoss(loss), newOnInputs(snr, s.Tokens.Purpose, s.Layout.Quantised)
-	return nil
+	r.Card, err = cards.write(c.Context, 0, *loss)
+	return err
 }
 
 // print prints the losses as a sentence.

@@ -7,9 +7,10 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/lowtoggle/lowtoggle/cli/card"
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -33,6 +34,16 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		r.table(each).Print(w)
 		fmt.Fprintln(w)
 	}
+	if r.noisy() {
+		text := "of a layer's output, for independent inputs of unit variance"
+		if r.OnInputs == nil && r.tokens != "" {
+			text += "; --tokens " + r.tokens + " adds the SNR on the model's inputs"
+		}
+		term.Remark(w, "SNR", text)
+	}
+	if r.zeroed() {
+		term.Remark(w, "bits zeroed", "low mantissa bits that are zero in every value of OUT, but not in every value of MODEL")
+	}
 	if r.moved() {
 		term.Remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
 	}
@@ -45,6 +56,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	case r.Loss != nil:
 		r.Loss.print(w)
 		r.printOnInputs(w)
+		if r.Card != "" {
+			term.Remark(w, "card", cardRemark(r.Card))
+		}
 	case r.lossBefore != nil:
 		term.Remark(w, "loss", fmt.Sprintf("%.6f nats per token before; the output's loss was not computed", *r.lossBefore))
 	case r.OK && r.tokens != "":
@@ -58,7 +72,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		}
 	}
 	if r.taken != "" && r.Energy != nil {
-		term.Remark(w, "note", "OUT's lowtoggle.json gives the defaults "+r.taken+"; the flags set other values")
+		term.Remark(w, "note", "OUT's lowtoggle.json sets "+r.taken+"; give these flags to set other values")
 	}
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)
@@ -67,7 +81,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 			term.Remark(w, "note", "the measured energy is relative to "+r.Energy.MeasuredTo)
 		}
 		if r.Energy.MeasuredTo != "" {
-			term.Remark(w, "note", fmt.Sprintf("the prediction compares OUT with the nearest codes; to measure the same: lowtoggle convert MODEL NEAREST --format %s --passes \"\", then "+
+			term.Remark(w, "note", fmt.Sprintf("the prediction compares OUT with the nearest codes; to measure this comparison: lowtoggle convert MODEL NEAREST --format %s --passes \"\", then "+
 				"lowtoggle measure --w NEAREST: --against OUT:", r.Plan.Request.Format))
 		}
 	}
@@ -80,9 +94,14 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		term.Remark(w, "warning", warning)
 	}
 	term.Remarks(w, "problem", r.problems())
-	if r.OK {
+	switch {
+	case r.OK:
 		fmt.Fprintln(w, "ok: every tensor agrees with the manifest")
-	} else {
+	case r.Plan == nil:
+		fmt.Fprintln(w, "NOT OK: the check was not possible, because OUT has no valid lowtoggle.json")
+	case r.SourceChanged:
+		fmt.Fprintln(w, "NOT OK: MODEL differs from the source that was converted, so OUT cannot be checked")
+	default:
 		fmt.Fprintln(w, "NOT OK: the output is not a correct conversion of this source; do not use it")
 	}
 }
@@ -100,17 +119,19 @@ func (r *verifyJSON) problems() []string {
 	return append(slices.Clone(r.Problems), ofTensors.Lines(func(tensor string) string { return kinds[tensor] })...)
 }
 
-// hint prints which part of the command line is probably wrong.
-func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
-	if r.Plan == nil {
-		if _, err := plan.ManifestOf(src); err == nil {
-			term.Remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
-				args[0], args[1], term.CommandLine("verify", args[1], args[0])))
-		}
+// hint prints what to do about an output that is not correct.
+func (r *verifyJSON) hint(c *cli.Context, src *weights.Model, args []string, familyGiven bool) {
+	if r.OK || r.Plan == nil {
 		return
 	}
-	if layout, _ := arch.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
-		term.Remark(w, "hint", fmt.Sprintf("the conversion was planned for the unknown family %s: name the family's file with --arch", r.Plan.Model.Family))
+	layout, _ := arch.Resolve(src, nil)
+	switch {
+	case r.SourceChanged:
+		term.Remark(c.App.Writer, "hint", "OUT's weights have the SHA-256 digests that OUT/lowtoggle.json records: restore MODEL, or give the source that was converted, and verify again")
+	case r.Plan.Model.Family != "" && layout == nil && !familyGiven:
+		term.Remark(c.App.Writer, "hint", fmt.Sprintf("the conversion was planned for the unknown family %s: name the family's file with --arch", r.Plan.Model.Family))
+	case r.Plan.CheckModel(src) == nil:
+		term.Remark(c.App.Writer, "hint", fmt.Sprintf("%s:\n%s%s", remake, term.CommandIndent, remakeCommand(c.String("arch"), r.Plan, args[0], args[1])))
 	}
 }
 
@@ -209,6 +230,16 @@ func (g *verifyGroup) add(t verify.Tensor) {
 		g.moved.RowsScaled += m.RowsScaled
 		g.moved.ColsScaled += m.ColsScaled
 	}
+}
+
+// noisy reports whether the table holds an SNR for inputs of unit variance.
+func (r *verifyJSON) noisy() bool {
+	return slices.ContainsFunc(r.Tensors, func(t verify.Tensor) bool { return t.SNR != nil || t.ReferenceSNR != nil })
+}
+
+// zeroed reports whether a tensor lost low mantissa bits.
+func (r *verifyJSON) zeroed() bool {
+	return slices.ContainsFunc(r.Tensors, func(t verify.Tensor) bool { return t.BitsZeroed > 0 })
 }
 
 func (r *verifyJSON) moved() bool {

@@ -1,3 +1,4 @@
+// Package outfile checks and writes the files of -o: plans, reports and pictures.
 package outfile
 
 import (
@@ -76,7 +77,7 @@ func Inside(dir, model string) (bool, error) {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)), nil
 }
 
-// Write writes a file whole or not at all. A pipe or device is written to and not replaced.
+// Write writes a file whole or not at all. Into a pipe or device, Write writes without replacing it.
 func Write(path string, data []byte) error {
 	if path == "" {
 		return nil
@@ -96,7 +97,7 @@ func Check(path string) error {
 		return err
 	}
 	if err := atomicfile.Check(path); err != nil {
-		return exit.OutputError(weights.FileErrorf(path, "no file can be written there (%w): name another one", err))
+		return exit.OutputError(weights.FileErrorf(path, "the file cannot be written (%w): name another file", err))
 	}
 	return nil
 }

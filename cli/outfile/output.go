@@ -14,10 +14,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// Kind is the kind of an output file, which is the ending of the file's name.
+// Kind is the ending of an output file's name.
 type Kind string
 
-// Kinds of output files.
+// Endings of output files.
 const (
 	HTML Kind = ".html"
 	SVG  Kind = ".svg"
@@ -32,15 +32,15 @@ var ReportFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: 
 // VerifyReportFlag is -o of verify, whose --output is a number of tokens.
 var VerifyReportFlag = &cli.StringFlag{Name: "report", Aliases: []string{"o"}, Usage: "write a report to `FILE`, which ends in .html"}
 
-// Pictures are the kinds of files of commands that draw a picture or write a report; a pipe gets an SVG.
+// Pictures are the endings of the files of [PictureFlag]. A pipe gets an SVG.
 var Pictures = []Kind{SVG, PNG, HTML}
 
 // PictureFlag is -o of commands that write a report or draw a picture.
 var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) to `FILE`"}
 
-// CheckOutput returns an error, before any work is done, in three cases: the output file cannot be written, the
-// command does not write its kind, or the file belongs to a model. models are the paths of models, or empty. An empty
-// path is no error. Pipes and devices may have any name; their kind is kinds[0].
+// CheckOutput is called before any work is done. It returns an error in three cases: the output file cannot be
+// written, its ending is not in kinds, or the file belongs to a model. models are the paths of models. An empty path is
+// no error. Pipes and devices may have any name; their kind is kinds[0].
 func CheckOutput(path string, models []string, kinds ...Kind) error {
 	if path == "" {
 		return nil
@@ -87,7 +87,7 @@ func join(kinds []Kind) string {
 	return text
 }
 
-// apartFrom returns an error for a file in a model's folder and for a model that is a single file.
+// apartFrom returns an error if path is the model's file or lies in the model's folder.
 func apartFrom(path, model string) error {
 	st, err := os.Stat(model)
 	if err != nil { // opening the model reports this error

@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// WritePlan writes a plan, or a part of one, whole or not at all, to a disk or into a bucket. With an empty path, it
-// does nothing.
+// WritePlan writes a plan, or a part of a plan, to a disk or into a bucket. The file appears whole or not at all. With
+// an empty path, WritePlan does nothing.
 func WritePlan(ctx context.Context, path string, data []byte) error {
 	folder, name, err := flag.InBucket(path)
 	if err != nil || folder == nil {

@@ -30,7 +30,7 @@ func Ratios(title, over string, list []Ratio) chart.Chart {
 	return c
 }
 
-// WideRatios is Ratios at the width of a single picture.
+// WideRatios draws the same chart as [Ratios], at the width of a picture file.
 func WideRatios(title, over string, list []Ratio) chart.Chart {
 	return ratios(title, over, list, wideNames)
 }

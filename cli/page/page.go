@@ -37,12 +37,13 @@ func New(c *cli.Context, title, subtitle string) *Page {
 		Command: known(CommandKey, ""), Date: time.Now().Format("2006-01-02 15:04 MST")}}
 }
 
-// Figure adds a figure to those above the sections.
+// Figure adds a figure above the sections.
 func (p *Page) Figure(label, value, interval string, how report.How) {
 	p.Main = append(p.Main, report.Figure{Label: label, Value: value, Range: interval, How: how})
 }
 
-// Origin says how numbers were obtained. Repeated text makes one origin.
+// Origin adds a statement of how numbers were obtained. what names the numbers, from their source. An equal statement
+// is added once.
 func (p *Page) Origin(what string, how report.How, from string) {
 	if o := (report.Origin{What: what, How: how, From: from}); !slices.Contains(p.Origins, o) {
 		p.Origins = append(p.Origins, o)

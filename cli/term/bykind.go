@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ByKind collects remarks about tensors. Lines returns each remark once, with the tensor's name, or with the kinds of
-// all tensors that have the remark.
+// ByKind collects remarks about tensors. Lines returns each remark once: with the tensor's name, or with the kinds of
+// several tensors.
 type ByKind struct {
 	Texts   []string            // the remarks, in order of appearance
 	Tensors map[string][]string // tensors of each remark, in order of appearance

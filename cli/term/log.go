@@ -32,7 +32,7 @@ type LogLine struct {
 	Stages       int      `json:"stages,omitempty"`        // number of stages of the task
 	StageSeconds *float64 `json:"stage_seconds,omitempty"` // since the stage began
 	Done         *int64   `json:"done,omitempty"`          // in the stage's own unit
-	Total        *int64   `json:"total,omitempty"`         // absent if the amount of work is unknown
+	Total        *int64   `json:"total,omitempty"`         // in the unit of done; absent if unknown
 	Share        *float64 `json:"share,omitempty"`         // done/total
 	SecondsLeft  *float64 `json:"seconds_left,omitempty"`  // of this stage, at its mean rate so far
 }
@@ -88,8 +88,8 @@ type task struct {
 // logKey is the log's name in the metadata of an App.
 const logKey = "log"
 
-// StartLog begins the log of --log. Without --log, it begins a text log if standard error is no terminal. StartLog is
-// a command's Before, and [EndLog] its After.
+// StartLog begins the log of --log. Without --log, StartLog begins a text log if standard error is not a terminal.
+// StartLog is a command's Before, and [EndLog] its After.
 func StartLog(c *cli.Context) error {
 	kind := c.String("log")
 	switch {
@@ -162,7 +162,7 @@ func (l *log) clear() {
 	l.tasks = nil
 }
 
-// write writes a line for each task, or one if none has reported.
+// write writes a line for each task, or a single line if no task has reported.
 func (l *log) write() {
 	for _, line := range l.lines(time.Now()) {
 		text := line.String()

@@ -17,8 +17,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Bars draws progress bars on standard error, one line for each task, such as one for each card. A line shows the
-// current stage of its task.
+// Bars draws progress bars on standard error, one line for each task. A task may be the work on one card. A line shows
+// the current stage of its task.
 type Bars struct {
 	mu    sync.Mutex
 	pool  *mpb.Progress // nil: no bars are drawn

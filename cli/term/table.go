@@ -95,7 +95,7 @@ func headLines(head []string) [][]string {
 	return lines
 }
 
-// Shorten cuts a name to width characters from the beginning, because the end of a tensor's name is more specific.
+// Shorten cuts a name to its last width characters, because the end of a tensor's name is more specific.
 func Shorten(s string, width int) string {
 	if over := utf8.RuneCountInString(s) - width; over > 0 {
 		return "…" + string([]rune(s)[over+1:])

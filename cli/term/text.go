@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,7 +21,7 @@ func Count(n int) string {
 	return s
 }
 
-// Plural formats n with a noun: one if n is 1, many otherwise.
+// Plural formats n with a noun. The noun is one if n is 1, and many otherwise.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -57,7 +58,7 @@ func Decibels(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f dB", *v)
+	return strings.Replace(fmt.Sprintf("%.1f dB", *v), "-", "−", 1)
 }
 
 // Change formats a ratio after/before as a change in percent.
@@ -132,11 +133,12 @@ func printfOf(w string) string {
 const CommandIndent = "    "
 
 // Wrap breaks text into lines of at most width characters. The first line begins with first, the others with indent.
-// Longer words are not broken, and neither are lowtoggle commands, because users copy them.
+// Longer words are not broken, and neither are lowtoggle commands, because users copy them. A number stays on the line
+// of its unit and of "±".
 func Wrap(text, first, indent string, width int) string {
 	var b strings.Builder
 	line, empty := first, true
-	for _, word := range wholeCommands(strings.Fields(text)) {
+	for _, word := range withUnits(wholeCommands(strings.Fields(text))) {
 		word = printable.Quote(word)
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			b.WriteString(line + "\n")
@@ -151,7 +153,28 @@ func Wrap(text, first, indent string, width int) string {
 	return b.String()
 }
 
-// wholeCommands joins the words of each lowtoggle command in a text. A command has a name, flags with their values,
+// units are the words that stay on the line of the number before them.
+var units = strings.Fields("% dB W mW J mJ kJ Wh kWh s ms µs h B kB MB GB TB MiB GiB MHz GHz")
+
+// withUnits joins numbers with their units, and "±" with the words around it.
+func withUnits(words []string) (joined []string) {
+	for i, word := range words {
+		if i == 0 {
+			joined = append(joined, word)
+			continue
+		}
+		before := words[i-1]
+		number := before[len(before)-1] >= '0' && before[len(before)-1] <= '9'
+		if before == "±" || word == "±" || number && slices.Contains(units, strings.TrimRight(word, ".,;:)")) {
+			joined[len(joined)-1] += " " + word
+			continue
+		}
+		joined = append(joined, word)
+	}
+	return joined
+}
+
+// wholeCommands joins the words of each lowtoggle command in a text. A command is a name, flags with their values,
 // arguments in capitals, and quoted text.
 func wholeCommands(words []string) (joined []string) {
 	for i := 0; i < len(words); i++ {
@@ -196,7 +219,7 @@ func Remarks(w io.Writer, word string, list []string) {
 	_, all := w.(Recorder)
 	for i, text := range list {
 		if i == most && !all {
-			fmt.Fprintf(w, "… and %s; --json shows all\n", Plural(len(list)-most, "more "+word, "more "+word+"s"))
+			fmt.Fprintf(w, "… and %d more; --json shows all\n", len(list)-most)
 			return
 		}
 		Remark(w, word, text)

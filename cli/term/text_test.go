@@ -100,11 +100,30 @@ func TestLongListsAreCut(t *testing.T) {
 	}
 	var b strings.Builder
 	Remarks(&b, "note", list)
-	if n := strings.Count(b.String(), "note: text\n"); n != 20 || !strings.HasSuffix(b.String(), "… and 3 more notes; --json shows all\n") {
+	if n := strings.Count(b.String(), "note: text\n"); n != 20 || !strings.HasSuffix(b.String(), "… and 3 more; --json shows all\n") {
 		t.Errorf("%d lines:\n%s", n, b.String())
 	}
 	b.Reset()
-	if Remarks(&b, "note", list[:21]); !strings.HasSuffix(b.String(), "… and 1 more note; --json shows all\n") {
+	if Remarks(&b, "note", list[:21]); !strings.HasSuffix(b.String(), "… and 1 more; --json shows all\n") {
 		t.Error(b.String())
+	}
+}
+
+// TestWrapKeepsUnits: a number stays on the line of its unit and of its interval.
+func TestWrapKeepsUnits(t *testing.T) {
+	for text, whole := range map[string]string{
+		"the energy of the layers falls by 0.0 %, as predicted":     "0.0 %,",
+		"the lowest SNR of a layer (31.2 dB) is above the limit":    "(31.2 dB)",
+		"it draws 412.5 ± 0.3 W in the mean of all launches":        "412.5 ± 0.3 W",
+		"files of 12.5 GB. The search took 3.4 s; nothing was lost": "12.5 GB.",
+	} {
+		for width := 14; width < 50; width++ {
+			if have := Wrap(text, "note: ", "  ", width); !strings.Contains(have, whole) {
+				t.Fatalf("%d characters: %q", width, have)
+			}
+		}
+	}
+	if have := Wrap("42 layers and W", "", "", 4); have != "42\nlayers\nand\nW\n" {
+		t.Fatalf("other words were joined: %q", have)
 	}
 }

@@ -152,14 +152,14 @@ func (a *Advice) Text() []string {
 		loss string
 	}{{a.Within1, "1 %"}, {a.Within5, "5 %"}} {
 		if !c.worth() {
-			text = append(text, fmt.Sprintf("%s: for at most %s more time, no lower clock saves more energy than the model's error", a.Phase, c.loss))
+			text = append(text, fmt.Sprintf("%s: with at most %s more time, no lower clock saves more energy than the model's error", a.Phase, c.loss))
 			continue
 		}
-		text = append(text, fmt.Sprintf("%s: for at most %s more time, %.0f MHz saves most: energy %s ± %.1f, time %s%s",
+		text = append(text, fmt.Sprintf("%s: with at most %s more time, %.0f MHz saves the most energy: energy %s ± %.1f, time %s%s",
 			a.Phase, c.loss, c.Clock, change(c.Energy), 196*c.EnergyError, change(c.Time), c.reservation()))
 	}
 	if c := a.LeastEDP; 1-c.EDP > max(0.005, 2*c.EnergyError) {
-		return append(text, fmt.Sprintf("%s: the energy-delay product is least at %.0f MHz: %s, energy %s, time %s%s",
+		return append(text, fmt.Sprintf("%s: the energy-delay product is lowest at %.0f MHz: %s (energy %s, time %s)%s",
 			a.Phase, c.Clock, change(c.EDP), change(c.Energy), change(c.Time), c.reservation()))
 	}
 	return append(text, fmt.Sprintf("%s: no lower clock improves the energy-delay product by more than the model's error", a.Phase))
@@ -167,7 +167,7 @@ func (a *Advice) Text() []string {
 
 func (c Choice) reservation() string {
 	if c.Extrapolated {
-		return " (extrapolated: no similar kernel was measured at so low a clock)"
+		return " (extrapolated: no similar kernel was measured at a clock this low)"
 	}
 	return ""
 }
@@ -179,21 +179,21 @@ func Contrast(before, after *Advice) []string {
 		return nil
 	}
 	was, is := before.Default, after.Default
-	text := []string{fmt.Sprintf("%s: the transform changes energy by %s, time by %s; the clock goes from %.0f to %.0f MHz, power from %.0f to %.0f W",
+	text := []string{fmt.Sprintf("%s: the conversion changes energy by %s, time by %s; the clock goes from %.0f to %.0f MHz, power from %.0f to %.0f W",
 		before.Phase, change(is.Joules/was.Joules), change(is.Seconds/was.Seconds), was.Clock, is.Clock, was.Watts, is.Watts)}
 	c, d := before.Within5, after.Within5
 	switch {
 	case !c.worth() && !d.worth():
-		return append(text, before.Phase+": for at most 5 % more time, no lower clock saves more energy than the model's error, before or after the transform")
+		return append(text, before.Phase+": with at most 5 % more time, no lower clock saves more energy than the model's error, before or after the conversion")
 	case math.Abs(c.Energy-d.Energy) <= same:
-		return append(text, fmt.Sprintf("%s: a lower clock saves as much as before for at most 5 %% more time: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
+		return append(text, fmt.Sprintf("%s: with at most 5 %% more time, a lower clock saves about as much energy after the conversion (%[3]s) as before (%[2]s)", before.Phase, change(c.Energy), change(d.Energy)))
 	case d.Energy > c.Energy:
-		text = append(text, fmt.Sprintf("%s: after the transform a lower clock saves less for at most 5 %% more time: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
+		text = append(text, fmt.Sprintf("%s: with at most 5 %% more time, a lower clock saves less energy after the conversion (%[3]s) than before (%[2]s)", before.Phase, change(c.Energy), change(d.Energy)))
 	default:
-		text = append(text, fmt.Sprintf("%s: after the transform a lower clock saves more for at most 5 %% more time: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
+		text = append(text, fmt.Sprintf("%s: with at most 5 %% more time, a lower clock saves more energy after the conversion (%[3]s) than before (%[2]s)", before.Phase, change(c.Energy), change(d.Energy)))
 	}
 	both := d.Joules / was.Joules
-	return append(text, fmt.Sprintf("%s: both together change energy by %s and time by %s", before.Phase, change(both), change(d.Seconds/was.Seconds)))
+	return append(text, fmt.Sprintf("%s: the conversion and the lower clock together change energy by %s and time by %s", before.Phase, change(both), change(d.Seconds/was.Seconds)))
 }
 
 // change formats a ratio as a change in per cent.

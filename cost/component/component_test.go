@@ -317,7 +317,7 @@ func TestAdvise(t *testing.T) {
 		t.Errorf("held by the cap, quieter operands run at %v MHz, louder ones at %v", quiet.Default.Clock, a.Default.Clock)
 	}
 	text := strings.Join(append(a.Text(), Contrast(a, quiet)...), "\n")
-	if !strings.Contains(text, "the transform changes energy by −") || strings.Contains(text, "NaN") {
+	if !strings.Contains(text, "the conversion changes energy by −") || strings.Contains(text, "NaN") {
 		t.Error(text)
 	}
 	m.Drawn = 0 // no cap applies, and all power is static: no clock is better than the highest
@@ -376,11 +376,11 @@ func TestRefuses(t *testing.T) {
 		k    Kernel
 		want string
 	}{
-		"type":     {Kernel{Name: "k", Type: arith.FP8, Ops: 1}, "only with bf16"},
+		"type":     {Kernel{Name: "k", Type: arith.FP8, Ops: 1}, "only for bf16"},
 		"no type":  {Kernel{Name: "k", Ops: 1}, "give the type of its operands"},
 		"clock":    {Kernel{Name: "k", Seconds: 1}, "clock"},
-		"negative": {Kernel{Name: "k", Asked: -1}, "negative"},
-		"NaN":      {Kernel{Name: "k", Bits: math.NaN()}, "negative"},
+		"negative": {Kernel{Name: "k", Asked: -1}, "at least 0"},
+		"NaN":      {Kernel{Name: "k", Bits: math.NaN()}, "finite"},
 	} {
 		if _, err := m.Split(c.k); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -413,22 +413,22 @@ func TestImpossible(t *testing.T) {
 	whole := fitted(t, usualCard, true, nil)
 	number := func(v float64) *float64 { return &v }
 	for want, change := range map[string]func(m *Model, r *Reading){
-		"watts of -100":        func(_ *Model, r *Reading) { r.Watts = -100 },
-		"watts of 0":           func(_ *Model, r *Reading) { r.Watts = 0 },
-		"watts of 1e+308":      func(_ *Model, r *Reading) { r.Watts = 1e308 },
-		"its memory of -5":     func(_ *Model, r *Reading) { r.MemoryWatts = number(-5) },
-		"its memory of 1e+308": func(_ *Model, r *Reading) { r.MemoryWatts = number(1e308) },
-		"share of 5":           func(_ *Model, r *Reading) { r.Capped = number(5) },
-		"seconds of 0":         func(_ *Model, r *Reading) { r.Seconds, r.Clock = 0, 0 },
-		"seconds of 1e-300":    func(_ *Model, r *Reading) { r.Seconds = 1e-300 },
-		"MHz of 2100":          func(_ *Model, r *Reading) { r.Clock = 2100 },
-		"MHz of 1e-300":        func(_ *Model, r *Reading) { r.Clock = 1e-300 },
-		"a second, of 1e+308":  func(_ *Model, r *Reading) { r.Asked, r.Seconds = 1e308, 1 },
-		"bits, of 1e+06":       func(_ *Model, r *Reading) { r.Moved = 1e6 },
-		"awake, of 2":          func(_ *Model, r *Reading) { r.Awake = 2 },
-		"but 0.01 to 1.01":     func(m *Model, _ *Reading) { m.FullClock = 1 },
-		"highest clock":        func(m *Model, _ *Reading) { m.FullClock = 1e300 },
-		"power limit":          func(m *Model, _ *Reading) { m.PowerLimit = -1 },
+		"watts is -100":             func(_ *Model, r *Reading) { r.Watts = -100 },
+		"watts is 0,":               func(_ *Model, r *Reading) { r.Watts = 0 },
+		"watts is 1e+308":           func(_ *Model, r *Reading) { r.Watts = 1e308 },
+		"memory in watts is -5":     func(_ *Model, r *Reading) { r.MemoryWatts = number(-5) },
+		"memory in watts is 1e+308": func(_ *Model, r *Reading) { r.MemoryWatts = number(1e308) },
+		"cap is 5":                  func(_ *Model, r *Reading) { r.Capped = number(5) },
+		"seconds is 0,":             func(_ *Model, r *Reading) { r.Seconds, r.Clock = 0, 0 },
+		"seconds is 1e-300":         func(_ *Model, r *Reading) { r.Seconds = 1e-300 },
+		"MHz is 2100":               func(_ *Model, r *Reading) { r.Clock = 2100 },
+		"MHz is 1e-300":             func(_ *Model, r *Reading) { r.Clock = 1e-300 },
+		"per second is 1e+308":      func(_ *Model, r *Reading) { r.Asked, r.Seconds = 1e308, 1 },
+		"bits is 1e+06":             func(_ *Model, r *Reading) { r.Moved = 1e6 },
+		"in use is 2,":              func(_ *Model, r *Reading) { r.Awake = 2 },
+		"from 0.01 to 1.01":         func(m *Model, _ *Reading) { m.FullClock = 1 },
+		"highest clock":             func(m *Model, _ *Reading) { m.FullClock = 1e300 },
+		"power limit":               func(m *Model, _ *Reading) { m.PowerLimit = -1 },
 		"2001 readings are too many": func(m *Model, r *Reading) {
 			for len(m.Readings) <= mostReadings {
 				m.Readings = append(m.Readings, *r)

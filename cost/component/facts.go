@@ -82,7 +82,7 @@ func (f *Facts) validate() error {
 	}
 	for _, typ := range arith.Types() {
 		if v, ok := f.RandomMoved[typ]; !ok || !(v >= 0 && v <= 10) {
-			return fmt.Errorf("facts.random_moved_bits.%s is missing, or not from 0 to 10", typ)
+			return fmt.Errorf("facts.random_moved_bits.%s is missing, or is not from 0 to 10", typ)
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func decode(data []byte) (*Model, error) {
 	err := d.Decode(m)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		err = fmt.Errorf("%s is a %s", wrong.Field, wrong.Value)
+		err = fmt.Errorf("the field %s has a value of the wrong type (%s)", wrong.Field, wrong.Value)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("damaged components: %w: %s", err, instead)
@@ -156,7 +156,7 @@ func decode(data []byte) (*Model, error) {
 	for _, r := range m.Readings {
 		key := measured{r.Kernel, r.Watts}
 		if seen[key] {
-			return nil, fmt.Errorf("damaged components: one reading of %s occurs twice: delete one of the two entries", r.Name)
+			return nil, fmt.Errorf("damaged components: a reading of kernel %s occurs twice: delete one of the two entries", r.Name)
 		}
 		seen[key] = true
 	}
@@ -175,7 +175,7 @@ func (m *Model) ready() error {
 		return fmt.Errorf("damaged components: %w", err)
 	}
 	if !older && !slices.EqualFunc(stored, m.Coefficients, Coefficient.alike) {
-		return errors.New("damaged components: the coefficients are not those of the readings: fit them again with lowtoggle calibrate --components --from")
+		return errors.New("damaged components: the coefficients do not follow from the readings: fit them again with lowtoggle calibrate --components --from FILE")
 	}
 	return nil
 }
@@ -193,15 +193,15 @@ func (m *Model) MayReplace(name string) error {
 	old, err := decode(data)
 	switch begin := m.begin(); {
 	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated && old.CardID != "" && m.CardID != "" && old.CardID != m.CardID:
-		return fmt.Errorf("%s holds readings of %s, but this card is %s, and components belong to one card: choose another OUT", name, old.CardID, m.CardID)
+		return fmt.Errorf("%s has readings of card %s, but this card is %s, and a components file belongs to one card: choose another OUT", name, old.CardID, m.CardID)
 	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s holds readings of %s, but this measurement is of %s: choose another OUT", name, old.setup(), m.setup())
+		return fmt.Errorf("%s has readings of %s, but this measurement is of %s: choose another OUT", name, old.setup(), m.setup())
 	case slices.ContainsFunc(begin, func(b []byte) bool { return bytes.HasPrefix(data, b) || bytes.HasPrefix(b, bytes.TrimSpace(data)) }):
 		return nil
 	}
-	return fmt.Errorf("%s is not a file of this card's readings: choose another OUT", name)
+	return fmt.Errorf("%s has no readings of this card, and is not replaced: choose another OUT", name)
 }
 
 // begin returns the first bytes of the card's files, for each version.

@@ -20,10 +20,10 @@ func TestDamaged(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Model){
 		"components --from":     func(m *Model) { m.Coefficients[0].Value *= 1.5 },
-		"are not those":         func(m *Model) { m.Coefficients[3].Value *= -1 },
+		"do not follow":         func(m *Model) { m.Coefficients[3].Value *= -1 },
 		"the coefficients":      func(m *Model) { m.Coefficients[1].Name = "asleep" },
-		"not those of":          func(m *Model) { m.Coefficients[0].Unit = "kW" },
-		"of the readings":       func(m *Model) { m.Coefficients = m.Coefficients[1:] },
+		"follow from":           func(m *Model) { m.Coefficients[0].Unit = "kW" },
+		"from the readings":     func(m *Model) { m.Coefficients = m.Coefficients[1:] },
 		"launches occurs twice": func(m *Model) { m.Readings = append(m.Readings, m.Readings[len(m.Readings)-5]) },
 	} {
 		write(change)
@@ -64,10 +64,10 @@ func TestMayReplace(t *testing.T) {
 	}
 	for want, there := range map[string]Model{
 		"": m,
-		"holds readings of other of 1980 MHz with a limit of 700 W, but this measurement is of a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
+		"has readings of other of 1980 MHz with a limit of 700 W, but this measurement is of a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
 		"limit of 500 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 500, Facts: *card},
 		"a card of 1755 MHz":       {Card: "a card", FullClock: 1755, PowerLimit: 700, Facts: *card},
-		"holds readings of a card of 1980 MHz with a limit of 700 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card, Simulated: true},
+		"has readings of a card of 1980 MHz with a limit of 700 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card, Simulated: true},
 	} {
 		if err := there.Write(file); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestMayReplace(t *testing.T) {
 	if err := own.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	for card, want := range map[*Model]string{&own: "", &m: "", &other: "holds readings of H200-0001, but this card is H200-0002"} {
+	for card, want := range map[*Model]string{&own: "", &m: "", &other: "has readings of card H200-0001, but this card is H200-0002"} {
 		if err := card.MayReplace(file); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", card.CardID, err)
 		}

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -63,32 +64,29 @@ func (m *Model) Fit() error {
 
 func (m *Model) validateReadings() error {
 	if err := m.Facts.validate(); err != nil {
-		return err
+		return fmt.Errorf("%w: %s", err, instead)
 	}
 	if !(m.FullClock > 0 && m.FullClock <= mostMHz && m.PowerLimit >= 0 && m.PowerLimit <= mostWatts) || m.Card == "" {
-		return fmt.Errorf("components need the card's name, its highest clock of up to %.0f MHz, and its power limit of up to %.0f W", mostMHz, mostWatts)
+		return fmt.Errorf("components need the card's name, a highest clock of at most %.0f MHz, and a power limit of at most %.0f W", mostMHz, mostWatts)
 	}
 	if len(m.Readings) > mostReadings {
-		return fmt.Errorf("%d readings are too many for a fit, which takes up to %d", len(m.Readings), mostReadings)
+		return fmt.Errorf("%d readings are too many for a fit: give at most %d", len(m.Readings), mostReadings)
 	}
 	n := 0
 	for _, r := range m.Readings {
-		if err := r.Validate(); err != nil {
-			return err
-		}
-		if err := m.possible(&r); err != nil {
-			return err
+		if err := cmp.Or(r.Validate(), m.possible(&r)); err != nil {
+			return fmt.Errorf("%w: %s", err, instead)
 		}
 		if !r.HeldOut {
 			n++
 		}
 	}
 	if n < fewReadings {
-		return fmt.Errorf("%d kernels are too few for a fit, which needs %d: run lowtoggle calibrate --components again, it continues where it stopped", n, fewReadings)
+		return fmt.Errorf("%d kernels are too few for a fit, which needs %d: run lowtoggle calibrate --components again; it continues where it stopped", n, fewReadings)
 	}
 	for _, t := range m.Types() {
 		if !m.varied(t) {
-			return fmt.Errorf("all kernels of %s have the same operands, so the effect of their bits cannot be found: measure kernels with other operands", t)
+			return fmt.Errorf("all kernels of %s have the same operands, so the effect of toggling cannot be fitted: measure kernels with other operands", t)
 		}
 	}
 	return nil
@@ -107,18 +105,18 @@ func (m *Model) possible(r *Reading) error {
 		what             string
 		value, low, high float64
 	}{
-		{"watts", r.Watts, leastWatts, mostWatts},
-		{"watts of its memory", or0(r.MemoryWatts), 0, mostWatts},
-		{"capped share", or0(r.Capped), 0, 1},
-		{"seconds", r.Seconds, 1e-12, 3600},                     // simulated kernels are short
-		{"MHz", r.Clock, m.FullClock / 100, 1.01 * m.FullClock}, // a mean may be rounded up
-		{"operations or bytes a second,", perSecond(&r.Kernel, work), 0, 1e20},
-		{"toggling of bits,", max(r.Bits, r.Moved), 0, 100},
-		{"share of multiprocessors awake,", r.Awake, 0, 1},
-		{"°C", r.Temperature, 0, 150},
+		{"power in watts", r.Watts, leastWatts, mostWatts},
+		{"power of the memory in watts", or0(r.MemoryWatts), 0, mostWatts},
+		{"share of time at the power cap", or0(r.Capped), 0, 1},
+		{"time in seconds", r.Seconds, 1e-12, 3600},                      // simulated kernels are short
+		{"clock in MHz", r.Clock, m.FullClock / 100, 1.01 * m.FullClock}, // a mean may be rounded up
+		{"number of operations or bytes per second", perSecond(&r.Kernel, work), 0, 1e20},
+		{"relative toggling of bits", max(r.Bits, r.Moved), 0, 100},
+		{"share of multiprocessors in use", r.Awake, 0, 1},
+		{"temperature in °C", r.Temperature, 0, 150},
 	} {
 		if !(v.value >= v.low && v.value <= v.high) {
-			return fmt.Errorf("%s is not a measurement: %s of %g, but %g to %g is possible", r.Name, v.what, v.value, v.low, v.high)
+			return fmt.Errorf("the reading of kernel %s is impossible: %s is %g, but must be from %g to %g", r.Name, v.what, v.value, v.low, v.high)
 		}
 	}
 	return nil

@@ -42,14 +42,14 @@ type Kernel struct {
 func (k Kernel) Validate() error {
 	for _, v := range []float64{k.Ops, k.Asked, k.Memory, k.Again, k.Bits, k.Moved, k.Awake, k.Seconds, k.Clock, k.Idle, k.Temperature} {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("kernel %s: work, bits and times must be numbers that are not negative: %+v", k.Name, k)
+			return fmt.Errorf("kernel %s: work, bits and times must be finite and at least 0: %+v", k.Name, k)
 		}
 	}
 	switch {
 	case k.Ops > 0 && k.Type == 0:
-		return fmt.Errorf("kernel %s: has operations, but no type: give the type of its operands", k.Name)
+		return fmt.Errorf("kernel %s has operations, but no type: give the type of its operands", k.Name)
 	case k.Launches < 0 || k.Seconds > 0 && k.Idle > k.Seconds:
-		return fmt.Errorf("kernel %s: %d launches, and %g s without work of %g s in all: launches must be 0 or more, and the time without work at most the whole time", k.Name, k.Launches, k.Idle, k.Seconds)
+		return fmt.Errorf("kernel %s: launches (%d) must be at least 0, and the time without work (%g s) at most the total time (%g s)", k.Name, k.Launches, k.Idle, k.Seconds)
 	case (k.Seconds > 0) != (k.Clock > 0):
 		return fmt.Errorf("kernel %s: give the measured time and the clock together, or neither", k.Name)
 	}
@@ -91,7 +91,7 @@ func (g Gemm) Bytes() float64 {
 // Kernel derives the product's work on a card. Its time is unknown.
 func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	if !g.Type.Valid() || min(g.M, g.N, g.K) < 1 {
-		return Kernel{}, fmt.Errorf("kernel %s: there is no product of %d×%d×%d in %v", name, g.M, g.N, g.K, g.Type)
+		return Kernel{}, fmt.Errorf("kernel %s: a product of %d×%d×%d in %v: every dimension must be at least 1, and the type a known one", name, g.M, g.N, g.K, g.Type)
 	}
 	if g.L2 <= 0 {
 		g.L2 = card.Tiles.L2
@@ -121,7 +121,7 @@ func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 // And returns one kernel for two: first k, then o. Their types must be equal, and both times known or both unknown.
 func (k Kernel) And(o Kernel) (Kernel, error) {
 	if k.Type != 0 && o.Type != 0 && k.Type != o.Type {
-		return Kernel{}, fmt.Errorf("kernels %s and %s have different types, %s and %s: use them separately", k.Name, o.Name, k.Type, o.Type)
+		return Kernel{}, fmt.Errorf("kernels %s and %s have different types, %s and %s, and cannot be joined: use them separately", k.Name, o.Name, k.Type, o.Type)
 	}
 	if k.Type == 0 {
 		k.Type = o.Type

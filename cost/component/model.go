@@ -161,17 +161,17 @@ func (m *Model) Timed(kernels []Kernel, seconds, clock float64) []Kernel {
 
 func (m *Model) check(kernels ...Kernel) error {
 	if len(m.variants) == 0 {
-		return fmt.Errorf("the components of %s were not fitted yet: run lowtoggle calibrate --components again, it continues where it stopped", m.Card)
+		return fmt.Errorf("the components of %s are not fitted yet: run lowtoggle calibrate --components again; it continues where it stopped", m.Card)
 	}
 	if len(kernels) == 0 {
-		return errors.New("there are no kernels whose power could be split")
+		return errors.New("there are no kernels: give at least one")
 	}
 	for _, k := range kernels {
 		if err := k.Validate(); err != nil {
 			return err
 		}
 		if k.Type != 0 && !slices.Contains(m.Types(), k.Type) {
-			return fmt.Errorf("kernel %s: the components of %s were not measured with %s, only with %s", k.Name, m.Card, k.Type, arith.Names(m.Types()))
+			return fmt.Errorf("kernel %s: the components of %s were not measured for type %s, only for %s", k.Name, m.Card, k.Type, arith.Names(m.Types()))
 		}
 	}
 	return nil

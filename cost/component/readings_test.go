@@ -47,7 +47,7 @@ var fieldsOf = []struct {
 	{"temperature", func(r *Reading, v float64) { r.Temperature = v }},
 }
 
-var limitsOfReading = regexp.MustCompile(` of \S+, but (\S+) to (\S+) is possible$`)
+var limitsOfReading = regexp.MustCompile(` is \S+, but must be from (\S+) to (\S+)$`)
 
 // TestReadingLimits: every number of a reading has the limits in testdata/readinglimits.txt. The limits themselves are possible; the
 // next numbers beyond them are not.

@@ -19,8 +19,8 @@ const (
 	fewAlike     = 2
 )
 
-// ErrUnfit marks a model whose errors on unseen kernels, or on some kernels, are too large for advice.
-var ErrUnfit = errors.New("the model's errors are too large for advice")
+// ErrUnfit marks a model whose errors on unseen kernels, or on some kernels, are unknown or too large for advice.
+var ErrUnfit = errors.New("the model's accuracy is too low or unknown")
 
 // UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels. These are the
 // held-out kernels. If there are none, they are the fit's own kernels, each left out in turn. Without both, the
@@ -50,9 +50,9 @@ func (m *Model) Verdict() error {
 	}
 	switch {
 	case s.Kernels < fewUnseen:
-		return unfit("%d unseen kernels between %.0f and %.0f W test the model; %d are needed", s.Kernels, lowest, highest, fewUnseen)
+		return unfit("too few unseen kernels between %.0f and %.0f W test the model: %d; at least %d are needed", lowest, highest, s.Kernels, fewUnseen)
 	case s.Mean > halved*s.BestNaive():
-		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model; at most half of the second figure is allowed",
+		return unfit("the mean error of predicted power on unseen kernels is %.1f %%; it must be at most half of the best naive model's error of %.1f %%",
 			100*s.Mean, 100*s.BestNaive())
 	}
 	return nil
@@ -77,10 +77,10 @@ func (m *Model) trust(kernels []Kernel) error {
 	}
 	switch {
 	case below < fewAlike:
-		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %.0f and %.0f W test the model; %d are needed",
-			m.Card, ErrUnfit, below, kind, lowest, highest, fewAlike)
+		return fmt.Errorf("%s: %w on these kernels: too few unseen kernels of %s between %.0f and %.0f W test the model: %d; at least %d are needed",
+			m.Card, ErrUnfit, kind, lowest, highest, below, fewAlike)
 	case sum > mostOff*float64(all):
-		return fmt.Errorf("%s: %w on these kernels: power of the %d unseen kernels of %s is off by %.1f %% on average; at most %.0f %% is allowed",
+		return fmt.Errorf("%s: %w on these kernels: the mean error of predicted power on %d unseen kernels of %s is %.1f %%; at most %.0f %% is allowed",
 			m.Card, ErrUnfit, all, kind, 100*sum/float64(all), 100*mostOff)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (m *Model) alike(kernels []Kernel) (func(*Kernel) bool, string) {
 	if typ := kernels[0].Type; len(types) == 1 && typ != 0 {
 		kind = typ.String() + " limited by " + kind
 	} else {
-		kind = "their types limited by " + kind
+		kind = "the same types limited by " + kind
 	}
 	return func(k *Kernel) bool { return types[k.Type] && m.memoryBound(*k) == memory }, kind
 }
@@ -117,7 +117,7 @@ func (m *Model) Splits() error {
 	if mean <= mostOffSplit {
 		return nil
 	}
-	err := fmt.Errorf("power of unseen kernels is off by %.1f %% on average; at most %.0f %% is allowed", 100*mean, 100*mostOffSplit)
+	err := fmt.Errorf("the mean error of predicted power on unseen kernels is %.1f %%; at most %.0f %% is allowed", 100*mean, 100*mostOffSplit)
 	if m.Simulated { // it never fits
 		return err
 	}

@@ -22,10 +22,10 @@ func TestVerdict(t *testing.T) {
 		want    string
 	}{
 		{&Span{Kernels: 9, Mean: 0.1, Naive: []float64{0.3, 0.2, 0.05}}, true, ""}, // utilisation is not a naive model
-		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.3, 0.2, 0.9}}, false, "off by 11.0 % on average, and by 20.0 % with the best naive model"},
-		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.2, 0.3, 0.9}}, false, "half of the second figure is allowed"},
-		{&Span{Kernels: 7, Mean: 0.01, Naive: []float64{0.3, 0.3, 0.3}}, false, "7 unseen kernels between 150 and 690 W test the model; 8 are needed"},
-		{nil, false, "0 unseen kernels"},
+		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.3, 0.2, 0.9}}, false, "unseen kernels is 11.0 %; it must be at most half of the best naive model's error of 20.0 %"},
+		{&Span{Kernels: 9, Mean: 0.11, Naive: []float64{0.2, 0.3, 0.9}}, false, "the best naive model's error of 20.0 %"},
+		{&Span{Kernels: 7, Mean: 0.01, Naive: []float64{0.3, 0.3, 0.3}}, false, "too few unseen kernels between 150 and 690 W test the model: 7; at least 8 are needed"},
+		{nil, false, "test the model: 0; at least 8 are needed"},
 	} {
 		judged := *m
 		judged.Quality = &Quality{Span: c.span}
@@ -52,10 +52,10 @@ func TestTrust(t *testing.T) {
 		want   string
 	}{
 		"good":    {product, func(*Prediction) {}, ""},
-		"far off": {product, func(p *Prediction) { p.Predicted.Watts = 1.06 * p.Reading.Watts }, "unseen kernels of bf16 limited by arithmetic is off by 6.0 % on average"},
+		"far off": {product, func(p *Prediction) { p.Predicted.Watts = 1.06 * p.Reading.Watts }, "unseen kernels of bf16 limited by arithmetic is 6.0 %"},
 		"near":    {product, func(p *Prediction) { p.Predicted.Watts = 0.96 * p.Reading.Watts }, ""},
-		"at cap":  {product, func(p *Prediction) { p.Spans = false }, "0 unseen kernels of bf16 limited by arithmetic between 150 and 690 W"},
-		"cold":    {cold, func(p *Prediction) { p.Predicted.Watts = 1.2 * p.Reading.Watts }, "2 unseen kernels of bf16 limited by memory is off by 20.0 %"},
+		"at cap":  {product, func(p *Prediction) { p.Spans = false }, "too few unseen kernels of bf16 limited by arithmetic between 150 and 690 W test the model: 0; at least 2"},
+		"cold":    {cold, func(p *Prediction) { p.Predicted.Watts = 1.2 * p.Reading.Watts }, "2 unseen kernels of bf16 limited by memory is 20.0 %"},
 	} {
 		judged := *m
 		judged.unseen = slices.Clone(m.unseen)

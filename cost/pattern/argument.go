@@ -114,7 +114,7 @@ func (p *parser) positional(op *Operation, args []any, word string) (int, error)
 	case len(op.Parameters) == 0:
 		return 0, p.fail(p.pos, "%s takes no argument, found %s", op.Name, p.found())
 	}
-	return 0, p.fail(p.pos, "expected ) behind the arguments of %s, found %s", op.Name, p.found())
+	return 0, p.fail(p.pos, "expected ) after the arguments of %s, found %s", op.Name, p.found())
 }
 
 // value parses a parameter's value.

@@ -9,8 +9,10 @@ import (
 // lowHigh returns the mask for the arguments low=k and high=k.
 func lowHigh(f weights.Format, args []any) (mask uint32, err error) {
 	low, high := args[0].(int), args[1].(int)
-	if low > f.Bits || high > f.Bits {
-		return 0, fmt.Errorf("%d bits are more than the %d of %s", max(low, high), f.Bits, f.DType)
+	for i, n := range []int{low, high} {
+		if n > f.Bits {
+			return 0, fmt.Errorf("%s is %d bits, but an element of %s has only %d", []string{"low", "high"}[i], n, f.DType, f.Bits)
+		}
 	}
 	all := uint64(1)<<f.Bits - 1
 	return uint32(uint64(1)<<low - 1 | all&^(all>>high)), nil

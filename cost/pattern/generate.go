@@ -37,11 +37,11 @@ func (p Pattern) generate(ctx context.Context, s Spec, rows, cols Range, workers
 	format, ok := s.DType.Format()
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("patterns cannot be of type %s: use %s", s.DType, weights.FormatNames("or"))
+		return nil, fmt.Errorf("a pattern cannot have the type %s: use %s", s.DType, weights.FormatNames("or"))
 	case s.Rows < 0 || s.Cols < 0 || s.Cols > 0 && s.Rows > mostElements/s.Cols:
-		return nil, fmt.Errorf("%d × %d elements: both must be 0 or more, and at most 2^42 together", s.Rows, s.Cols)
+		return nil, fmt.Errorf("a matrix of %d × %d elements: both numbers must be 0 or more, and their product at most 2^42", s.Rows, s.Cols)
 	case rows.From < 0 || rows.To < rows.From || rows.To > s.Rows, cols.From < 0 || cols.To < cols.From || cols.To > s.Cols:
-		return nil, fmt.Errorf("rows %d to %d and columns %d to %d are not a block of %d × %d", rows.From, rows.To, cols.From, cols.To, s.Rows, s.Cols)
+		return nil, fmt.Errorf("rows %d to %d and columns %d to %d are not a block of a matrix of %d × %d elements", rows.From, rows.To, cols.From, cols.To, s.Rows, s.Cols)
 	}
 	calls := p.calls()
 	b := &builder{ctx: ctx, format: format, seed: s.Seed, workers: max(1, workers), area: rows.len() * cols.len()}

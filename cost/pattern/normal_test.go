@@ -30,6 +30,17 @@ func TestNormalsAgainstErfinv(t *testing.T) {
 	}
 }
 
+// TestUnitsAreOddMultiples: random numbers are odd multiples of 2⁻⁵³ below 1. These lie symmetrically about the middle.
+func TestUnitsAreOddMultiples(t *testing.T) {
+	u := make([]float64, 1000)
+	newDice(5, 1).row(2).units(u, 3)
+	for i, v := range u {
+		if n := math.Ldexp(v, 53); math.Mod(n, 2) != 1 || n < 0 || v >= 1 {
+			t.Fatalf("number %d is %v/2⁵³", i, n)
+		}
+	}
+}
+
 // TestTailsAgainstDistribution: the distribution below a quantile is the given share, down to the smallest share of
 // dice.
 func TestTailsAgainstDistribution(t *testing.T) {

@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -24,36 +25,36 @@ must be named, as in ` + "`random(low=4)`" + `. An argument with a default may b
 
 **Values.** Every element has the matrix's dtype, one of F32, F16, BF16, F8_E4M3, F8_E5M2 and I8.
 Arithmetic is done in double precision. The result is rounded to float32 and then to the dtype. Each rounding is to the
-nearest value, ties to even. A value beyond the dtype's range becomes its largest finite magnitude. I8 holds integers. Only a tensor can
-contain NaN and infinity, and arithmetic does not change them. If ` + "`flip` or `random`" + ` would make
+nearest value, ties to even. A value beyond the dtype's range becomes the dtype's largest finite magnitude. I8 holds integers. Only the source
+` + "`tensor`" + ` can give NaN and infinity; arithmetic does not change them. If ` + "`flip` or `random`" + ` would make
 a value that is not finite, the step also clears the lowest exponent bit (in F8_E4M3 the lowest mantissa bit).
 
 **Randomness.** Every random decision is a hash of the seed, the operation's position in the pattern and the
 element's row and column. The same pattern, dtype, shape and seed give the same bytes on every machine.
-The number of workers does not change the bytes, nor does computing the matrix in parts. If you add a step, the steps
-before do not change.
+The bytes do not depend on the number of workers, or on whether the matrix is computed in parts. If you append a step, the
+random numbers of the steps before stay the same.
 
-**Time.** Operations marked *(whole rows)* compute whole rows for any part of the result. ` + "`sort` and `reorder`" + ` compute the
-whole matrix. For all other operations, the time is proportional to the size of the part.
+**Time.** Computing a part of a matrix takes time proportional to the part's size, with two exceptions. Operations marked *(whole rows)*
+or *(whole columns)* compute every row or column of the part in full. Operations marked *(whole matrix)* compute the whole matrix.
 
 **Your own steps.** A Go program adds a step by ` + "`pattern.Register`" + `: a function of an element's value
-([library.md](library.md)). The function does not get values that are not finite; such values stay unchanged. A result beyond
-the dtype's range becomes the dtype's largest finite magnitude. If the function returns NaN, the matrix is not made: the error names the
-step and the value. Only the program that registers a step knows the step; the lowtoggle command does not.
+([library.md](library.md)). NaN and infinity stay unchanged, and the function is not called for them. A result beyond
+the dtype's range becomes the dtype's largest finite magnitude. If the function returns NaN, computing the matrix fails with an error that
+names the step and the value. Only the program that registers a step can use the step; the lowtoggle command cannot.
 
-**To a file.** ` + "`lowtoggle pattern`" + ` writes the operands of y[M,N] = x[M,K]·w[N,K]ᵀ to a safetensors file, as the tensors x and w, for
-kernels of your own:
+**To a file.** ` + "`lowtoggle pattern`" + ` writes the operands of y[M,N] = x[M,K]·w[N,K]ᵀ to a safetensors file, as the tensors x and w. Use
+the file to measure kernels of your own:
 
 ` + "```" + `
 lowtoggle pattern 'normal(0,0.02) | round(4)' --shape 4096x4096x8192 --dtype bf16 --seed 0 -o rounded.safetensors
 ` + "```" + `
 
-` + "`lowtoggle measure --w 'normal(0,0.02) | round(4)'`" + ` with the same shape, type and seed multiplies these bytes. The seed of x is that of
-` + "`--seed`" + `, and the seed of w is one more. The file's metadata has both patterns and the seed.
+` + "`lowtoggle measure --w 'normal(0,0.02) | round(4)'`" + ` with the same shape, type and seed multiplies the same operands. The seed of x is
+the value of ` + "`--seed`" + `, and the seed of w is that value plus 1. The file's metadata has both patterns and the seed.
 
-A tensor is written in the same way: ` + "`lowtoggle pattern model.safetensors:lm_head.weight`" + `. For fp8 and int8, tensors of other types are
-multiplied by a power of two, and the file's metadata has its exponent, as x_exponent and w_exponent: divide y by 2 to the
-power of their sum. Quantised weights cannot be written, because the file has no place for their scales.
+The command also writes a model's tensor: ` + "`lowtoggle pattern model.safetensors:lm_head.weight`" + `. With ` + "`--dtype fp8` or `int8`" + `, a tensor of
+another type is multiplied by a power of two. The file's metadata has the exponents x_exponent and w_exponent: divide y by
+2^(x_exponent + w_exponent). Quantised weights cannot be written, because the file has no place for their scales.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.
@@ -92,11 +93,7 @@ func pageEntry(b *bytes.Buffer, o Operation) {
 	usage = o.Name + usage
 	fmt.Fprintf(b, "\n### %s\n\n`%s`", o.Name, usage)
 	if o.wide != nil {
-		fmt.Fprint(b, " (whole rows")
-		if o.Name == "signs" {
-			fmt.Fprint(b, ", except with random")
-		}
-		fmt.Fprint(b, ")")
+		fmt.Fprintf(b, " (%s)", cmp.Or(map[string]string{"signs": "rows: whole rows; columns: whole columns", "sort": "whole matrix; by=within: whole rows", "reorder": "whole matrix"}[o.Name], "whole rows"))
 	}
 	fmt.Fprintf(b, "\n\n%s\n\n", o.Doc)
 	if o.Parameters != nil {

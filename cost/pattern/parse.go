@@ -62,7 +62,7 @@ func (p *parser) call(fits func(*Operation) bool, what string) (c call, err erro
 	case op.Source && what == "a step":
 		return c, p.fail(at, "expected %s, found %s, which can only come first", what, name)
 	case !op.Source:
-		return c, p.fail(at, "expected %s, found %s, which is a step: it follows a source and |", what, name)
+		return c, p.fail(at, "expected %s, found %s, which is a step: put it after a source and |", what, name)
 	default:
 		return c, p.fail(at, "expected %s, found %s", list(names(fits)), name)
 	}

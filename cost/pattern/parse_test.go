@@ -61,7 +61,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"normal(0,‸)":                        `found ")"`,
 		"normal(0 ‸1)":                       "expected , or )",
 		"normal(0,1‸":                        "found the end",
-		"normal(0,1,‸2)":                     "expected ) behind the arguments of normal",
+		"normal(0,1,‸2)":                     "expected ) after the arguments of normal",
 		"normal(0,‸mean=1)":                  "mean is given twice",
 		"normal(0,‸sigmma=1)":                "did you mean sigma?",
 		"zeros | abs(‸1)":                    "abs takes no argument",
@@ -84,8 +84,8 @@ func TestSyntaxErrors(t *testing.T) {
 		"tensor(‸a)":                         "expected PATH:NAME",
 		"tensor(‸a:)":                        "expected PATH:NAME",
 		"tensor‸":                            "tensor needs path:name: as in ",
-		"tensor(a:b‸":                        "expected ) behind PATH:NAME",
-		`tensor(‸"a:b)`:                      "the quotation has no end",
+		"tensor(a:b‸":                        "expected ) after PATH:NAME",
+		`tensor(‸"a:b)`:                      "the closing quotation mark is missing",
 		"zeros | scale(2^-3) | ‸unknownstep": "expected shift, scale",
 	} {
 		text := strings.Replace(marked, "‸", "", 1)
@@ -97,6 +97,15 @@ func TestSyntaxErrors(t *testing.T) {
 		}
 		if at := strings.Index(marked, "‸"); syntax.Pos != at || syntax.Text != text || !strings.Contains(syntax.Msg, want) {
 			t.Errorf("%q: %q at byte %d, want %q at %d", text, syntax.Msg, syntax.Pos, want, at)
+		}
+	}
+}
+
+// TestLargestBlock: a block has at most 2⁴⁰ rows and 2⁴⁰ columns.
+func TestLargestBlock(t *testing.T) {
+	for block, ok := range map[string]bool{"1099511627776x1": true, "1x1099511627776": true, "1099511627777x1": false, "1x1099511627777": false} {
+		if _, err := Parse("zeros | sparse(0.5,block=" + block + ")"); (err == nil) != ok {
+			t.Errorf("%s: %v", block, err)
 		}
 	}
 }

@@ -25,14 +25,14 @@ func (p *parser) raw() (string, error) {
 	if strings.HasPrefix(rest, `"`) {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
-			return "", p.fail(p.pos, "the quotation has no end")
+			return "", p.fail(p.pos, "the closing quotation mark is missing")
 		}
 		p.pos += len(quoted)
 		return strconv.Unquote(quoted)
 	}
 	end := closing(rest)
 	if end < 0 {
-		return "", p.fail(len(p.text), "expected ) behind PATH:NAME, found the end")
+		return "", p.fail(len(p.text), "expected ) after PATH:NAME, found the end")
 	}
 	p.pos += end
 	return strings.TrimRight(rest[:end], blank), nil

@@ -45,18 +45,18 @@ func Register(s Step) error {
 	registering.Lock()
 	defer registering.Unlock()
 	if !stepName.MatchString(s.Name) {
-		return fmt.Errorf("%q is not a name for a step: use small letters and digits, a letter first", s.Name)
+		return fmt.Errorf("%q is not a name for a step: use lower-case letters and digits, a letter first", s.Name)
 	}
 	if _, taken := operation(s.Name); taken {
-		return fmt.Errorf("the language has an operation %s already", s.Name)
+		return fmt.Errorf("an operation named %s exists already: choose another name", s.Name)
 	}
 	if s.Doc == "" || s.Of == nil {
-		return fmt.Errorf("the step %s needs Doc, which describes the step, and Of, its function", s.Name)
+		return fmt.Errorf("step %s has no Doc (its description) or no Of (its function)", s.Name)
 	}
 	op := &Operation{Name: s.Name, Doc: s.Doc}
 	for i, name := range s.Parameters {
 		if !stepName.MatchString(name) || slices.Contains(s.Parameters[:i], name) {
-			return fmt.Errorf("step %s: parameter %q is not a name, or occurs twice", s.Name, name)
+			return fmt.Errorf("step %s: parameter %q is not a valid name, or occurs twice", s.Name, name)
 		}
 		op.Parameters = append(op.Parameters, number(name, -anyNumber, anyNumber, "of the step"))
 	}
@@ -69,7 +69,7 @@ func Register(s Step) error {
 	op.check = func(args []any) (int, string) {
 		of, err := s.Of(numbers(args))
 		if err == nil && of == nil {
-			err = errors.New("no function")
+			err = errors.New("its field Of returned no function")
 		}
 		if err != nil {
 			return 0, s.Name + ": " + err.Error()
@@ -79,7 +79,7 @@ func Register(s Step) error {
 	op.make = func(stage *stage, args []any, inner *field) (*field, error) {
 		of, err := s.Of(numbers(args))
 		if err == nil && of == nil {
-			err = errors.New("no function") // the parser got a function for these arguments
+			err = errors.New("its field Of returned no function") // the parser got a function for these arguments
 		}
 		if err != nil {
 			return nil, fmt.Errorf("step %s: %w", s.Name, err)
@@ -113,7 +113,7 @@ func (s *stage) computed(inner *field, step string, of func(v float64) float64) 
 			b := f.Elem(dst, i)
 			r := element(b)
 			if r.nan {
-				return fmt.Errorf("step %s: it returns NaN for %g, and a pattern's values are numbers", step, f.Value(b))
+				return fmt.Errorf("step %s: its function returned NaN for %g, and must return a number", step, f.Value(b))
 			}
 			f.SetElem(dst, i, r.bits)
 		}

@@ -25,16 +25,16 @@ func TestRegisterRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, s := range map[string]Step{
-		"already":                   {Name: "mine", Doc: "d", Of: same},
-		"has an operation round":    {Name: "round", Doc: "d", Of: same},
-		"has an operation normal":   {Name: "normal", Doc: "d", Of: same},
-		`"" is not a name`:          {Doc: "d", Of: same},
-		`"Big" is not a name`:       {Name: "Big", Doc: "d", Of: same},
-		`"a|b" is not a name`:       {Name: "a|b", Doc: "d", Of: same},
-		"needs Doc":                 {Name: "other", Of: same},
-		"and Of":                    {Name: "other", Doc: "d"},
-		`parameter "x" is not a na`: {Name: "other", Doc: "d", Parameters: []string{"x", "x"}, Of: same},
-		`parameter "1" is not a na`: {Name: "other", Doc: "d", Parameters: []string{"1"}, Of: same},
+		"already":                          {Name: "mine", Doc: "d", Of: same},
+		"an operation named round exists":  {Name: "round", Doc: "d", Of: same},
+		"an operation named normal exists": {Name: "normal", Doc: "d", Of: same},
+		`"" is not a name`:                 {Doc: "d", Of: same},
+		`"Big" is not a name`:              {Name: "Big", Doc: "d", Of: same},
+		`"a|b" is not a name`:              {Name: "a|b", Doc: "d", Of: same},
+		"has no Doc":                       {Name: "other", Of: same},
+		"or no Of":                         {Name: "other", Doc: "d"},
+		`parameter "x" is not a va`:        {Name: "other", Doc: "d", Parameters: []string{"x", "x"}, Of: same},
+		`parameter "1" is not a va`:        {Name: "other", Doc: "d", Parameters: []string{"1"}, Of: same},
 	} {
 		if err := Register(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -43,7 +43,7 @@ func TestRegisterRefuses(t *testing.T) {
 	if err := Register(Step{Name: "none", Doc: "d", Of: func([]float64) (func(float64) float64, error) { return nil, nil }}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Parse("zeros | none"); err == nil || !strings.Contains(err.Error(), "none: no function") {
+	if _, err := Parse("zeros | none"); err == nil || !strings.Contains(err.Error(), "none: its field Of returned no function") {
 		t.Errorf("a step without a function: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestStepWithoutANumber(t *testing.T) {
 	}
 	for _, d := range []weights.DType{weights.F32, weights.F16, weights.BF16, weights.F8E4M3, weights.F8E5M2, weights.I8} {
 		s := Spec{DType: d, Rows: 300, Cols: 300}
-		if _, err := MustParse("normal(0,4) | root | abs").Generate(t.Context(), s, 2); err == nil || !strings.Contains(err.Error(), "step root: it returns NaN for -") {
+		if _, err := MustParse("normal(0,4) | root | abs").Generate(t.Context(), s, 2); err == nil || !strings.Contains(err.Error(), "step root: its function returned NaN for -") {
 			t.Errorf("%v: %v", d, err)
 		}
 		if _, err := MustParse("normal(0,4) | abs | root | transpose").Generate(t.Context(), s, 2); err != nil {

@@ -7,10 +7,10 @@ const (
 
 // Parameters shared by several operations.
 var (
-	byRows = Parameter{Name: "rows", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "rows in a run"}
-	byCols = Parameter{Name: "columns", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "columns in a run"}
-	lowK   = Parameter{Name: "low", Kind: Integer, Default: "0", Min: 0, Max: 32, Named: true, Doc: "least significant bits"}
-	highK  = Parameter{Name: "high", Kind: Integer, Default: "0", Min: 0, Max: 32, Named: true, Doc: "most significant bits, the sign first"}
+	byRows = Parameter{Name: "rows", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "the number of rows in a run"}
+	byCols = Parameter{Name: "columns", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "the number of columns in a run"}
+	lowK   = Parameter{Name: "low", Kind: Integer, Default: "0", Min: 0, Max: 32, Named: true, Doc: "the number of bits, counted from the least significant bit"}
+	highK  = Parameter{Name: "high", Kind: Integer, Default: "0", Min: 0, Max: 32, Named: true, Doc: "the number of bits, counted from the sign bit, the most significant bit"}
 )
 
 func number(name string, least, most float64, doc string) Parameter {
@@ -72,8 +72,8 @@ var operations = []*Operation{
 	},
 	{
 		Name: "tensor", Source: true,
-		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and the name of a tensor. Put both in double quotes if their parentheses are not balanced"}},
-		Doc:        "Reads a tensor as it is stored. The last dimension becomes the columns, all other dimensions together the rows. A vector becomes one column. The shape must equal that of the pattern's matrix. Values of another dtype are rounded.",
+		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "the path of a safetensors file or model folder, and the name of a tensor; put path:name in double quotes if it has an unbalanced parenthesis"}},
+		Doc:        "Reads a stored tensor. The last dimension becomes the columns. All other dimensions together become the rows. A vector becomes one column. The shape must equal the shape of the pattern's matrix. Values of another dtype are rounded.",
 		Example:    "tensor(model/model.safetensors:lm_head.weight)",
 		make:       makeTensor,
 	},
@@ -94,21 +94,21 @@ var operations = []*Operation{
 	},
 	{
 		Name:    "abs",
-		Doc:     "Makes every element positive. In I8, −128 becomes 127.",
+		Doc:     "Replaces every element by its magnitude. In I8, −128 becomes 127.",
 		Example: "normal(0,0.02) | abs",
 		make:    arithmetic(absValue),
 	},
 	{
 		Name:       "clip",
-		Parameters: []Parameter{number("limit", 0, anyNumber, "the largest magnitude, rounded to the type")},
+		Parameters: []Parameter{number("limit", 0, anyNumber, "the largest magnitude, rounded to the dtype")},
 		Doc:        "Limits the magnitude of every element.",
 		Example:    "normal(0,1) | clip(2)",
 		make:       arithmetic(clipValue),
 	},
 	{
 		Name:       "quantize",
-		Parameters: []Parameter{number("step", smallest, anyNumber, "the step")},
-		Doc:        "Moves every element to the nearest multiple of a step, ties to even. Zeros become positive.",
+		Parameters: []Parameter{number("step", smallest, anyNumber, "the distance between multiples")},
+		Doc:        "Moves every element to the nearest multiple of a step, ties to even. A zero result is +0.",
 		Example:    "normal(0,1) | quantize(0.25)",
 		make:       arithmetic(quantizeValue),
 	},
@@ -116,16 +116,16 @@ var operations = []*Operation{
 		Name: "round",
 		Parameters: []Parameter{
 			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "the number of low mantissa bits that become zero; at most the number of mantissa bits of the dtype (I8: 6)"},
-			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "nearest rounds to nearest, ties to even; truncate rounds towards zero"},
+			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "nearest rounds to the nearest value, ties to even; truncate rounds towards zero"},
 		},
-		Doc:     "Rounds to values whose low mantissa bits are zero, like the pass round.",
+		Doc:     "Rounds to values with fewer mantissa bits, like the pass round.",
 		Example: "normal(0,0.02) | round(4)",
 		make:    makeRound,
 	},
 	{
 		Name:       "grid",
-		Parameters: []Parameter{number("s", 0.25, 1<<20, "the step is the power of two nearest to a row's root mean square over s")},
-		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, like the pass grid. Zeros become positive.",
+		Parameters: []Parameter{number("s", 0.25, 1<<20, "a row's step is the power of two nearest to the row's root mean square divided by s")},
+		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, like the pass grid. A zero result is +0.",
 		Example:    "normal(0,0.02) | grid(16)",
 		wide:       always,
 		make:       makeGrid,
@@ -152,7 +152,7 @@ var operations = []*Operation{
 	{
 		Name: "signs",
 		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"random", "rows", "columns"},
-			Doc: "random changes every element with probability 1/2; rows or columns changes each row or column that has more negative than positive elements"}},
+			Doc: "random changes the sign of each element with probability 1/2; rows changes all signs in every row with more negative than positive elements; columns does this for every column"}},
 		Doc:     "Changes the sign of elements, or of whole rows or columns. The sign of a zero changes, too. In I8, −128 becomes 127.",
 		Example: "normal(0,0.02) | signs(rows)",
 		wide:    func(args []any) bool { return args[0] != "random" },
@@ -161,11 +161,11 @@ var operations = []*Operation{
 	{
 		Name: "sort",
 		Parameters: []Parameter{
-			{Name: "share", Kind: Number, Default: "1", Min: 0, Max: 1, Doc: "the share of all elements that is sorted, rounded to a whole number of elements"},
+			{Name: "share", Kind: Number, Default: "1", Min: 0, Max: 1, Doc: "the share of the elements to sort, rounded to a whole number of elements"},
 			{Name: "by", Kind: Word, Default: "rows", Words: []string{"rows", "columns", "within"}, Named: true,
 				Doc: "rows fills the first places in row-major order, columns in column-major order; within sorts every row by itself"},
 		},
-		Doc: "Puts the lowest share of the elements into the first places, in ascending order. The other elements follow in their original order. " +
+		Doc: "Puts the lowest elements into the first places, in ascending order. The other elements follow in their original order. " +
 			"−0 comes before 0. A positive NaN comes after infinity, a negative NaN before negative infinity. Equal elements keep their order.",
 		Example: "normal(0,1) | sort(50%,by=columns)",
 		wide:    always,
@@ -182,7 +182,7 @@ var operations = []*Operation{
 		Name: "sparse",
 		Parameters: []Parameter{
 			number("share", 0, 1, "the probability that a block becomes zero"),
-			{Name: "block", Kind: Shape, Default: "1x1", Named: true, Doc: "rows and columns of a block"},
+			{Name: "block", Kind: Shape, Default: "1x1", Named: true, Doc: "the numbers of rows and columns of a block"},
 		},
 		Doc:     "Zeroes blocks at random.",
 		Example: "normal(0,0.02) | sparse(0.5,block=16x16)",
@@ -191,7 +191,7 @@ var operations = []*Operation{
 	{
 		Name:       "reorder",
 		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "the dimension that is permuted"}},
-		Doc: "Puts similar rows or columns next to each other. The first row or column stays. Each next row or column is the remaining one with the fewest different bits from the previous one, in a sample of 1024 elements.  " +
+		Doc: "Puts similar rows or columns next to each other. The first row or column stays. Each place takes the remaining row or column that differs from the place before in the fewest bits. The comparison uses a sample of at most 1024 bits of each row or column. " +
 			"Time grows with the square of the number of rows or columns: 8192 take about a second.",
 		Example: "normal(0,0.02) | round(6) | reorder(rows)",
 		wide:    always,
@@ -199,7 +199,7 @@ var operations = []*Operation{
 	},
 	{
 		Name: "repeat", Parameters: []Parameter{byRows, byCols}, anyOf: true,
-		Doc:     "Makes runs of identical rows or columns. Row i becomes row ⌊i/rows⌋·rows.",
+		Doc:     "Makes runs of identical rows or columns. Row i of the result is row ⌊i/rows⌋·rows of the input.",
 		Example: "normal(0,0.02) | repeat(rows=4)",
 		make:    makeRepeat,
 	},
@@ -208,7 +208,7 @@ var operations = []*Operation{
 			{Name: "rows", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "the number of repeated rows; 0 repeats nothing"},
 			{Name: "columns", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "the number of repeated columns; 0 repeats nothing"},
 		}, anyOf: true,
-		Doc:     "Repeats the first rows or columns. Row i becomes row i mod rows.",
+		Doc:     "Repeats the first rows or columns. Row i of the result is row i mod rows of the input.",
 		Example: "normal(0,0.02) | cycle(rows=2)",
 		make:    makeCycle,
 	},

@@ -12,7 +12,7 @@ import (
 func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 	at := args[0].(tensorName)
 	if weights.IsURL(at.path) {
-		return nil, fmt.Errorf("tensor(%s): patterns read tensors from a disk only: copy the file to a disk, and name it", spellPlace(at))
+		return nil, fmt.Errorf("tensor(%s): patterns read local files only: download the file, and give its path", spellPlace(at))
 	}
 	model, err := weights.Open(at.path)
 	if err != nil {
@@ -28,17 +28,20 @@ func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 		for _, t := range model.Infos() {
 			all = append(all, t.Name)
 		}
+		if len(all) == 0 {
+			return nil, fail("the file has no tensors")
+		}
 		if len(all) > 10 {
 			all = append(all[:10], "…")
 		}
-		return nil, fail("there is no tensor %s in it; there are %s", at.name, strings.Join(all, ", "))
+		return nil, fail("the file has no tensor %s; it has %s", at.name, strings.Join(all, ", "))
 	}
 	from, ok := t.DType.Format()
 	if !ok {
-		return nil, fail("its type is %s: expected F32, F16, BF16, F8_E4M3, F8_E5M2 or I8", t.DType)
+		return nil, fail("the tensor's type is %s: expected F32, F16, BF16, F8_E4M3, F8_E5M2 or I8", t.DType)
 	}
 	if rows, cols := t.Matrix(); rows*cols != s.rows*s.cols || rows*cols > 0 && rows != s.rows {
-		return nil, fail("it has %d × %d elements, not %d × %d", rows, cols, s.rows, s.cols)
+		return nil, fail("the tensor has %d × %d elements, but the pattern's matrix has %d × %d: the shapes must be equal", rows, cols, s.rows, s.cols)
 	}
 	to, size := s.format, from.Bits/8
 	return s.matrix(true, func(dst []byte, rows, cols Range) error {

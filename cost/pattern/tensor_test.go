@@ -71,7 +71,7 @@ func TestTensorErrors(t *testing.T) {
 	good := stored(t, weights.BF16, make([]float64, 6), 2, 3)
 	for text, want := range map[string]string{
 		"tensor(nowhere.safetensors:x)":                             "nowhere.safetensors",
-		strings.Replace(good, ":x)", ":y)", 1):                      "no tensor y in it; there are x",
+		strings.Replace(good, ":x)", ":y)", 1):                      "no tensor y; it has x",
 		good + "|transpose":                                         "2 × 3",
 		stored(t, weights.U8, make([]float64, 6), 2, 3):             "U8",
 		stored(t, weights.BF16, make([]float64, 6), 3, 2) + "| abs": "3 × 2",

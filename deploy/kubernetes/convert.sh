@@ -1,9 +1,9 @@
 #!/bin/sh
-# Converts a model with Kubernetes: the Job of plan.yaml, then that of parts.yaml, then that of finish.yaml.
-#   ./convert.sh                 all three
-#   ./convert.sh parts finish    after a failure: the plan and the parts that are written stay
+# Converts a model with Kubernetes: runs the Jobs of plan.yaml, parts.yaml and finish.yaml, one after the other.
+#   ./convert.sh                 all three Jobs
+#   ./convert.sh parts finish    after a failure: keeps the plan and the parts that are written
 # Set MODEL and OUT in values.yaml, and the number of parts in parts.yaml (twice). The cluster needs an image lowtoggle, which the
-# Containerfile makes, and a claim models that many nodes can write (ReadWriteMany). sed changes these names in all files.
+# Containerfile makes, and a volume claim models that many nodes can write (ReadWriteMany). For other names, change all files with sed.
 set -eu
 cd "$(dirname "$0")"
 kubectl apply -f values.yaml
@@ -17,7 +17,7 @@ for step in ${*:-plan parts finish}; do
 		*Complete*) break ;;
 		*Failed*)
 			kubectl get job "$job" -o 'jsonpath={.status.conditions[*].message}{"\nfailed indexes: "}{.status.failedIndexes}{"\n"}' >&2
-			echo "$job failed: read its logs (kubectl logs -l job-name=$job --prefix), mend the cause and run this step and the later ones again" >&2
+			echo "$job failed: read its logs (kubectl logs -l job-name=$job --prefix), correct the cause, and run this step and the later steps again" >&2
 			exit 1
 			;;
 		esac

@@ -27,8 +27,8 @@ type Result struct {
 	Both     *power.Result `json:"both"`
 	// Bandwidth is the bandwidth of the collective alone.
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
-	// Hidden is the time that running both at once saves over running one after the other, for the baseline. It is a share of the
-	// shorter of the two, products or collective.
+	// Hidden is the time that the baseline saves if products and collective run at once instead of one after the other. It is a
+	// share of the shorter of the two times.
 	Hidden *float64 `json:"hidden_share,omitempty"`
 }
 
@@ -88,7 +88,7 @@ func (h *Host) Compare(ctx context.Context, op cuda.Collective, bytes int64, bas
 // prepare checks the size and prepares products and the collective.
 func (h *Host) prepare(ctx context.Context, all []measure.Candidate, op cuda.Collective, bytes int64) error {
 	if bytes < int64(16*len(h.Machines)) || bytes%int64(16*len(h.Machines)) != 0 {
-		return fmt.Errorf("a collective of %d bytes: give a multiple of 16 for each of the %d cards", bytes, len(h.Machines))
+		return fmt.Errorf("a collective of %d bytes for %d cards: give a positive multiple of %d bytes", bytes, len(h.Machines), 16*len(h.Machines))
 	}
 	return h.backend.prepare(ctx, all, op, bytes)
 }

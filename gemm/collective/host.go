@@ -35,7 +35,7 @@ type backend interface {
 }
 
 // ErrTooFew is the error for fewer cards than a collective needs.
-var ErrTooFew = errors.New("a collective needs two cards of one host: name them, as in --device 0,1")
+var ErrTooFew = errors.New("a collective needs at least two cards of one host: name them, as in --device 0,1")
 
 // Open opens the GPUs with the given CUDA numbers. [measure.NoGPU] returns true for an error if this host cannot exchange data
 // between cards, for example without NCCL.

@@ -21,17 +21,17 @@ type Joint struct {
 	cards  []power.Card
 	clocks []power.Clock
 	steps  []step
-	polled time.Duration // time of the last poll of the counters
-	sum    uint64        // millijoules
+	sum    uint64 // millijoules
 	known  bool
 }
 
-// step is the state of a card's counter.
+// step is the state of a card's counter. Its times are zero before the first poll.
 type step struct {
-	value uint64
-	at    time.Duration // time of the step to value
-	watts float64       // between the two last steps
-	fresh int           // steps with known times since Joint's last step
+	value  uint64
+	at     time.Duration // time of the step to value
+	watts  float64       // between the two last steps
+	fresh  int           // steps with known times since Joint's last step
+	polled time.Duration // time of the last poll
 }
 
 // NewJoint returns a Joint of cards with their clocks. Real cards share the host's clock. Simulated cards have virtual clocks,
@@ -40,8 +40,27 @@ func NewJoint(cards []power.Card, clocks []power.Clock) *Joint {
 	return &Joint{cards: cards, clocks: clocks, steps: make([]step, len(cards))}
 }
 
-// prompt is the longest time between two polls at which the second poll gives the time of a step between them.
-const prompt = 3 * time.Millisecond
+// prompt is the longest time between two polls of a card that give the time of a step between them: a quarter of the usual time between
+// the counter's steps. On some virtual machines a query takes milliseconds, and all sensors of two cards take 17 ms.
+const prompt = 25 * time.Millisecond
+
+// poll stores the counter's value at a time.
+func (s *step) poll(value uint64, now time.Duration) {
+	gap := now - s.polled
+	switch {
+	case value == s.value:
+	case s.polled == 0 || gap > prompt:
+		s.fresh = 0
+	default:
+		at := now - gap/2
+		if s.fresh > 0 {
+			s.watts = float64(value-s.value) / 1000 / (at - s.at).Seconds()
+		}
+		s.at = at
+		s.fresh++
+	}
+	s.value, s.polled = value, now
+}
 
 // Energy returns the sum of the cards' counters at its last step.
 func (j *Joint) Energy() (uint64, error) {
@@ -51,32 +70,18 @@ func (j *Joint) Energy() (uint64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("card %d: %w", i, err)
 		}
-		now := j.Now()
-		s := &j.steps[i]
-		dated := now-j.polled <= prompt*time.Duration(len(j.cards))
-		switch {
-		case !j.known || !dated:
-			s.fresh = 0
-		case value != s.value:
-			if s.fresh > 0 || s.at > 0 && now-s.at < time.Second {
-				s.watts = float64(value-s.value) / 1000 / (now - s.at).Seconds()
-			}
-			s.at = now
-			s.fresh++
-		}
-		s.value = value
-		ready = ready && s.fresh > 1
+		j.steps[i].poll(value, j.Now())
+		ready = ready && j.steps[i].fresh > 1
 	}
-	j.polled = j.Now()
 	if !ready && j.known {
 		return j.sum, nil
 	}
-	joules := 0.0
+	now, joules := j.Now(), 0.0
 	for i := range j.steps {
 		s := &j.steps[i]
 		joules += float64(s.value) / 1000
 		if s.fresh > 0 {
-			joules += s.watts * (j.polled - s.at).Seconds()
+			joules += s.watts * (now - s.at).Seconds()
 		}
 		s.fresh = 0
 	}

@@ -146,7 +146,7 @@ func TestOverTimeDisturbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range r.Cards {
-		noted := slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "a run was repeated after a wait") })
+		noted := slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "a run was disturbed") })
 		if noted != (i == 1) {
 			t.Errorf("card %d: warnings %q", i, c.Warnings)
 		}

@@ -2,10 +2,10 @@ package cuda
 
 import "unsafe"
 
-// api holds the library functions that this package calls, with C's types: pointers to results are
-// pointers, handles are uintptr, device addresses and size_t are uint64.
+// api holds the library functions that this package calls, with C's types: pointers to results are pointers, handles
+// are uintptr, and device addresses and size_t are uint64.
 type api struct {
-	libraries []string // the files that were opened, driver first
+	libraries []string // paths of the opened files, driver first
 	compiler  func() (*compiler, error)
 	nccl      func() (*nccl, error)
 
@@ -74,14 +74,14 @@ type api struct {
 	cublasLtMatmul            func(handle, desc uintptr, alpha *byte, a uint64, layoutA uintptr, b uint64, layoutB uintptr, beta *byte, c uint64, layoutC uintptr, d uint64, layoutD uintptr, algo *algorithm, workspace, workspaceBytes uint64, stream uintptr) status
 }
 
-// symbol is a function's exported name and the field that calls it.
+// symbol is a function's exported name and the field through which it is called.
 type symbol struct {
 	name     string
 	function any
 }
 
-// driverSymbols lists the functions that the driver must export, under their names in the binary
-// interface: the headers' macros map cuMemAlloc to cuMemAlloc_v2, and so on.
+// driverSymbols lists the functions that the driver must export. It uses their names in the binary interface, for
+// example cuMemAlloc_v2, to which the headers' macros map cuMemAlloc.
 func (a *api) driverSymbols() []symbol {
 	return []symbol{
 		{"cuInit", &a.cuInit},

@@ -2,7 +2,7 @@ package cuda
 
 import "github.com/lowtoggle/lowtoggle/cost/arith"
 
-// arithmetic has cuBLASLt's settings for products of a type.
+// arithmetic holds cuBLASLt's settings for products of one type.
 type arithmetic struct {
 	modes           []mode // tried in this order
 	operand, output int32  // cudaDataType
@@ -11,7 +11,7 @@ type arithmetic struct {
 	implementation  uint64 // mask of allowed numerical implementations
 }
 
-// mode is a cublasComputeType and the cudaDataType of alpha and beta that belongs to it.
+// mode is a cublasComputeType and the cudaDataType of its alpha and beta.
 type mode struct{ compute, scale int32 }
 
 const (
@@ -19,8 +19,8 @@ const (
 	noTensorCores     = ^uint64(implTensorOps)
 )
 
-// By its documentation the pedantic float16 mode uses no tensor cores; the mask enforces this. If no float16 kernel without
-// tensor cores exists, CUDA cores read float16 and accumulate in float32.
+// According to its documentation, the pedantic float16 mode uses no tensor cores; the mask enforces this. If there is
+// no float16 kernel without tensor cores, CUDA cores read float16 and accumulate in float32.
 var arithmetics = map[arith.Type]arithmetic{
 	arith.FP32:     {[]mode{{compute32F, r32F}}, r32F, r32F, 1, 50, noTensorCores},
 	arith.TF32:     {[]mode{{compute32FTF32, r32F}}, r32F, r32F, 1, 80, anyImplementation},

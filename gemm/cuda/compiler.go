@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// ErrNoCompiler is wrapped by every error of compiling kernels at run time: NVRTC is missing or too old, or does not support the
-// card. The text names the reason.
+// ErrNoCompiler is wrapped by every error of compiling kernels at run time. NVRTC may be missing or too old, or may not
+// support the card. The error's text gives the reason.
 var ErrNoCompiler = errors.New("no usable CUDA compiler (NVRTC)")
 
 // minCompiler is the oldest supported major version of NVRTC.
@@ -17,7 +17,7 @@ const minCompiler = 12
 
 // compiler holds NVRTC's functions, with C's types as in api.
 type compiler struct {
-	library string // the file that was opened
+	library string // path of the opened file
 
 	mu     sync.Mutex
 	images map[[sha256.Size]byte][]byte // machine code by hash of source and options
@@ -47,8 +47,8 @@ func (c *compiler) symbols() []symbol {
 	}
 }
 
-// loadCompiler opens the newest NVRTC whose machine code the driver can load. driver is the driver's CUDA version,
-// as cuDriverGetVersion counts.
+// loadCompiler opens the newest NVRTC whose machine code the driver can load. driver is the driver's CUDA version in
+// the format of cuDriverGetVersion.
 func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 	c := new(compiler)
 	var files []string
@@ -56,19 +56,19 @@ func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 		files = append(files, fmt.Sprintf("libnvrtc.so.%d", major))
 	}
 	path, err := bindFirst(o, m, "NVIDIA's run-time compiler", files, m.cudaFolders(), c.symbols(),
-		"install the CUDA toolkit (its nvrtc package is enough), or point CUDA_HOME at one")
+		"install the CUDA toolkit (its nvrtc package is enough), or set CUDA_HOME to the folder of a toolkit")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoCompiler, err)
 	}
 	c.library = path
 	var major, minor int32
 	if c.nvrtcVersion(&major, &minor) != 0 || major < minCompiler {
-		return nil, fmt.Errorf("%w: %s is version %d.%d, and %d.0 or later is needed: update the CUDA toolkit", ErrNoCompiler, path, major, minor, minCompiler)
+		return nil, fmt.Errorf("%w: %s is version %d.%d, but %d.0 or later is needed: update the CUDA toolkit", ErrNoCompiler, path, major, minor, minCompiler)
 	}
 	return c, nil
 }
 
-// once is compile with a cache of the source texts that this process has compiled.
+// once is compile with a cache of all sources that this process has compiled.
 func (c *compiler) once(name, source string, capability int, defines []string) ([]byte, error) {
 	key := sha256.Sum256(fmt.Appendf(nil, "%d %q %s", capability, defines, source))
 	c.mu.Lock()
@@ -90,8 +90,8 @@ func (c *compiler) once(name, source string, capability int, defines []string) (
 	return image, nil
 }
 
-// compile returns the machine code of a source text for a compute capability (90 is 9.0). name names the source in messages.
-// Defines are macros, as NAME=VALUE.
+// compile returns the machine code of a source for a compute capability (90 means 9.0). Messages contain name. Defines
+// are macros in the form NAME=VALUE.
 func (c *compiler) compile(name, source string, capability int, defines []string) (image []byte, err error) {
 	var program uintptr
 	if err := c.check("nvrtcCreateProgram", c.nvrtcCreateProgram(&program, cText(source), cText(name), 0, 0, 0)); err != nil {

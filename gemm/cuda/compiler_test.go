@@ -46,12 +46,12 @@ func TestLoadCompiler(t *testing.T) {
 	}{
 		{name: "newest", paths: []string{nvrtc12, nvrtc13}, library: nvrtc13},
 		{name: "a driver for CUDA 12 takes 12", paths: []string{nvrtc12, nvrtc13}, driver: 12040, library: nvrtc12},
-		{name: "none", want: []string{"libnvrtc.so.13 or libnvrtc.so.12 (NVIDIA's run-time compiler) was looked for on the loader's path and in ",
-			"/usr/local/cuda/lib64", "install the CUDA toolkit (its nvrtc package is enough), or point CUDA_HOME at one"}},
+		{name: "none", want: []string{"libnvrtc.so.13 or libnvrtc.so.12 (NVIDIA's run-time compiler) was not found on the loader's path or in ",
+			"/usr/local/cuda/lib64", "install the CUDA toolkit (its nvrtc package is enough), or set CUDA_HOME to the folder of a toolkit"}},
 		{name: "only one newer than the driver", paths: []string{nvrtc13}, driver: 12040, want: []string{"libnvrtc.so.12 (NVIDIA"}},
 		{name: "broken", paths: []string{nvrtc13}, missing: "nvrtcGetCUBIN", want: []string{"undefined symbol: nvrtcGetCUBIN"}},
 		{name: "too old", paths: []string{nvrtc12}, change: func(c *card) { c.nvrtc.major, c.nvrtc.minor = 11, 8 },
-			want: []string{"libnvrtc.so.12 is version 11.8, and 12.0 or later is needed: update the CUDA toolkit"}},
+			want: []string{"libnvrtc.so.12 is version 11.8, but 12.0 or later is needed: update the CUDA toolkit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			card := newCard(t)
@@ -117,7 +117,7 @@ func TestCompileRefuses(t *testing.T) {
 		{name: "card", change: func(c *card) { c.nvrtc.newest = 89 },
 			want: []string{"scale.cu does not compile for compute capability 9.0 with libfakenvrtc.so", "newer toolkit", "PLANTED 5 (5):\nnvrtc: error: invalid value for --gpu-architecture"}},
 		{name: "old card", change: func(c *card) { c.capability = 75 },
-			want: []string{"has compute capability 7.5, and kernels that are compiled at run time need 8.0 (Ampere) or later"}},
+			want: []string{"has compute capability 7.5, but kernels compiled at run time need 8.0 (Ampere) or later"}},
 		{name: "source", source: `extern "C" __global__ void odd(short n) {}`, want: []string{"PLANTED 6 (6):\nerror: kernel odd: parameter \"short n\""}},
 		{name: "long log", change: func(c *card) { c.nvrtc.log = long.String() }, want: []string{"error: line 19"}},
 		{name: "log without a size", change: func(c *card) { c.nvrtc.log, c.fail["nvrtcGetProgramLogSize"] = "lost", 0 }, want: []string{"PLANTED 6 (6)"}},

@@ -13,7 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PTX is CUDA C++ with wrappers of instructions, in namespace ptx. It comes before the source of kernels that use the namespace.
+// PTX is CUDA C++ source with wrappers of instructions, in namespace ptx. It must precede the source of kernels that
+// use this namespace.
 //
 //go:embed kernels/ptx.cu
 var PTX string
@@ -21,16 +22,16 @@ var PTX string
 //go:embed kernels/dequantise.cu
 var dequantiseSource string
 
-const fp4Scale = 256 // factor of FP4 results in kernels/dequantise.cu
+const fp4Scale = 256 // factor of the results of FP4 weights in kernels/dequantise.cu
 
-// format has the parameters that all dequantising kernels are compiled for.
+// format holds the parameters for which all dequantising kernels are compiled.
 type format struct {
 	fp4, zeros bool
-	group      int // columns of a group; 0: all columns
+	group      int // columns per group; 0: all columns
 	scales     scaleFormat
 }
 
-// scaleFormat is the macro SCALE of kernels/dequantise.cu.
+// scaleFormat is the value of the macro SCALE in kernels/dequantise.cu.
 type scaleFormat int
 
 const (
@@ -72,7 +73,7 @@ func (f format) groupBytes() int {
 	return unitRows * bytes
 }
 
-// defines returns the macros of kernels/dequantise.cu.
+// defines returns the macros for kernels/dequantise.cu.
 func (f format) defines() []string {
 	truth := map[bool]int{true: 1}
 	group := f.group
@@ -87,20 +88,20 @@ func (f format) defines() []string {
 // dequantiser is a kernel that dequantises weights, with its launch configuration for a product.
 type dequantiser struct {
 	name            string
-	sources         []string // follow kernels/dequantise.cu
+	sources         []string // source files that follow kernels/dequantise.cu
 	defines         []string // macros in addition to the format's
 	blocks, threads Grid
 	shared          int // shared memory of a block in bytes
 	splitK          int
 }
 
-// dequantisers has the compiled kernels of a device.
+// dequantisers holds the compiled kernels of a device.
 type dequantisers struct {
 	mu       sync.Mutex
 	compiled map[string]*Module // by name and macros
 }
 
-// dequantising is a product with a kernel that dequantises the weights.
+// dequantising is a product whose kernel dequantises the weights.
 type dequantising struct {
 	dequantiser
 	function *Function
@@ -109,8 +110,8 @@ type dequantising struct {
 	scale    float32 // factor of the result
 }
 
-// dequantise prepares a product with four-bit codes of weights, which may be stacked. In both roles, operands and result have the
-// layout of a stationary product. It must not be called within Do.
+// dequantise prepares a product with four-bit codes of weights, which may be stacked. For both roles, operands and
+// result have the layout of a stationary product. It must not be called within Do.
 func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) (*dequantising, error) {
 	c := w.Codes
 	lies := p
@@ -125,13 +126,13 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	case p.Type != arith.BF16:
 		return wrong("the dequantising kernel multiplies BF16")
 	case p.Streaming && p.M <= fewTokens:
-		return wrong("with at most %d tokens, the dequantising kernel takes the weights as the A operand (stationary)", fewTokens)
+		return wrong("with at most %d tokens, the dequantising kernel only takes the weights as the A operand (stationary)", fewTokens)
 	case p.K%unitCols != 0 || p.N%8 != 0:
-		return wrong("the dequantising kernel needs inputs in multiples of %d and outputs in multiples of 8", unitCols)
+		return wrong("the dequantising kernel needs a number of inputs divisible by %d and a number of outputs divisible by 8", unitCols)
 	case g != 16 && g != 32 && g%64 != 0:
-		return wrong("the dequantising kernel has groups of 16, 32 and multiples of 64, not of %d", g)
+		return wrong("the dequantising kernel supports groups of 16, of 32 and of multiples of 64, but not of %d", g)
 	case c.FP4 == (c.ScaleType == weights.BF16):
-		return wrong("the dequantising kernel has BF16 scales for integers and scales of eight bits for FP4, not %s", c.ScaleType)
+		return wrong("the dequantising kernel supports BF16 scales for integers and eight-bit scales for FP4, but not %s", c.ScaleType)
 	case tooLarge(c):
 		return wrong("a scale is larger than 2^%d", mostE8M0-127)
 	}
@@ -140,7 +141,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	}
 	if s := w.Scales; s != nil {
 		if len(s.Values) != 1 {
-			return wrong("%d scales besides those of the codes", len(s.Values))
+			return wrong("the matrix has %d scales in addition to the scales of its codes: give at most one", len(s.Values))
 		}
 		q.scale *= s.Values[0]
 	}
@@ -160,15 +161,16 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	return q, err
 }
 
-// mostE8M0 is the largest E8M0 scale of FP4 codes whose product with 2^118 is a BF16 value.
+// mostE8M0 is the largest E8M0 scale of FP4 codes for which the scale times 2^118 is a BF16 value.
 const mostE8M0 = 136
 
-// tooLarge reports whether a scale is larger than mostE8M0.
+// tooLarge reports whether any scale is larger than mostE8M0.
 func tooLarge(c *gemm.Codes) bool {
 	return c.ScaleType == weights.F8E8M0 && slices.Max(c.Scales) > mostE8M0
 }
 
-// compileDequantiser compiles a kernel for a format, or returns the one compiled before.
+// compileDequantiser compiles a kernel for a format. It returns an earlier compiled kernel for the same format if there
+// is one.
 func (d *Device) compileDequantiser(ctx context.Context, f format, k dequantiser) (*Module, error) {
 	d.dequantisers.mu.Lock()
 	defer d.dequantisers.mu.Unlock()
@@ -192,7 +194,7 @@ func (q *dequantising) sizes() shape { return q.shape }
 
 func (q *dequantising) destroy() {} // closing the device frees the kernels
 
-// launch queues the product of packed weights at w.
+// launch queues the product with packed weights at address w.
 func (q *dequantising) launch(p gemm.Problem, x, w, y uint64) error {
 	at := Address(w)
 	return q.function.Launch(q.blocks, q.threads, Address(y), Address(x), at, at.Plus(q.packing.scales), at.Plus(q.packing.zeros), p.M, p.N, p.K, q.scale)

@@ -11,20 +11,21 @@ import (
 //go:embed kernels/dequantisefew.cu
 var dequantiseFewSource string
 
-// Sizes that kernels/dequantisefew.cu shares.
+// Sizes that must match kernels/dequantisefew.cu.
 const (
 	fewTokens     = gemm.FewTokens
 	fewInputBytes = fewTokens * unitCols * 2
 	fewSumBytes   = fewTokens * unitRows * 4
-	fewRing       = 2 // units of a strip in a warp's ring
-	fewStrips     = 8 // most strips of a block; their sums are in registers
+	fewRing       = 2 // units of a strip in a warp's ring buffer
+	fewStrips     = 8 // largest number of strips in a block; their sums are in registers
 
 	sharedBytes = 228 << 10                 // shared memory of a Hopper multiprocessor
 	sharedTaken = 1 << 10                   // shared memory that the driver takes for each block
 	mostShared  = sharedBytes - sharedTaken // largest shared memory of a block
 )
 
-// fewBlock is a block of dequantise_few. blocks is the number of blocks on a multiprocessor at once.
+// fewBlock is the configuration of a block of dequantise_few. blocks is the number of blocks on a multiprocessor at the
+// same time.
 type fewBlock struct{ strips, warps, blocks, cluster int }
 
 // few returns the kernel for a product of at most fewTokens tokens.
@@ -41,11 +42,11 @@ func (d *Device) few(p gemm.Problem, f format) dequantiser {
 	}
 }
 
-// shared returns the bytes of shared memory that the block needs.
+// shared returns the shared memory of a block in bytes.
 func (b fewBlock) shared(k int, f format) int {
 	align := func(bytes int) int { return ceil(bytes, 128) * 128 }
 	sides, groups := f.groupBytes(), 0
-	if f.group == 0 || f.group >= unitCols { // copied once
+	if f.group == 0 || f.group >= unitCols { // the scales are copied once
 		each := 1
 		if f.group > 0 {
 			each = k / f.group
@@ -59,12 +60,13 @@ func (b fewBlock) shared(k int, f format) int {
 	return max(groups+b.warps*fewRing*stage, b.warps*b.strips*fewSumBytes)
 }
 
-// divideFew divides a product of few tokens into blocks that fit into a multiprocessor's shared memory. The multiprocessor with
-// the most work determines the time. The constants were fitted to an H200: bench/results/h200/quantised/few.txt.
+// divideFew divides a product of few tokens into blocks that fit into a multiprocessor's shared memory. The
+// multiprocessor with the most work determines the time. The constants were fitted to measurements of an H200:
+// bench/results/h200/quantised/few.txt.
 func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	const (
-		inputs  = 0.5 // time for the tokens' inputs of a unit, relative to a unit of a strip
-		cluster = 100 // time for a cluster's sum
+		inputs  = 0.5 // time for a unit of the tokens' inputs, relative to a unit of a strip
+		cluster = 100 // time for the sum over a cluster
 		wave    = 50  // time for the start and the end of a wave of blocks
 	)
 	least := 0.0
@@ -86,10 +88,10 @@ func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	return best
 }
 
-// takesFew reports whether dequantise_few supports this number of tokens and these codes.
+// takesFew reports whether dequantise_few supports a number of tokens and a matrix of codes.
 func takesFew(tokens int, c *gemm.Codes) bool { return tokens <= fewTokens && fewExact(c) }
 
-// fewExact reports whether dequantise_few, which multiplies scales by powers of two, is exact with these scales.
+// fewExact reports whether dequantise_few is exact for these scales. The kernel multiplies scales by powers of two.
 func fewExact(c *gemm.Codes) bool {
 	if c.FP4 {
 		return true

@@ -13,7 +13,7 @@ var (
 	dequantiseStationarySource string
 )
 
-// stationary returns the kernel for any number of tokens with the weights as the A operand. The sizes must match
+// stationary returns the kernel with the weights as the A operand, for any number of tokens. The sizes must match
 // kernels/dequantisestationary.cu.
 func stationary(p gemm.Problem) dequantiser {
 	const tokens, outputs, stages = 256, 128, 6

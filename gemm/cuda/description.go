@@ -71,7 +71,7 @@ func (d *description) offers(implementation uint64, aligned int) (allowed []heur
 		}
 	}
 	if len(allowed) == 0 {
-		return nil, fmt.Errorf("none of the %d kernels that the heuristic offers is allowed", count)
+		return nil, fmt.Errorf("none of the %d kernels that cuBLASLt offers has an allowed numerical implementation", count)
 	}
 	return allowed, nil
 }

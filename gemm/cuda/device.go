@@ -9,21 +9,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Device is an open GPU, with its own CUDA context on its own thread. Methods may be called from any
-// goroutine; they run one at a time.
+// Device is an open GPU with its own CUDA context on its own thread. Methods may be called from any goroutine and run
+// one at a time.
 type Device struct {
 	api    *api
 	thread *thread
 	info   Info
-	index  int  // CUDA's number
-	shared bool // uses the primary context of the device ordinal
+	index  int  // index in CUDA's order
+	shared bool // whether the device uses the primary context of its ordinal
 
 	ordinal int32
 
 	context, stream, lt uintptr
 	workspace           uint64
 	one                 uint64 // float32 1, the scale of FP8 operands
-	staging             []byte // host memory for copies; nil until it is needed
+	staging             []byte // host memory for copies; nil until first use
 	locked              *byte  // staging, if the driver has allocated it
 	timeline            timeline
 	dequantisers        dequantisers
@@ -35,11 +35,11 @@ type Device struct {
 	drain   time.Duration // longest wait of Close for queued work
 }
 
-// drainTime is the longest wait of Close for queued work: a prefill of a long prompt takes several seconds.
+// drainTime is the default of drain. A prefill of a long prompt takes several seconds, for which Close does not wait.
 const drainTime = 800 * time.Millisecond
 
-// Open opens the GPU with CUDA's number index, from 0. The error is an [ErrNoGPU] if no usable GPU has that number. A card that
-// is in exclusive use or out of memory gives another error.
+// Open opens the GPU with the given CUDA index, from 0. The error is an [ErrNoGPU] if there is no usable GPU with that
+// index. A card in exclusive use or without free memory gives a different error.
 func Open(index int) (*Device, error) {
 	a, err := libraries()
 	if err != nil {
@@ -48,8 +48,8 @@ func Open(index int) (*Device, error) {
 	return open(a, index, false)
 }
 
-// OpenShared is [Open] in the card's primary context, which it shares with other libraries of the process, such as NCCL in a
-// [Group]. Only one device at a time may use the primary context.
+// OpenShared is [Open] in the card's primary context. This context is shared with other libraries of the process, such
+// as NCCL in a [Group]. Only one device at a time may use the primary context.
 func OpenShared(index int) (*Device, error) {
 	a, err := libraries()
 	if err != nil {
@@ -66,7 +66,7 @@ func open(a *api, index int, shared bool) (*Device, error) {
 	return d, nil
 }
 
-// setUp creates everything in order. After a failure, tearDown frees what was created.
+// setUp creates all resources in order. After a failure, tearDown frees the resources that were created.
 func (d *Device) setUp(index int) error {
 	info, device, err := d.api.info(index)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *Device) setUp(index int) error {
 	)
 }
 
-// enter makes a context current: the primary one, or a new one.
+// enter makes a context current: the primary context, or a new one.
 func (d *Device) enter(device int32) error {
 	if !d.shared {
 		return d.api.check("cuCtxCreate", d.api.cuCtxCreate(&d.context, contextAuto, device))
@@ -96,7 +96,7 @@ func (d *Device) enter(device int32) error {
 	return d.api.check("cuCtxSetCurrent", d.api.cuCtxSetCurrent(d.context))
 }
 
-// leave frees the device's own context, or releases the primary context, which stays while another library uses it.
+// leave destroys the device's own context or releases the primary context, which exists while another library uses it.
 func (d *Device) leave() error {
 	if !d.shared {
 		return d.api.check("cuCtxDestroy", d.api.cuCtxDestroy(d.context))
@@ -104,7 +104,7 @@ func (d *Device) leave() error {
 	return d.api.check("cuDevicePrimaryCtxRelease", d.api.cuDevicePrimaryCtxRelease(d.ordinal))
 }
 
-// tearDown destroys the context, and all memory and events with it.
+// tearDown destroys the context with all its memory and events.
 func (d *Device) tearDown() error {
 	var errs []error
 	if d.lt != 0 {
@@ -123,9 +123,9 @@ func (d *Device) tearDown() error {
 	return errors.Join(errs...)
 }
 
-// Close ends a running batch, graph or sequence, and frees the context and all of its memory. It waits for queued work,
-// but less than a second. After that the context is freed once the card is done, or when the process ends. Batches, graphs
-// and sequences of a closed device can only be closed. Close is idempotent.
+// Close ends a running batch, graph or sequence, and frees the context and all its memory. It waits less than a second
+// for queued work. If the work takes longer, the context is freed when the work is done, or when the process ends.
+// Batches, graphs and sequences of a closed device can only be closed. Close is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,21 +154,21 @@ func (d *Device) Close() error {
 // Info returns a description of the card.
 func (d *Device) Info() Info { return d.info }
 
-// FreeMemory returns the card's free memory in bytes, over all processes.
+// FreeMemory returns the card's free memory in bytes. Memory of all processes counts as used.
 func (d *Device) FreeMemory() (free int64, err error) {
 	err = d.thread.do(func() (err error) { free, err = d.freeMemory(); return err })
 	return free, err
 }
 
-// Multiply returns y[M,N] row-major. An element that the kernel did not write is NaN, or −1 for INT8. Operands with scales or
-// codes are an error; they need a batch. Multiply waits for the queued work of a running batch or sequence, which then pauses
-// until Multiply returns.
+// Multiply returns y[M,N] row-major. An element that the kernel did not write is NaN, or −1 for INT8. Operands with
+// scales or codes are an error, because they need a batch. A running batch or sequence pauses: Multiply waits for its
+// queued work. The batch or sequence continues when Multiply returns.
 func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err
 	}
 	if x.Scales != nil || w.Scales != nil || w.Codes != nil {
-		return nil, fmt.Errorf("product %v: operands with scales or codes need a batch", p)
+		return nil, fmt.Errorf("product %v: operands with scales or codes can only be multiplied in a batch", p)
 	}
 	if err := d.thread.do(func() (err error) { y, err = d.multiply(p, x, w); return err }); err != nil {
 		return nil, fmt.Errorf("product %v: %w", p, err)
@@ -204,16 +204,16 @@ func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err er
 	return m.shape.result(p, raw), nil
 }
 
-// multiplier is a product that is ready to launch. Its methods must be called on the device's thread, except destroy.
+// multiplier is a product that is ready to launch. All methods but destroy must be called on the device's thread.
 type multiplier interface {
 	// launch queues the product of operands at addresses of the card.
 	launch(p gemm.Problem, x, w, y uint64) error
 	sizes() shape
-	// destroy frees the library's memory.
+	// destroy frees the memory of the library.
 	destroy()
 }
 
-// compute runs m once into memory filled with NaNs and downloads D.
+// compute runs m once into memory filled with NaNs, and downloads the result D.
 func (d *Device) compute(m multiplier, p gemm.Problem, x, w, y uint64) ([]byte, error) {
 	raw := make([]byte, m.sizes().outputBytes(p.Type))
 	if err := first(

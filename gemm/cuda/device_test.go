@@ -137,7 +137,7 @@ func TestOneBatchAtATime(t *testing.T) {
 	if err := a.Start(3); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "wait for it first") {
+	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "call Wait for it first") {
 		t.Error(err)
 	}
 	if err := a.Wait(context.Background()); err != nil {
@@ -343,7 +343,7 @@ func TestEverythingIsGivenBackAfterFailures(t *testing.T) {
 			if !strings.Contains(err.Error(), "PLANTED") && !strings.Contains(err.Error(), "status ") {
 				t.Errorf("%s: %v", call, err)
 			}
-			if call == "cuMemAlloc" && (!errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "MiB free")) {
+			if call == "cuMemAlloc" && (!errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "MiB are free")) {
 				t.Errorf("%s: %v", call, err)
 			}
 			c.leaks()

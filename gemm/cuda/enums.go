@@ -1,6 +1,6 @@
 package cuda
 
-// result is CUresult, status is cublasStatus_t.
+// result is CUresult, and status is cublasStatus_t.
 type (
 	result int32
 	status int32
@@ -50,7 +50,7 @@ const (
 
 	prefMaxWorkspace = 1
 	prefReduction    = 3
-	prefAlignmentA   = 5 // B, C and D: the next three numbers
+	prefAlignmentA   = 5 // for A; the next three numbers are for B, C and D
 	prefImplMask     = 12
 
 	reduceInPlace = 1
@@ -68,6 +68,6 @@ const (
 
 	capNumericalImpl = 15
 
-	implTensorOps    = 0xfe // the flags of tensor cores among the implementation flags
+	implTensorOps    = 0xfe // all implementation flags that stand for tensor cores
 	implAccumulate16 = 1 << 8
 )

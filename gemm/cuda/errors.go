@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrNoGPU is wrapped by every error of a machine that cannot multiply on a GPU: no driver, no device, no cuBLASLt, an old
-// version, or a platform without CUDA. The text names the reason.
+// ErrNoGPU is wrapped by every error of a machine that cannot multiply on a GPU: no driver, no device, no cuBLASLt, a
+// version that is too old, or a platform without CUDA. The error's text gives the reason.
 var ErrNoGPU = errors.New("no usable NVIDIA GPU")
 
 // ErrOutOfMemory is the error of an allocation that exceeds the card's free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// ErrNoKernel is the error for a size beyond the limits of the kernels on this card.
+// ErrNoKernel is the error for a size beyond the limits of all kernels on this card.
 var ErrNoKernel = errors.New("no kernel for this size")
 
 var errClosed = errors.New("the GPU was closed")
@@ -21,7 +21,7 @@ func noGPU(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrNoGPU, fmt.Errorf(format, args...))
 }
 
-// check returns the error of a driver call's result, with the call's name; nil on success.
+// check returns the error of a driver call, with the call's name; nil on success.
 func (a *api) check(call string, r result) error {
 	if r == success {
 		return nil
@@ -36,7 +36,7 @@ func (a *api) check(call string, r result) error {
 	return err
 }
 
-// checkLt returns the error of a cuBLASLt call's status, with the call's name; nil on success.
+// checkLt returns the error of a cuBLASLt call, with the call's name; nil on success.
 func (a *api) checkLt(call string, s status) error {
 	if s == 0 {
 		return nil

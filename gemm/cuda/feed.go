@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A run queues pieces of about pieceTime, or of one launch if that takes longer. ahead pieces are queued at any time, which keeps
-// the card busy. A deeper queue would only take longer to drain after a cancellation.
+// A run queues its work in pieces of about pieceTime, or of one launch if that takes longer. ahead pieces are queued at
+// any time, which keeps the card busy. A longer queue would only take longer to drain after a cancellation.
 const (
 	ahead     = 3
 	pieceTime = 25 * time.Millisecond
@@ -20,7 +20,7 @@ var errCancelled = errors.New("the run was cancelled before all of its work was 
 
 // supply queues the work of a run, piece by piece. Its methods are called on the device's thread.
 type supply interface {
-	// next queues the next piece and returns an event after it, or 0 if nothing is left.
+	// next queues the next piece and returns an event after the piece, or 0 if no work is left.
 	next() (mark uintptr, err error)
 	// ended is called for every piece that has ended, in order.
 	ended() error
@@ -56,7 +56,7 @@ func (r *run) finish(err error) error {
 	return err
 }
 
-// end cancels a run, if there is one, and waits until its queued work has drained.
+// end cancels a run, if there is one, and waits until its queued work is done.
 func (r *run) end() {
 	if r != nil {
 		r.cancel()
@@ -64,7 +64,7 @@ func (r *run) end() {
 	}
 }
 
-// wait returns when the run has ended. If ctx ends first, wait cancels the run.
+// wait waits until the run has ended. If ctx ends first, wait cancels the run.
 func (r *run) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -75,14 +75,14 @@ func (r *run) wait(ctx context.Context) error {
 	}
 }
 
-// occupy makes r the device's current run. It returns an error while another run is active, and waits for the queued work of a
-// cancelled run.
+// occupy makes r the device's current run. It returns an error while another run is active. After a cancelled run, it
+// waits for that run's queued work.
 func (d *Device) occupy(r *run) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.current; c != nil {
 		if !c.cancelled.Load() && !c.over() {
-			return fmt.Errorf("%s: %s is running on this GPU: wait for it first", r.name, c.name)
+			return fmt.Errorf("%s: %s is running on this GPU: call Wait for it first", r.name, c.name)
 		}
 		<-c.done
 	}
@@ -93,8 +93,8 @@ func (d *Device) occupy(r *run) error {
 	return nil
 }
 
-// start queues the first pieces of s and returns at once; another goroutine queues the rest. If the device is busy, the run is
-// nil. If a piece could not be queued, the run has ended.
+// start queues the first pieces of s and returns at once. Another goroutine queues the remaining pieces. If the device
+// is busy, the returned run is nil. If a piece could not be queued, the returned run has ended.
 func (d *Device) start(name string, s supply) (*run, error) {
 	r := newRun(name)
 	if err := d.occupy(r); err != nil {
@@ -104,7 +104,7 @@ func (d *Device) start(name string, s supply) (*run, error) {
 	if err := d.thread.do(func() (err error) { marks, err = begun(s); return err }); err != nil {
 		return r, d.failed(r, err)
 	}
-	go func() { // its error is the run's, which Wait returns
+	go func() { // Wait returns the run's error
 		if err := d.feed(r, s, marks); err != nil {
 			_ = d.failed(r, err)
 		} else {
@@ -114,9 +114,9 @@ func (d *Device) start(name string, s supply) (*run, error) {
 	return r, nil
 }
 
-// failed ends a run after its queued work has drained.
+// failed ends a run with err after its queued work is done.
 func (d *Device) failed(r *run, err error) error {
-	_ = d.thread.do(d.sync) // on a failed card this call fails, too
+	_ = d.thread.do(d.sync) // this call fails as well on a failed card
 	return r.finish(err)
 }
 
@@ -132,8 +132,8 @@ func begun(s supply) (marks []uintptr, err error) {
 	return marks, nil
 }
 
-// feed queues a piece whenever a piece has ended, and waits for all pieces to end. marks are the events of the queued pieces,
-// oldest first.
+// feed queues a new piece whenever a piece has ended, and finally waits for all pieces. marks are the events of the
+// queued pieces, oldest first.
 func (d *Device) feed(r *run, s supply, marks []uintptr) error {
 	left := true
 	for len(marks) > 0 {
@@ -163,7 +163,7 @@ func (d *Device) feed(r *run, s supply, marks []uintptr) error {
 	return nil
 }
 
-// await polls until event has happened. The device's thread stays free between polls.
+// await polls until the card has reached event. The device's thread stays free between polls.
 func (d *Device) await(event uintptr) error {
 	for {
 		var yes bool
@@ -175,8 +175,8 @@ func (d *Device) await(event uintptr) error {
 	}
 }
 
-// release runs f, which frees memory, on the device's thread. On a closed device it does nothing: closing has
-// freed everything.
+// release runs f, which frees memory, on the device's thread. It does nothing on a closed device, because closing frees
+// all memory.
 func (d *Device) release(f func() error) error {
 	if err := d.thread.do(f); !errors.Is(err, errClosed) {
 		return err

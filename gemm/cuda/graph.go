@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// capture records the work that f queues on the device's stream as a graph, without running it. It must be
-// called on the device's thread. f may only launch kernels that have run before, because recording cannot load a kernel.
+// capture records the work that f queues on the device's stream as a graph, without running it. It must be called on
+// the device's thread. f may only launch kernels that have run before, because a kernel cannot be loaded during
+// recording.
 func (d *Device) capture(f func() error) (exec uintptr, err error) {
 	a := d.api
 	if err := a.check("cuStreamBeginCapture", a.cuStreamBeginCapture(d.stream, captureThreadLocal)); err != nil {
@@ -80,7 +81,7 @@ func (d *Device) mark(event uintptr) error {
 	return d.api.check("cuEventRecord", d.api.cuEventRecord(event, d.stream))
 }
 
-// happened reports whether the card has reached an event. An error means that the card will never reach the event.
+// happened reports whether the card has reached an event. After an error, the card will never reach it.
 func (d *Device) happened(event uintptr) (bool, error) {
 	r := d.api.cuEventQuery(event)
 	if r == errorNotReady {
@@ -89,8 +90,8 @@ func (d *Device) happened(event uintptr) (bool, error) {
 	return true, d.api.check("a kernel", r)
 }
 
-// between returns the card's time from one event to another. Both must have happened. The relative error is up to 3e-8, because
-// the driver returns a float32.
+// between returns the card's time between two events, both of which must have been reached. The relative error is up to
+// 3e-8, because the driver returns a float32.
 func (d *Device) between(from, to uintptr) (time.Duration, error) {
 	var ms float32
 	err := d.api.check("cuEventElapsedTime", d.api.cuEventElapsedTime(&ms, from, to))

@@ -9,19 +9,21 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Collective is a kind of exchange between cards.
+// Collective is a kind of data exchange between cards.
 type Collective string
 
 const (
-	// AllReduce gives every card the sum of all cards' buffers.
+	// AllReduce gives every card the sum of the buffers of all cards.
 	AllReduce Collective = "allreduce"
-	// AllGather gives every card the buffers of all cards, one after the other.
+	// AllGather gives every card the concatenated buffers of all cards.
 	AllGather Collective = "allgather"
 )
 
-// Group is several cards of one host that exchange data through NCCL. Its methods are for one goroutine.
+// Group is several cards of one host that exchange data through NCCL. Its methods must be called from one goroutine.
 type Group struct {
 	devices []*Device
 	nccl    *nccl
@@ -30,42 +32,50 @@ type Group struct {
 	op      Collective
 	count   uint64 // number of BF16 values that a card sends
 	run     *GroupRun
+	each    map[work]time.Duration // duration of an execution, from the last run of the same work
 	closed  bool
 }
 
-// member is a card's part of a group.
+// work is the work of a run on the first card. batch may be nil; set is a set of buffers, or negative for none.
+type work struct {
+	batch *Batch
+	set   int
+}
+
+// member is a card of a group with its buffers and streams.
 type member struct {
 	device   *Device
 	comm     uintptr
 	stream   uintptr // stream of collectives
-	begin    uintptr // events of a run
+	begin    uintptr // events at the start and end of a run
 	end      uintptr
 	marks    [ahead]uintptr
-	fork     uintptr // events that synchronise the two streams and record no time
+	fork     uintptr // events that synchronise the two streams; they record no time
 	join     uintptr
 	memory   *arena
 	send     [sets]uint64
 	received [sets]uint64
 }
 
-// sets is the number of sets of buffers, which have the same contents at different addresses.
+// sets is the number of sets of buffers. The sets have equal contents at different addresses.
 const sets = 2
 
-// NewGroup returns a group of cards that [OpenShared] has opened, with a communicator. Without NCCL the error is an [ErrNoNCCL].
+// NewGroup returns a group of cards opened with [OpenShared], with a communicator. Without NCCL the error is an
+// [ErrNoNCCL].
 func NewGroup(devices []*Device) (*Group, error) {
 	if len(devices) < 2 {
-		return nil, fmt.Errorf("a group of %d cards: give at least two", len(devices))
+		return nil, fmt.Errorf("a group of %d cards: give at least two cards", len(devices))
 	}
 	for _, d := range devices {
 		if !d.shared {
-			return nil, errors.New("a card of a group must be opened by OpenShared, because NCCL uses the primary context")
+			return nil, errors.New("the cards of a group must be opened with OpenShared, because NCCL uses the primary context")
 		}
 	}
 	n, err := devices[0].api.nccl()
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{devices: devices, nccl: n}
+	g := &Group{devices: devices, nccl: n, each: map[work]time.Duration{}}
 	if err := n.check("ncclGetVersion", n.ncclGetVersion(&g.version)); err != nil {
 		return nil, err
 	}
@@ -108,16 +118,16 @@ func (m *member) setUp() (err error) {
 	return nil
 }
 
-// Prepare allocates buffers for a collective. size is in bytes: the size of a card's buffer for an all-reduce, and the size of
-// the gathered data for an all-gather. Prepare checks the collective's results. Then it fills the cards' send buffers with data,
-// repeated as needed.
+// Prepare allocates buffers for a collective and checks the collective's results. It then fills the cards' send buffers
+// with data, repeated as needed. For an all-reduce, size is the size of a card's buffer in bytes. For an all-gather, it
+// is the size of the gathered data.
 func (g *Group) Prepare(ctx context.Context, op Collective, size int64, data []byte) error {
 	each, all := int(size), int(size)
 	if op == AllGather {
 		each /= len(g.members)
 	}
 	if each < 2 || each%2 != 0 || len(data) == 0 || len(data)%2 != 0 {
-		return fmt.Errorf("%s of %d bytes: give a size of whole BF16 values for every card", op, size)
+		return fmt.Errorf("%s of %d bytes: give a size that is a whole number of BF16 values for every card", op, size)
 	}
 	g.op, g.count = op, uint64(each/2)
 	for rank, m := range g.members {
@@ -162,10 +172,10 @@ func (m *member) fill(set, size int, data []byte) error {
 	return m.device.spread(m.send[set], len(block), size)
 }
 
-// checkPeriod is the number of different values of smallIntegers.
+// checkPeriod is the number of values after which smallIntegers repeats.
 const checkPeriod = 101
 
-// smallIntegers returns BF16 values whose sums over a few cards are exact: integers up to 256 are exact in BF16.
+// smallIntegers returns BF16 values whose sums over a few cards are exact. Integers up to 256 are exact in BF16.
 func smallIntegers(rank int) []byte {
 	b := make([]byte, 2*checkPeriod)
 	for i := range checkPeriod {
@@ -176,7 +186,8 @@ func smallIntegers(rank int) []byte {
 
 func bf16(v float32) uint16 { return uint16(math.Float32bits(v) >> 16) } // exact for small integers
 
-// expected returns the beginning of the data that a card receives if all cards send smallIntegers; the received data repeat it.
+// expected returns the start of the data that a card receives if all cards send smallIntegers. The received data
+// repeats it.
 func (g *Group) expected() (data []byte) {
 	switch g.op {
 	case AllGather:
@@ -223,7 +234,7 @@ func (g *Group) check(ctx context.Context) error {
 					return err
 				}
 				if i := differs(part, want, at); i >= 0 {
-					return fmt.Errorf("%s on card %d: value %d is wrong: the sum or copy of small integers is not exact", g.op, rank, (at+i)/2)
+					return fmt.Errorf("%s on card %d: the collective returned a wrong value at index %d, although sums and copies of small integers are exact: check the NCCL installation", g.op, rank, (at+i)/2)
 				}
 			}
 		}
@@ -231,8 +242,8 @@ func (g *Group) check(ctx context.Context) error {
 	return nil
 }
 
-// differs returns the first index at which data differs from repetitions of want, or a negative number. data begins at offset at
-// of the repetitions.
+// differs returns the first index at which data differs from repetitions of want, or a negative number. data starts at
+// the offset at within the repetitions.
 func differs(data, want []byte, at int) int {
 	for i := 0; i < len(data); {
 		from := (at + i) % len(want)
@@ -253,31 +264,49 @@ func (g *Group) launch(m *member, stream uintptr, set int) error {
 	return g.nccl.check("ncclAllReduce", g.nccl.ncclAllReduce(m.send[set], m.received[set], g.count, ncclBF16, ncclSum, m.comm, stream))
 }
 
+// meet queues a card's part of an all-reduce of one value, at which the cards wait for each other.
+func (g *Group) meet(m *member) error {
+	return g.nccl.check("ncclAllReduce", g.nccl.ncclAllReduce(m.send[0], m.received[0], 1, ncclBF16, ncclSum, m.comm, m.device.stream))
+}
+
 // GroupRun is work that runs on all cards of a group at the same time.
 type GroupRun struct {
 	group   *Group
 	runs    []*run
 	batches []*Batch
+	work    work
+	n       int // executions
 
 	mu      sync.Mutex
 	granted int // number of pieces that at least one card has queued
 	stopped bool
 }
 
-// Start queues n executions on every card and returns at once. An execution is a replay of the card's batch, a collective in a
-// set of buffers, or both at the same time; the next execution begins when both have ended. batches is nil for no batch, and set
-// negative for no collective.
+// Start queues n executions on every card and returns at once. An execution is a replay of the card's batch, a
+// collective in a set of buffers, or both at the same time. The next execution starts when both have ended. batches is
+// nil for no batch, and set is negative for no collective. Without a collective, the cards wait for each other after about 25 ms
+// or 256 executions, so that none of them idles long before the others have ended. Call [Group.Prepare] first.
 func (g *Group) Start(name string, batches []*Batch, set, n int) (*GroupRun, error) {
 	if n < 1 || batches == nil && set < 0 || set >= sets {
-		return nil, fmt.Errorf("%s: %d executions, buffers %d: there is nothing to run", name, n, set)
+		return nil, fmt.Errorf("%s: %d executions with set of buffers %d: give at least one execution, and batches or a set of buffers", name, n, set)
 	}
-	r := &GroupRun{group: g, batches: batches}
+	if g.count == 0 {
+		return nil, fmt.Errorf("%s: the group has no buffers: call Prepare first", name)
+	}
+	r := &GroupRun{group: g, batches: batches, work: work{set: set}, n: n}
+	if batches != nil {
+		r.work.batch = batches[0]
+	}
+	chunk := firstChunk
+	if each := g.each[r.work]; each > 0 {
+		chunk = max(1, min(mostQueued, int(pieceTime/each)))
+	}
 	g.run = r
 	errs := make([]error, len(g.members))
 	r.runs = make([]*run, len(g.members))
 	var all sync.WaitGroup // a card's first collective may wait for the other cards
 	for i, m := range g.members {
-		p := &pieces{run: r, member: m, set: set, left: n}
+		p := &pieces{run: r, member: m, set: set, left: n, chunk: chunk}
 		if batches != nil {
 			p.batch = batches[i]
 		}
@@ -291,8 +320,8 @@ func (g *Group) Start(name string, batches []*Batch, set, n int) (*GroupRun, err
 	return r, nil
 }
 
-// grant reports whether a card may queue its piece of a number. After a stop, a card may only queue pieces that another card has
-// queued, because a collective ends only if all cards run it.
+// grant reports whether a card may queue the piece with a given number. After a stop, a card may only queue pieces that
+// another card has already queued, because a collective ends only if all cards run it.
 func (r *GroupRun) grant(piece int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,8 +338,12 @@ func (r *GroupRun) stop() {
 	r.stopped = true
 }
 
-// Wait returns when all cards are done. If ctx ends first, Wait returns ctx's error, and the cards stop after the queued work.
+// Wait waits until all cards are done. If ctx ends first, Wait returns ctx's error, and the cards stop after the queued
+// work.
 func (r *GroupRun) Wait(ctx context.Context) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	var errs []error
 	for _, one := range r.runs {
 		select {
@@ -324,11 +357,11 @@ func (r *GroupRun) Wait(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Elapsed returns the longest of the cards' times of the run, by their clocks.
+// Elapsed returns the duration of the run on the slowest card, by that card's clock.
 func (r *GroupRun) Elapsed() (longest time.Duration, err error) {
 	for i, m := range r.group.members {
 		if !r.runs[i].over() || r.runs[i].err != nil {
-			return 0, errors.New("the group's run has failed or has not ended yet: wait for it, and check its error")
+			return 0, errors.New("the group's run has failed or has not ended: call Wait and check its error")
 		}
 		var took time.Duration
 		if err := m.device.thread.do(func() (err error) { took, err = m.device.between(m.begin, m.end); return err }); err != nil {
@@ -336,24 +369,26 @@ func (r *GroupRun) Elapsed() (longest time.Duration, err error) {
 		}
 		longest = max(longest, took)
 	}
+	r.group.each[r.work] = longest / time.Duration(r.n)
 	return longest, nil
 }
 
-// groupChunk is the number of executions in a piece of a run.
-const groupChunk = 8
+// firstChunk is the number of executions in a piece while the duration of an execution is unknown.
+const firstChunk = 8
 
-// pieces is the remaining work of a card in a run.
+// pieces is a card's remaining work in a run.
 type pieces struct {
 	run    *GroupRun
 	member *member
-	batch  *Batch // nil: none
+	batch  *Batch // nil: no batch
 	set    int    // negative: no collective
 	left   int
-	queued int
+	queued int // pieces
+	chunk  int // executions in a piece; the same on all cards
 }
 
 func (p *pieces) next() (mark uintptr, err error) {
-	now := min(groupChunk, p.left)
+	now := min(p.chunk, p.left)
 	if now == 0 || !p.run.grant(p.queued) {
 		return 0, nil
 	}
@@ -375,6 +410,11 @@ func (p *pieces) next() (mark uintptr, err error) {
 			return 0, err
 		}
 	}
+	if p.set < 0 {
+		if err := p.run.group.meet(m); err != nil {
+			return 0, err
+		}
+	}
 	mark = m.marks[p.queued%ahead]
 	if p.left == now {
 		mark = m.end
@@ -383,7 +423,7 @@ func (p *pieces) next() (mark uintptr, err error) {
 	return mark, record(mark)
 }
 
-// execution queues a replay, a collective, or both at the same time.
+// execution queues a replay, a collective, or both to run at the same time.
 func (p *pieces) execution() error {
 	m := p.member
 	if p.batch == nil {
@@ -395,7 +435,8 @@ func (p *pieces) execution() error {
 	return p.run.group.besides(m, p.batch, p.set)
 }
 
-// besides queues a replay and a collective that run at the same time. Later work on the card's stream begins when both have ended.
+// besides queues a replay and a collective to run at the same time. Later work on the card's stream starts when both
+// have ended.
 func (g *Group) besides(m *member, b *Batch, set int) error {
 	a := m.device.api
 	return first(
@@ -410,7 +451,7 @@ func (g *Group) besides(m *member, b *Batch, set int) error {
 
 func (p *pieces) ended() error { return nil }
 
-// Close ends a run and frees communicators and buffers. The cards stay open. It is idempotent.
+// Close ends a run and frees communicators and buffers. The cards stay open. Close is idempotent.
 func (g *Group) Close() error {
 	if g.closed {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -29,6 +30,9 @@ func TestGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := g.Start("work", batches, -1, 1); err == nil || !strings.Contains(err.Error(), "call Prepare first") {
+			t.Errorf("before Prepare: %v", err)
+		}
 		if v := g.Version(); v != "2.27.3" {
 			t.Errorf("version %s", v)
 		}
@@ -38,8 +42,8 @@ func TestGroup(t *testing.T) {
 		for _, c := range []struct {
 			batches      []*Batch
 			set          int
-			runs, launch int // collectives and products of each card
-		}{{nil, 1, 20, 0}, {batches, -1, 0, 20}, {batches, 0, 20, 20}} {
+			runs, launch int // collectives and products of each card; without a collective, the cards meet after each of three pieces
+		}{{nil, 1, 20, 0}, {batches, -1, 3, 20}, {batches, 0, 20, 20}} {
 			before, launched := f.queued[0], f.cards[0].launched
 			r, err := g.Start("work", c.batches, c.set, 20)
 			if err == nil {
@@ -54,9 +58,21 @@ func TestGroup(t *testing.T) {
 			if n := f.queued[0] - before; n != c.runs || f.queued[1] != f.queued[0] {
 				t.Errorf("%s: %d collectives, want %d; cards queued %v", op, n, c.runs, f.queued)
 			}
+			if _, ok := g.each[r.work]; !ok {
+				t.Errorf("%s: the duration of an execution is not stored", op)
+			}
 			if n := f.cards[0].launched - launched; n != c.launch {
 				t.Errorf("%s: %d products, want %d", op, n, c.launch)
 			}
+		}
+		g.each[work{batches[0], -1}] = 5 * time.Millisecond // five executions in a piece
+		before := f.queued[0]
+		r, err := g.Start("work", batches, -1, 20)
+		if err == nil {
+			err = r.Wait(t.Context())
+		}
+		if n := f.queued[0] - before; err != nil || n != 4 {
+			t.Errorf("%s: the cards met %d times, want 4: %v", op, n, err)
 		}
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -102,7 +118,7 @@ func TestGroupChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if err := g.Prepare(t.Context(), AllReduce, 256, make([]byte, 2)); err == nil || !strings.Contains(err.Error(), "small integers is not exact") {
+	if err := g.Prepare(t.Context(), AllReduce, 256, make([]byte, 2)); err == nil || !strings.Contains(err.Error(), "small integers are exact") {
 		t.Errorf("wrong sums: %v", err)
 	}
 	if _, err := NewGroup(devices[:1]); err == nil {
@@ -117,7 +133,7 @@ func TestGroupChecks(t *testing.T) {
 // TestNoNCCL: the error names the missing library, and is an ErrNoGPU, too.
 func TestNoNCCL(t *testing.T) {
 	_, err := loadNCCL(fakeLoader{}, machine{func(string) string { return "" }, func(string) ([]string, error) { return nil, nil }, func() (string, error) { return "", errors.New("none") }})
-	if !errors.Is(err, ErrNoNCCL) || !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "libnccl.so.2 (NVIDIA's NCCL) was looked for") {
+	if !errors.Is(err, ErrNoNCCL) || !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "libnccl.so.2 (NVIDIA's NCCL) was not found") {
 		t.Error(err)
 	}
 }

@@ -9,34 +9,36 @@ import (
 	"time"
 )
 
-// The products of a [GroupSequence]'s segments.
+// Values of [Segment].Product for the segments of a [GroupSequence].
 const (
 	GroupProducts   = iota // a replay of every card's batch
 	GroupCollective        // a collective between all cards
-	GroupBoth              // both at the same time; the next execution begins when both have ended
+	GroupBoth              // both at the same time; the next execution starts when both have ended
 	groupKinds
 )
 
 // mostQueued is the approximate number of executions in a piece. With more, a full queue would block the card's thread.
 const mostQueued = 256
 
-// GroupSequence is a launch sequence of all cards of a group; [Sequence] is the same for one card. Its methods are for one goroutine.
+// GroupSequence is a launch sequence of all cards of a group. [Sequence] is the launch sequence of one card. Its
+// methods must be called from one goroutine.
 type GroupSequence struct {
 	group   *Group
 	name    string
 	batches []*Batch
 	kinds   [groupKinds]struct {
-		once  time.Duration // duration of an execution on the slowest card
-		group int           // executions between two stamps
+		once  time.Duration // duration of one execution on the slowest card
+		group int           // number of executions between two stamps
 	}
 	run   *GroupRun
 	cards []*sequenceRun // the runs of the last Start
 }
 
-// NewSequence times products and the collective of [Group.Prepare] for a launch sequence. batches has one batch per card.
+// NewSequence measures the duration of the products and of the collective of [Group.Prepare], and returns a launch
+// sequence. batches has one batch per card.
 func (g *Group) NewSequence(ctx context.Context, name string, batches []*Batch) (*GroupSequence, error) {
 	if len(batches) != len(g.members) || g.count == 0 {
-		return nil, fmt.Errorf("sequence %s: give a batch for each of %d cards, after Prepare", name, len(g.members))
+		return nil, fmt.Errorf("sequence %s: call Prepare first, and give one batch for each of the %d cards", name, len(g.members))
 	}
 	t := &GroupSequence{group: g, name: name, batches: batches}
 	for kind := range t.kinds {
@@ -68,7 +70,7 @@ func (g *Group) NewSequence(ctx context.Context, name string, batches []*Batch) 
 	return t, nil
 }
 
-// Start queues the segments on all cards, and returns at once. Every card queues the same work in the same pieces.
+// Start queues the segments on all cards and returns at once. Every card queues the same work in the same pieces.
 func (t *GroupSequence) Start(segments []Segment) error {
 	if err := checkSegments(segments, groupKinds); err != nil {
 		return fmt.Errorf("sequence %s: %w", t.name, err)
@@ -77,7 +79,7 @@ func (t *GroupSequence) Start(segments []Segment) error {
 	r := &GroupRun{group: g, batches: t.batches, runs: make([]*run, len(g.members))}
 	cards, errs := make([]*sequenceRun, len(g.members)), make([]error, len(g.members))
 	g.run = r
-	var all sync.WaitGroup // a card's first collective may wait for the other cards'
+	var all sync.WaitGroup // a card's first collective may wait for the other cards
 	for i, m := range g.members {
 		cards[i] = &sequenceRun{device: m.device, segments: slices.Clone(segments), grant: r.grant}
 		cards[i].execute = func(product, queued, left int) (int, time.Duration, error) {
@@ -104,7 +106,7 @@ func (t *GroupSequence) execute(card, product, queued, left int) (n int, takes t
 		switch product {
 		case GroupProducts:
 			err = m.device.replay(t.batches[card].exec, 1)
-		case GroupCollective: // the stamps are on this stream, too
+		case GroupCollective: // the stamps are on this stream as well
 			err = t.group.launch(m, m.device.stream, 0)
 		default:
 			err = t.group.besides(m, t.batches[card], 0)
@@ -116,18 +118,18 @@ func (t *GroupSequence) execute(card, product, queued, left int) (n int, takes t
 	return n, time.Duration(n) * max(k.once, pieceTime/mostQueued), nil
 }
 
-// Wait returns when all cards have run all segments; see [GroupRun.Wait].
+// Wait waits until all cards have run all segments; see [GroupRun.Wait].
 func (t *GroupSequence) Wait(ctx context.Context) error {
 	if t.run == nil {
-		return fmt.Errorf("sequence %s: nothing was started", t.name)
+		return fmt.Errorf("sequence %s: call Start before Wait", t.name)
 	}
 	return t.run.Wait(ctx)
 }
 
-// Stamps returns a card's stamps of the last Start, in time order. It is an error if not all segments have run.
+// Stamps returns a card's stamps of the last Start, in time order. It returns an error if not all segments have run.
 func (t *GroupSequence) Stamps(card int) ([]Stamp, error) {
 	if t.run == nil || !t.run.runs[card].over() {
-		return nil, fmt.Errorf("sequence %s: no segments have ended", t.name)
+		return nil, fmt.Errorf("sequence %s: the segments have not ended: call Start and Wait first", t.name)
 	}
 	return slices.Clone(t.cards[card].stamps), t.run.runs[card].err
 }

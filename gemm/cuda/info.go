@@ -5,7 +5,7 @@ import "fmt"
 // Info describes a GPU, its driver and its libraries.
 type Info struct {
 	Name       string   `json:"name"`
-	Index      int      `json:"index"`      // CUDA's device number; depends on CUDA_VISIBLE_DEVICES
+	Index      int      `json:"index"`      // CUDA's index, which depends on CUDA_VISIBLE_DEVICES
 	PCIBusID   string   `json:"pci_bus_id"` // identifies the card in NVML
 	Memory     int64    `json:"memory_bytes"`
 	SMs        int      `json:"sms"` // streaming multiprocessors
@@ -13,7 +13,7 @@ type Info struct {
 	Capability string   `json:"compute_capability"`
 	Driver     string   `json:"driver_cuda"` // newest CUDA version that the driver supports
 	CublasLt   string   `json:"cublaslt"`
-	Libraries  []string `json:"libraries"` // the files in use, driver first
+	Libraries  []string `json:"libraries"` // paths of the files in use, driver first
 
 	capability int // 90 means 9.0
 }
@@ -25,7 +25,7 @@ func (a *api) info(index int) (Info, int32, error) {
 		return Info{}, 0, noGPU("%w", err)
 	}
 	if index < 0 || index >= int(count) {
-		return Info{}, 0, noGPU("there is no GPU %d: CUDA lists %d on this machine, numbered from 0", index, count)
+		return Info{}, 0, noGPU("there is no GPU %d: CUDA reports %d on this machine, counted from 0", index, count)
 	}
 	name, bus := make([]byte, 256), make([]byte, 32)
 	var memory uint64
@@ -55,7 +55,7 @@ func (a *api) info(index int) (Info, int32, error) {
 	}, device, nil
 }
 
-// first runs steps in order until one fails, and returns its error.
+// first runs steps in order until one fails, and returns the error of that step.
 func first(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {

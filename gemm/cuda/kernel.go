@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Kernel identifies a kernel of this module by its name, or one of cuBLASLt by the library's numbers for the algorithm and its
-// configuration. They are only comparable within one version of the library.
+// Kernel identifies a kernel. A kernel of this module has a name. A kernel of cuBLASLt has the library's numbers for
+// its algorithm and configuration, which are only comparable within one version of the library.
 type Kernel struct {
-	// Name is the name of a kernel of this module; empty for cuBLASLt's kernels, which have numbers instead.
+	// Name is the name of a kernel of this module; empty for kernels of cuBLASLt.
 	Name        string  `json:"name,omitempty"`
-	M           int     `json:"m"` // D is [m,n] with its padding
+	M           int     `json:"m"` // the result D is [m,n], including padding
 	N           int     `json:"n"`
 	K           int     `json:"k"`
 	Algorithm   int     `json:"algorithm"`
@@ -24,9 +24,9 @@ type Kernel struct {
 	Cluster     int     `json:"cluster_shape"`
 	Compute     int     `json:"compute_type"` // cublasComputeType_t
 	TensorCores bool    `json:"tensor_cores"`
-	Half        bool    `json:"half_accumulator"` // accumulates in float16
+	Half        bool    `json:"half_accumulator"` // whether the kernel accumulates in float16
 	Workspace   int64   `json:"workspace_bytes"`
-	Waves       float64 `json:"waves"` // 1: the blocks fill the card once
+	Waves       float64 `json:"waves"` // 1 means that the blocks fill the card once
 }
 
 // String returns a description of the kernel in one line.
@@ -41,7 +41,8 @@ func (k Kernel) String() string {
 	return fmt.Sprintf("algorithm %d, tile %d, stages %d, split-K %d, cluster %d, custom %d, %s", k.Algorithm, k.Tile, k.Stages, k.SplitK, k.Cluster, k.Custom, unit)
 }
 
-// kernel returns the attributes of the heuristic's choice. An attribute that the library's version lacks is 0.
+// kernel returns the attributes of the heuristic's choice. Attributes that this version of the library does not have
+// are 0.
 func (a *api) kernel(s shape, compute int32, h *heuristic) Kernel {
 	flags := a.implementation(h)
 	k := Kernel{

@@ -8,18 +8,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// layer is a product on the card.
+// layer is a product with its operands on the card.
 type layer struct {
 	Product
-	problem gemm.Problem // with stacked weights; never streaming with codes
+	problem gemm.Problem // with stacked weights; never streaming if it has codes
 	scales  *gemm.Scales // scales of the stacked weights
 	product multiplier
 	kernel  Kernel
-	x, y    uint64   // all layers share y; layers with the same operand share x
+	x, y    uint64   // all layers share y, and layers with the same operand share x
 	w       []uint64 // one address per copy
 }
 
-// newLayers validates all products before any upload, and compiles the kernels for products with codes.
+// newLayers validates all products before the first upload, and compiles the kernels for products with codes.
 func (d *Device) newLayers(ctx context.Context, products []Product, stack int) ([]*layer, error) {
 	var layers []*layer
 	seen := map[memoryOf]bool{}
@@ -30,7 +30,7 @@ func (d *Device) newLayers(ctx context.Context, products []Product, stack int) (
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if p.W.Codes == nil && p.Problem.Type != arith.FP8 {
-			p.W.Scales = nil // a kernel of the runtime applies these scales to the results
+			p.W.Scales = nil // in the runtimes, a kernel applies these scales to the results
 		}
 		l := &layer{Product: p, problem: stacked}
 		var err error
@@ -48,11 +48,11 @@ func (d *Device) newLayers(ctx context.Context, products []Product, stack int) (
 	return layers, nil
 }
 
-// Validate returns an error if operands do not fit the problem or are not finite (a [gemm.ErrNotFinite] that
-// names x or w).
+// Validate returns an error if the operands' shapes or types differ from the problem's. Operands that are not finite
+// are a [gemm.ErrNotFinite] that names x or w.
 func (p Product) Validate() error { return p.validate(map[memoryOf]bool{}) }
 
-// validate checks an x that several products share only once.
+// validate is Validate, but checks an x that several products share only once.
 func (p Product) validate(seen map[memoryOf]bool) error {
 	if err := p.Problem.Fits(p.X, p.W); err != nil {
 		return err
@@ -77,8 +77,8 @@ type memoryOf struct {
 
 func memory(m gemm.Matrix) memoryOf { return memoryOf{&m.Data[0], m.Rows, m.Cols} }
 
-// layers prepares every product, uploads its operands, and allocates one y for the results of all. When ctx
-// ends it stops between two products.
+// layers prepares every product, uploads its operands, and allocates one y for the results of all products. When ctx
+// ends, it stops before the next product.
 func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) error {
 	d := a.device
 	shared := map[memoryOf]uint64{} // layers with the same input share its x
@@ -105,7 +105,7 @@ func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) 
 	return err
 }
 
-// prepare chooses cuBLASLt's kernel. A dequantising kernel is chosen already.
+// prepare selects cuBLASLt's kernel. A dequantising kernel is already selected.
 func (l *layer) prepare(d *Device) error {
 	if q, ok := l.product.(*dequantising); ok {
 		l.kernel = q.kernel()

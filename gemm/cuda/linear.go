@@ -31,15 +31,17 @@ func (e Element) String() string { return [...]string{"BF16", "FP16", "FP32"}[e]
 // code returns the element's cudaDataType.
 func (e Element) code() int32 { return [...]int32{r16BF, r16F, r32F}[e] }
 
-// LinearShape describes y[M,N] = x[M,K]·wᵀ of matrices on the card, with sums in float32 and no TF32.
+// LinearShape describes y[M,N] = x[M,K]·wᵀ for matrices on the card. Sums are in float32, without TF32.
 type LinearShape struct {
 	M, N, K int
 	In, Out Element // types of x and w, and of y
-	// Transposed: w is stored [K,N] instead of [N,K]. TransposedX: x is stored [K,M] instead of [M,K].
+	// If Transposed is true, w is stored as [K,N] instead of [N,K]. If TransposedX is true, x is stored as [K,M]
+	// instead of [M,K].
 	Transposed, TransposedX bool
-	// StrideX, StrideW and StrideY are the distances between rows in elements. StrideW 0: w has no gaps.
+	// StrideX, StrideW and StrideY are the distances between rows, in elements. A StrideW of 0 means that w has no
+	// gaps.
 	StrideX, StrideW, StrideY int
-	// Aligned is the alignment of x, w and y in bytes: a power of two, at most 256.
+	// Aligned is the alignment of x, w and y in bytes, a power of two up to 256.
 	Aligned int
 }
 
@@ -47,7 +49,7 @@ type LinearShape struct {
 type Linear struct {
 	description
 	shape   LinearShape
-	kernels []heuristic // the first is launched
+	kernels []heuristic // the first kernel is launched
 	tuned   bool
 }
 
@@ -66,8 +68,8 @@ func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
 	return l, nil
 }
 
-// describe describes the product column-major: yᵀ[N,M] = w·xᵀ. w is transposed unless it is stored [K,N], and x is transposed if
-// it is stored [K,M].
+// describe describes the product in column-major order: yᵀ[N,M] = w·xᵀ. w is transposed unless it is stored as [K,N]. x
+// is transposed if it is stored as [K,M].
 func (l *Linear) describe() error {
 	s := l.shape
 	op, rows, cols := uint32(opT), s.K, s.N
@@ -93,7 +95,7 @@ func (l *Linear) describe() error {
 	)
 }
 
-// Launch queues y = x·wᵀ, or y += x·wᵀ if add is set. It must be called within [Device.Do].
+// Launch queues y = x·wᵀ, or y += x·wᵀ if add is true. It must be called within [Device.Do].
 func (l *Linear) Launch(y, x, w Address, add bool) error {
 	return l.launch(&l.kernels[0], y, x, w, add)
 }
@@ -114,8 +116,8 @@ func (l *Linear) Kernel() Kernel {
 // tuneRuns is the number of timed launches of each kernel in Tune.
 const tuneRuns = 5
 
-// Tune times the kernels that cuBLASLt offers for these operands and keeps the fastest. It overwrites y. A kernel that
-// does not run is skipped. Later calls do nothing. It must be called within [Device.Do], and not while capturing.
+// Tune measures the kernels that cuBLASLt offers for these operands and keeps the fastest. It overwrites y and skips
+// kernels that do not run. Later calls do nothing. It must be called within [Device.Do], and not while capturing.
 func (l *Linear) Tune(y, x, w Address) error {
 	if l.tuned || len(l.kernels) == 1 {
 		return nil

@@ -198,7 +198,7 @@ func TestNewLinearRefuses(t *testing.T) {
 	}
 	c.offers = []fakeOffer{{flags: 0x202}}
 	err := d.Do(func() error { _, err := d.NewLinear(square(5, FP32)); return err })
-	if want := "product of 5×5×5 in FP32 on Fake with cuBLASLt 12.6.5: none of the 1 kernels that the heuristic offers is allowed"; err == nil || err.Error() != want {
+	if want := "product of 5×5×5 in FP32 on Fake with cuBLASLt 12.6.5: none of the 1 kernels that cuBLASLt offers has an allowed numerical implementation"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.offers = nil

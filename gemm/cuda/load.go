@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Oldest supported versions, as cuDriverGetVersion and cublasLtGetVersion count them.
+// Oldest supported versions, in the formats of cuDriverGetVersion and cublasLtGetVersion.
 const (
 	minDriver = 12000
 	minBLAS   = 120000
@@ -17,11 +17,11 @@ type opener interface {
 	bind(handle uintptr, symbols []symbol) error
 }
 
-// load binds and initialises the driver, then binds the newest cuBLASLt that the driver supports.
+// load binds and initialises the driver, and then binds the newest cuBLASLt that the driver supports.
 func load(o opener, m machine) (*api, error) {
 	a := new(api)
 	path, err := bindFirst(o, m, "NVIDIA's driver", []string{"libcuda.so.1"}, m.driverFolders(), a.driverSymbols(),
-		"install the driver, or run on a machine with an NVIDIA GPU")
+		"install the driver, or use a machine with an NVIDIA GPU")
 	if err != nil {
 		return nil, noGPU("%w", err)
 	}
@@ -34,26 +34,26 @@ func load(o opener, m machine) (*api, error) {
 		return nil, noGPU("%w", err)
 	}
 	if driver < minDriver {
-		return nil, noGPU("the driver supports CUDA %s, and %s or later is needed: update the driver", cudaVersion(driver), cudaVersion(minDriver))
+		return nil, noGPU("the driver supports CUDA %s, but %s or later is needed: update the driver", cudaVersion(driver), cudaVersion(minDriver))
 	}
 	var files []string
 	for major := driver / 1000; major >= minDriver/1000; major-- {
 		files = append(files, fmt.Sprintf("libcublasLt.so.%d", major))
 	}
-	if path, err = bindFirst(o, m, "cuBLASLt of a CUDA that the driver supports", files, m.cudaFolders(), a.blasSymbols(),
-		"install the CUDA toolkit, or point CUDA_HOME at one"); err != nil {
+	if path, err = bindFirst(o, m, "cuBLASLt of a CUDA version that the driver supports", files, m.cudaFolders(), a.blasSymbols(),
+		"install the CUDA toolkit, or set CUDA_HOME to the folder of a toolkit"); err != nil {
 		return nil, noGPU("%w", err)
 	}
 	a.libraries = append(a.libraries, path)
 	if v := a.cublasLtGetVersion(); v < minBLAS {
-		return nil, noGPU("%s is version %d, and %d or later is needed: update the CUDA toolkit", a.libraries[1], v, minBLAS)
+		return nil, noGPU("%s is version %d, but %d or later is needed: update the CUDA toolkit", a.libraries[1], v, minBLAS)
 	}
 	a.compiler = sync.OnceValues(func() (*compiler, error) { return loadCompiler(o, m, driver) })
 	a.nccl = sync.OnceValues(func() (*nccl, error) { return loadNCCL(o, m) })
 	return a, nil
 }
 
-// bindFirst opens the first file that exists and exports every symbol, and returns its path.
+// bindFirst opens the first file that exists and exports every symbol. It returns the file's path.
 func bindFirst(o opener, m machine, what string, files, folders []string, symbols []symbol, advice string) (string, error) {
 	var refusals []error
 	for _, file := range files {
@@ -65,7 +65,7 @@ func bindFirst(o opener, m machine, what string, files, folders []string, symbol
 			if err == nil {
 				return path, nil
 			}
-			if i > 0 || handle != 0 { // a file that the loader does not find may be in a folder
+			if i > 0 || handle != 0 { // a file that the loader cannot find may be in one of the folders
 				refusals = append(refusals, err)
 			}
 		}
@@ -73,5 +73,5 @@ func bindFirst(o opener, m machine, what string, files, folders []string, symbol
 	return "", missing(what, files, folders, refusals, advice)
 }
 
-// cudaVersion returns "12.4" for 12040.
+// cudaVersion formats a version number: "12.4" for 12040.
 func cudaVersion(v int32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -33,7 +33,7 @@ func (loader) bind(handle uintptr, symbols []symbol) error {
 	return nil
 }
 
-// register returns an error instead of purego's panic about a function type that it cannot call.
+// register binds a symbol. It returns an error where purego would panic, for a function type that it cannot call.
 func register(s symbol, address uintptr) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

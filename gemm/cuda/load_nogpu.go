@@ -2,7 +2,7 @@
 
 package cuda
 
-// libraries returns an error: without the system's loader the program is one static file.
+// libraries returns an error, because a static program has no dynamic loader.
 func libraries() (*api, error) {
-	return nil, noGPU("this build uses no GPU: build without -tags nogpu")
+	return nil, noGPU("this build has no GPU support: build without -tags nogpu")
 }

@@ -5,5 +5,5 @@ package cuda
 import "runtime"
 
 func libraries() (*api, error) {
-	return nil, noGPU("CUDA is used on linux/amd64 and linux/arm64 only, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
+	return nil, noGPU("CUDA is only supported on linux/amd64 and linux/arm64, and this system is %s/%s", runtime.GOOS, runtime.GOARCH)
 }

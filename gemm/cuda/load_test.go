@@ -56,11 +56,11 @@ func TestLoad(t *testing.T) {
 		{name: "a driver for CUDA 12 takes 12", paths: []string{driver, blas12, blas13}, change: driverVersion(12040), blas: blas12},
 		{name: "no driver", want: []string{"libcuda.so.1 (NVIDIA's driver)", "/usr/local/nvidia/lib64", "install the driver"}},
 		{name: "no device", paths: []string{driver}, change: noDevice, want: []string{"cuInit: PLANTED (100)"}},
-		{name: "old driver", paths: []string{driver}, change: driverVersion(11080), want: []string{"supports CUDA 11.8, and 12.0 or later", "update the driver"}},
+		{name: "old driver", paths: []string{driver}, change: driverVersion(11080), want: []string{"supports CUDA 11.8, but 12.0 or later", "update the driver"}},
 		{name: "odd driver", paths: []string{driver}, missing: "cuGraphLaunch", want: []string{"undefined symbol: cuGraphLaunch"}},
-		{name: "no cuBLASLt", paths: []string{driver}, want: []string{"libcublasLt.so.13 or libcublasLt.so.12", "/usr/local/cuda/lib64", "point CUDA_HOME"}},
+		{name: "no cuBLASLt", paths: []string{driver}, want: []string{"libcublasLt.so.13 or libcublasLt.so.12", "/usr/local/cuda/lib64", "set CUDA_HOME"}},
 		{name: "broken cuBLASLt", paths: []string{driver, blas13}, missing: "cublasLtMatmul", want: []string{"undefined symbol: cublasLtMatmul"}},
-		{name: "old cuBLASLt", paths: []string{driver, blas12}, change: func(a *api) { a.cublasLtGetVersion = func() uint64 { return 111003 } }, want: []string{"is version 111003, and 120000 or later"}},
+		{name: "old cuBLASLt", paths: []string{driver, blas12}, change: func(a *api) { a.cublasLtGetVersion = func() uint64 { return 111003 } }, want: []string{"is version 111003, but 120000 or later"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, _ := pretend(t, nil, blas13)
@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 func TestOpenNamesTheIndex(t *testing.T) {
 	c := newCard(t)
 	_, err := open(c.api(), 3, false)
-	if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "there is no GPU 3: CUDA lists 1") {
+	if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "there is no GPU 3: CUDA reports 1") {
 		t.Error(err)
 	}
 	c.leaks()

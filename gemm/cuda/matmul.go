@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// matmul is a product that is ready to launch: its description and the chosen algorithm.
+// matmul is a product that is ready to launch: its description and the selected algorithm.
 type matmul struct {
 	description
 	shape  shape
@@ -19,8 +19,8 @@ type matmul struct {
 
 func (m *matmul) sizes() shape { return m.shape }
 
-// prepare describes p to cuBLASLt and lets its heuristic choose a kernel. s has the scales of FP8 operands, whose addresses may
-// be set later.
+// prepare describes p to cuBLASLt and lets cuBLASLt's heuristic select a kernel. s holds the scales of FP8 operands;
+// their addresses may be set later.
 func (d *Device) prepare(p gemm.Problem, s scales) (*matmul, error) {
 	a := arithmetics[p.Type]
 	if d.info.capability < a.capability {
@@ -44,7 +44,7 @@ func (d *Device) prepare(p gemm.Problem, s scales) (*matmul, error) {
 	return nil, fmt.Errorf("%v on %s with cuBLASLt %s: %w", p.Type, d.info.Name, d.info.CublasLt, err)
 }
 
-// describe creates the descriptors: A transposed, all layouts dense.
+// describe creates the descriptors: A is transposed, and all layouts are dense.
 func (m *matmul) describe(a arithmetic) error {
 	s := m.shape
 	return first(
@@ -82,7 +82,7 @@ func (m *matmul) scale(p gemm.Problem) error {
 	return nil
 }
 
-// choose takes the heuristic's best algorithm with an allowed implementation.
+// choose takes the heuristic's best algorithm among the allowed implementations.
 func (m *matmul) choose(a arithmetic) error {
 	offers, err := m.offers(a.implementation, 0)
 	if err == nil {
@@ -91,7 +91,7 @@ func (m *matmul) choose(a arithmetic) error {
 	return err
 }
 
-// launch queues D = A·B on the device's stream; operands are addresses of x and w.
+// launch queues D = A·B on the device's stream. x, w and y are addresses.
 func (m *matmul) launch(p gemm.Problem, x, w, y uint64) error {
 	if !p.Streaming {
 		x, w = w, x // slots A and B

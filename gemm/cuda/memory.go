@@ -11,15 +11,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// The functions in this file must be called on the device's thread. Copies and fills use the null stream,
-// and each waits for it to finish. Replays on the device's own stream continue meanwhile.
+// The functions in this file must be called on the device's thread. Copies and fills use the null stream, and each of
+// them waits for its own end. Replays on the device's own stream continue meanwhile.
 
-// alloc returns the address of at least 16 bytes, aligned to 256.
+// alloc allocates at least 16 bytes and returns their address, a multiple of 256.
 func (d *Device) alloc(bytes int) (address uint64, err error) {
 	err = d.api.check("cuMemAlloc", d.api.cuMemAlloc(&address, uint64(max(bytes, 16))))
 	if errors.Is(err, ErrOutOfMemory) {
 		free, _ := d.freeMemory()
-		err = fmt.Errorf("%.1f MiB wanted, %.1f MiB of %.1f MiB free: %w", mib(bytes), mib(free), mib(d.info.Memory), err)
+		err = fmt.Errorf("%.1f MiB were requested, and %.1f MiB of the card's %.1f MiB are free: %w", mib(bytes), mib(free), mib(d.info.Memory), err)
 	}
 	return address, err
 }
@@ -32,7 +32,7 @@ func (d *Device) free(address uint64) error {
 
 func (d *Device) sync() error { return d.api.check("cuCtxSynchronize", d.api.cuCtxSynchronize()) }
 
-// copied waits for the null stream only.
+// copied waits for the null stream, but not for other streams.
 func (d *Device) copied() error {
 	return d.api.check("cuStreamSynchronize", d.api.cuStreamSynchronize(0))
 }
@@ -43,8 +43,8 @@ func (d *Device) freeMemory() (int64, error) {
 	return int64(free), err
 }
 
-// stage returns page-locked host memory, which the card reads and writes several times as fast as other memory. If the driver
-// refuses page-locked memory, the memory is ordinary.
+// stage returns page-locked host memory, which the card reads and writes several times as fast as ordinary memory. If
+// the driver refuses page-locked memory, stage returns ordinary memory.
 func (d *Device) stage() []byte {
 	if d.staging == nil {
 		if d.api.cuMemAllocHost(&d.locked, stagingBytes) == success {
@@ -56,7 +56,7 @@ func (d *Device) stage() []byte {
 	return d.staging
 }
 
-// upload copies data to the card. Data may lie in a mapped file, so it goes through host memory that cannot
+// upload copies data to the card. data may lie in a mapped file. It therefore passes through host memory that cannot
 // fault while the driver reads it.
 func (d *Device) upload(to uint64, data []byte) error {
 	for len(data) > 0 {
@@ -91,7 +91,7 @@ func copied(to, from []byte) error {
 	})
 }
 
-// download copies from the card, after all queued work.
+// download copies data from the card, after all queued work.
 func (d *Device) download(data []byte, from uint64) error {
 	if err := d.sync(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *Device) duplicate(to, from uint64, bytes int) error {
 	return d.copied()
 }
 
-// poison fills memory with NaNs, which reveals elements that a kernel did not write.
+// poison fills memory with NaNs, so that elements that a kernel did not write can be detected.
 func (d *Device) poison(address uint64, bytes int) error {
 	if err := d.api.check("cuMemsetD8", d.api.cuMemsetD8(address, 0xFF, uint64(bytes))); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (a *arena) operand(m gemm.Matrix, rows, cols int) (uint64, error) {
 	return address, a.device.upload(address, data)
 }
 
-// stacked uploads the given number of copies of m, one below the other, padded to rows × cols.
+// stacked uploads several copies of m, stacked along the rows and padded to rows × cols, and returns their address.
 func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
 	if times == 1 {
 		return a.operand(m, rows, cols)
@@ -170,7 +170,7 @@ func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
 	return address, a.device.stack(address, m, times, rows, cols)
 }
 
-// stack uploads the given number of copies of m to an address, one below the other, padded to rows × cols.
+// stack uploads several copies of m to an address, stacked along the rows and padded to rows × cols.
 func (d *Device) stack(address uint64, m gemm.Matrix, times, rows, cols int) error {
 	data, err := guardedPadding(m, m.Rows, cols)
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *Device) stack(address uint64, m gemm.Matrix, times, rows, cols int) err
 	return d.upload(address+uint64(all), make([]byte, rows*cols*m.DType.Bits()/8-all))
 }
 
-// spread repeats the first bytes at an address until all bytes are filled.
+// spread repeats the first first bytes at an address until all bytes are filled.
 func (d *Device) spread(address uint64, first, all int) error {
 	for done := first; done < all; done *= 2 {
 		if err := d.duplicate(address+uint64(done), address, min(done, all-done)); err != nil {

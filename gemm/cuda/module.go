@@ -6,12 +6,14 @@ import (
 	"runtime"
 	"sync"
 	"unsafe"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Address is an address in the card's memory.
 type Address uint64
 
-// Plus returns the address a plus a number of bytes.
+// Plus returns the address a + bytes.
 func (a Address) Plus(bytes int) Address { return a + Address(bytes) }
 
 // Module holds kernels that were compiled at run time. Closing the device frees it.
@@ -21,21 +23,25 @@ type Module struct {
 	handle uintptr
 }
 
-// leastCapability is the least compute capability that kernels are compiled for, because they use BF16 on tensor cores.
+// leastCapability is the lowest compute capability for which kernels are compiled, because they use BF16 on tensor
+// cores.
 const leastCapability = 80
 
-// Compile compiles the CUDA C++ of source for this card and loads it. name is the source's name in messages. Defines
-// are macros, as NAME=VALUE.
+// Compile compiles the CUDA C++ source for this card and loads it. Messages contain name. Defines are macros in the
+// form NAME=VALUE.
 //
-// Without NVRTC, or if the source does not compile for this card, the error is an [ErrNoCompiler]. Compiling
-// takes seconds. If ctx ends first, Compile returns its error at once, and the compiler ends on its own.
+// Without NVRTC, or if the source does not compile for this card, the error is an [ErrNoCompiler]. Compiling takes
+// seconds. If ctx ends first, Compile returns ctx's error at once, and the compiler finishes in the background.
 func (d *Device) Compile(ctx context.Context, name, source string, defines ...string) (*Module, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	c, err := d.api.compiler()
 	if err != nil {
 		return nil, err
 	}
 	if have := d.info.capability; have < leastCapability {
-		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, and kernels that are compiled at run time need %d.%d (Ampere) or later",
+		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, but kernels compiled at run time need %d.%d (Ampere) or later",
 			ErrNoCompiler, d.info.Name, have/10, have%10, leastCapability/10, leastCapability%10)
 	}
 	if err := ctx.Err(); err != nil {
@@ -69,7 +75,7 @@ func (d *Device) Compile(ctx context.Context, name, source string, defines ...st
 	return m, nil
 }
 
-// onceModule is a module that is compiled when it is first needed. Closing the device frees it.
+// onceModule is a module that is compiled on first use. Closing the device frees it.
 type onceModule struct {
 	mu     sync.Mutex
 	module *Module
@@ -102,14 +108,14 @@ type Function struct {
 	device *Device
 	name   string
 	handle uintptr
-	shared int // bytes of dynamic shared memory of each launch
+	shared int // dynamic shared memory of each launch in bytes
 }
 
-// staticShared is the shared memory in bytes that a kernel may use without an attribute.
+// staticShared is the shared memory in bytes that a kernel may use without setting an attribute.
 const staticShared = 48 << 10
 
-// Function returns the kernel of that name. Each launch gets shared bytes of dynamic shared memory. Cards of compute capability
-// 8.0 and later have 99 to 227 KiB for a block.
+// Function returns the kernel with the given name. Each launch gets shared bytes of dynamic shared memory. Cards of
+// compute capability 8.0 and later have 99 to 227 KiB per block.
 func (m *Module) Function(name string, shared int) (*Function, error) {
 	f := &Function{device: m.device, name: name, shared: shared}
 	err := m.device.Do(func() error {
@@ -128,7 +134,7 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 	return f, nil
 }
 
-// Grid is the number of a kernel's blocks, or of a block's threads, in three directions. 0 counts as 1.
+// Grid is the number of blocks of a kernel, or of threads of a block, in three dimensions. 0 counts as 1.
 type Grid struct{ X, Y, Z int }
 
 func (g Grid) sizes() (x, y, z uint32) {
@@ -148,7 +154,7 @@ func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 			*(*uint64)(at) = uint64(v)
 		case int:
 			if int(int32(v)) != v {
-				return fmt.Errorf("kernel %s: argument %d is %d, an int of a kernel has 32 bits", f.name, i, v)
+				return fmt.Errorf("kernel %s: argument %d is %d, which needs more than the 32 bits of a kernel's int", f.name, i, v)
 			}
 			*(*int32)(at) = int32(v)
 		case float32:
@@ -156,7 +162,7 @@ func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 		case float64:
 			*(*float64)(at) = v
 		default:
-			return fmt.Errorf("kernel %s: argument %d is a %T", f.name, i, argument)
+			return fmt.Errorf("kernel %s: argument %d has the unsupported type %T", f.name, i, argument)
 		}
 		pointers[i] = at
 	}
@@ -171,14 +177,14 @@ func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 	return nil
 }
 
-// Do runs f on the thread that owns the card's context. Methods that queue work on the card say that they must be called
-// within Do. f must not call any other method of the device.
+// Do runs f on the thread that owns the card's context. Methods that queue work on the card must be called within Do,
+// as their comments say. f must not call any other methods of the device.
 func (d *Device) Do(f func() error) error { return d.thread.do(f) }
 
 // Synchronize waits for all queued work. It must be called within [Device.Do].
 func (d *Device) Synchronize() error { return d.sync() }
 
-// Upload copies data to the card, after all queued work. Data may lie in a mapped file. It must be called within
+// Upload copies data to the card, after all queued work. data may lie in a mapped file. Upload must be called within
 // [Device.Do].
 func (d *Device) Upload(to Address, data []byte) error {
 	if err := d.sync(); err != nil {
@@ -187,7 +193,7 @@ func (d *Device) Upload(to Address, data []byte) error {
 	return d.upload(uint64(to), data)
 }
 
-// Download copies from the card, after all queued work. It must be called within [Device.Do].
+// Download copies data from the card, after all queued work. It must be called within [Device.Do].
 func (d *Device) Download(data []byte, from Address) error {
 	if len(data) == 0 {
 		return nil
@@ -200,12 +206,12 @@ func (d *Device) CopyWithin(to, from Address, bytes int) error {
 	return d.api.check("cuMemcpyDtoDAsync", d.api.cuMemcpyDtoDAsync(uint64(to), uint64(from), uint64(bytes), d.stream))
 }
 
-// Clear queues a fill with zeros; bytes is a multiple of 4. It must be called within [Device.Do].
+// Clear queues a fill with zeros. bytes must be a multiple of 4. It must be called within [Device.Do].
 func (d *Device) Clear(at Address, bytes int) error {
 	return d.api.check("cuMemsetD32Async", d.api.cuMemsetD32Async(uint64(at), 0, uint64(bytes/4), d.stream))
 }
 
-// Memory is memory of the card that is freed all at once. Its methods must be called within [Device.Do].
+// Memory is device memory that is freed all at once. Its methods must be called within [Device.Do].
 type Memory struct {
 	arena
 	bytes int64
@@ -214,8 +220,8 @@ type Memory struct {
 // NewMemory returns an empty Memory. Closing the device frees it.
 func (d *Device) NewMemory() *Memory { return &Memory{arena: arena{device: d}} }
 
-// Alloc allocates memory and returns its address, a multiple of 256. If the card has no room, the error is an
-// [ErrOutOfMemory].
+// Alloc allocates memory and returns its address, a multiple of 256. If the card has too little free memory, the error
+// is an [ErrOutOfMemory].
 func (m *Memory) Alloc(bytes int) (Address, error) {
 	at, err := m.alloc(bytes)
 	if err == nil {
@@ -224,17 +230,17 @@ func (m *Memory) Alloc(bytes int) (Address, error) {
 	return Address(at), err
 }
 
-// Bytes returns the number of bytes that are allocated.
+// Bytes returns the number of allocated bytes.
 func (m *Memory) Bytes() int64 { return m.bytes }
 
-// Free frees everything.
+// Free frees all allocations.
 func (m *Memory) Free() error {
 	m.bytes = 0
 	return m.free()
 }
 
-// Release runs f, which frees memory, within [Device.Do]. On a closed device it does nothing: closing the device has
-// freed everything.
+// Release runs f, which frees memory, within [Device.Do]. It does nothing on a closed device, because closing frees all
+// memory.
 func (d *Device) Release(f func() error) error { return d.release(f) }
 
 // Free returns the card's free memory in bytes. It must be called within [Device.Do].

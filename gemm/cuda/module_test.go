@@ -90,11 +90,11 @@ func TestLaunchNamesTheKernel(t *testing.T) {
 	d := openFake(t, c)
 	f, empty := kernel(t, d, "scale", 0), kernel(t, d, "empty", 0)
 	for _, odd := range []any{"text", int64(1), uint64(1), nil, true} {
-		if err := d.Do(func() error { return f.Launch(Grid{}, Grid{}, Address(0), odd) }); err == nil || !strings.HasPrefix(err.Error(), "kernel scale: argument 1 is a ") {
+		if err := d.Do(func() error { return f.Launch(Grid{}, Grid{}, Address(0), odd) }); err == nil || !strings.HasPrefix(err.Error(), "kernel scale: argument 1 has the unsupported type ") {
 			t.Errorf("%T: %v", odd, err)
 		}
 	}
-	if err := d.Do(func() error { return f.Launch(Grid{}, Grid{}, Address(0), Address(0), math.MaxInt32+1) }); err == nil || err.Error() != "kernel scale: argument 2 is 2147483648, an int of a kernel has 32 bits" {
+	if err := d.Do(func() error { return f.Launch(Grid{}, Grid{}, Address(0), Address(0), math.MaxInt32+1) }); err == nil || err.Error() != "kernel scale: argument 2 is 2147483648, which needs more than the 32 bits of a kernel's int" {
 		t.Error(err)
 	}
 	for _, threads := range []Grid{{X: 1025}, {X: 32, Y: 32, Z: 2}} {

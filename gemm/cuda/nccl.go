@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// ErrNoNCCL is the error of a machine without a usable NCCL. Such errors are an [ErrNoGPU], too.
+// ErrNoNCCL is the error of a machine without a usable NCCL. Such an error is also an [ErrNoGPU].
 var ErrNoNCCL = errors.New("no usable NCCL")
 
-// minNCCL is the oldest supported version, as ncclGetVersion counts: the first with BF16.
+// minNCCL is the oldest supported version, in the format of ncclGetVersion. It is the first version with BF16.
 const minNCCL = 21000
 
 // nccl holds the functions of NCCL that this package calls, with C's types.
@@ -39,11 +39,11 @@ func (n *nccl) symbols() []symbol {
 	}
 }
 
-// loadNCCL opens NCCL: on the loader's path, or of a toolkit or a Python package.
+// loadNCCL opens NCCL from the loader's path, a CUDA toolkit or a Python package.
 func loadNCCL(o opener, m machine) (*nccl, error) {
 	n := new(nccl)
 	path, err := bindFirst(o, m, "NVIDIA's NCCL", []string{"libnccl.so.2"}, m.cudaFolders(), n.symbols(),
-		"install libnccl2, or the Python package nvidia-nccl-cu12 (of the driver's CUDA)")
+		"install libnccl2, or the Python package nvidia-nccl-cu12 (for the driver's CUDA version)")
 	if err != nil {
 		return nil, noGPU("%w: %w", ErrNoNCCL, err)
 	}
@@ -52,7 +52,7 @@ func loadNCCL(o opener, m machine) (*nccl, error) {
 		return nil, noGPU("%w: %s: %w", ErrNoNCCL, path, err)
 	}
 	if version < minNCCL {
-		return nil, noGPU("%w: %s is version %s, and %s or later is needed", ErrNoNCCL, path, ncclVersion(version), ncclVersion(minNCCL))
+		return nil, noGPU("%w: %s is version %s, but %s or later is needed: update NCCL", ErrNoNCCL, path, ncclVersion(version), ncclVersion(minNCCL))
 	}
 	return n, nil
 }
@@ -64,10 +64,10 @@ func (n *nccl) check(call string, r int32) error {
 	return fmt.Errorf("%s: %s (%d)", call, n.ncclGetErrorString(r), r)
 }
 
-// ncclVersion returns "2.27.3" for 22703.
+// ncclVersion formats a version number: "2.27.3" for 22703.
 func ncclVersion(v int32) string { return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100) }
 
-// initAll makes a communicator for each card. It changes the calling thread's current context.
+// initAll creates a communicator for each card. It changes the current context of the calling thread.
 func (n *nccl) initAll(ordinals []int32) ([]uintptr, error) {
 	comms := make([]uintptr, len(ordinals))
 	err := n.check("ncclCommInitAll", n.ncclCommInitAll(unsafe.SliceData(comms), int32(len(ordinals)), unsafe.SliceData(ordinals)))

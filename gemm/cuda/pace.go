@@ -13,15 +13,15 @@ import (
 //go:embed kernels/pace.cu
 var paceSource string
 
-// burstTime is the least time of a burst, if the products allow it. It is much longer than a kernel launch and much shorter
-// than the averaging of the power sensors.
+// burstTime is the least duration of a burst, if the products allow it. It is much longer than a kernel launch and much
+// shorter than the averaging window of the power sensors.
 const burstTime = time.Millisecond
 
-// pacer has the kernel, state and graphs with which a batch pauses between bursts.
+// pacer holds the kernel, state and graphs with which a batch pauses between bursts.
 type pacer struct {
 	wait       *Function
 	state      uint64  // address of the state of kernels/pace.cu
-	work, rest uintptr // graphs: of an execution, and of its gaps alone
+	work, rest uintptr // graphs of one execution, and of its gaps alone
 	every      time.Duration
 }
 
@@ -29,14 +29,15 @@ type pacer struct {
 type Bursts struct {
 	Count int
 	Busy  time.Duration // total duration of all bursts
-	// Clock is the clock of a multiprocessor during the bursts, in MHz: its cycles over the global timer. 0: unknown.
+	// Clock is a multiprocessor's mean clock during the bursts in MHz: its cycles divided by the time of the global
+	// timer. 0: unknown.
 	Clock float64
 }
 
-// Pace makes every later execution last at least the given time: its products run in bursts of about a millisecond, with a gap
-// after each. While the batch is paced, [Batch.Bursts] measures the bursts. A time shorter than an execution leaves no gaps. 0
-// runs products back to back, as before the first call. The first call compiles a kernel ([ErrNoCompiler]). The batch must not
-// be running.
+// Pace makes every later execution last at least the time every: its products run in bursts of about a millisecond,
+// with a gap after each burst. While the batch is paced, [Batch.Bursts] measures the bursts. A time shorter than an
+// execution leaves no gaps. 0 runs products back to back, as before the first call. The first call compiles a kernel
+// ([ErrNoCompiler]). The batch must not be running.
 func (b *Batch) Pace(ctx context.Context, every time.Duration) error {
 	if every == 0 && b.pace.wait == nil {
 		return nil
@@ -56,14 +57,14 @@ func (b *Batch) Pace(ctx context.Context, every time.Duration) error {
 	return nil
 }
 
-// makePacer compiles the kernel and captures the graphs at its first call.
+// makePacer compiles the kernel and captures the graphs on its first call.
 func (b *Batch) makePacer(ctx context.Context) error {
 	p := &b.pace
 	if p.wait != nil {
 		return nil
 	}
 	if len(b.layers) < len(b.work) {
-		return errors.New("traffic has no bursts")
+		return errors.New("a batch with traffic cannot run in bursts")
 	}
 	m, err := b.device.pacing.compile(ctx, b.device, "pace.cu", paceSource)
 	if err != nil {
@@ -76,7 +77,7 @@ func (b *Batch) makePacer(ctx context.Context) error {
 	return b.device.thread.do(func() error {
 		err := first(
 			func() (err error) { p.state, err = b.device.alloc(paceBytes); return err },
-			func() error { p.wait = wait; return b.launchPace(0) }, // a kernel cannot be loaded while recording
+			func() error { p.wait = wait; return b.launchPace(0) }, // a kernel cannot be loaded during recording
 			b.device.sync,
 			func() (err error) { p.work, err = b.device.capture(func() error { return b.bursts(true) }); return err },
 			func() (err error) {
@@ -96,7 +97,8 @@ func (b *Batch) launchPace(share float64) error {
 	return b.pace.wait.Launch(Grid{}, Grid{}, Address(b.pace.state), share)
 }
 
-// bursts queues the work of an execution in bursts, with a wait after each. If work is false, it queues only the waits.
+// bursts queues the work of an execution in bursts, with a wait after each burst. If work is false, it queues only the
+// waits.
 func (b *Batch) bursts(work bool) error {
 	all := 0.0
 	for _, l := range b.layers {
@@ -133,10 +135,10 @@ func (b *Batch) Start(n int) error {
 	return b.startPaced(b.pace.work, n)
 }
 
-// Rest is Start without work. Each gap lasts as long as a burst and its gap.
+// Rest is Start without the products. Each gap lasts as long as a burst and its gap.
 func (b *Batch) Rest(n int) error {
 	if b.pace.every == 0 {
-		return fmt.Errorf("batch %s: it has no gaps to rest in: pace it first", b.name)
+		return fmt.Errorf("batch %s: the batch is not paced: call Pace first", b.name)
 	}
 	return b.startPaced(b.pace.rest, n)
 }
@@ -151,13 +153,13 @@ func (b *Batch) startPaced(exec uintptr, n int) error {
 // paceBytes is the size in bytes of struct Pace in kernels/pace.cu.
 const paceBytes = 64
 
-// Bursts describes the bursts of the last Start. It fails if the batch is not paced or has not ended.
+// Bursts describes the bursts of the last Start. It returns an error if the batch is not paced or has not ended.
 func (b *Batch) Bursts() (Bursts, error) {
 	if _, err := b.Elapsed(); err != nil {
 		return Bursts{}, err
 	}
 	if b.pace.every == 0 {
-		return Bursts{}, fmt.Errorf("batch %s: it is not paced", b.name)
+		return Bursts{}, fmt.Errorf("batch %s: the batch is not paced: call Pace first", b.name)
 	}
 	var state [paceBytes]byte
 	if err := b.device.thread.do(func() error { return b.device.download(state[:], b.pace.state) }); err != nil {
@@ -165,7 +167,7 @@ func (b *Batch) Bursts() (Bursts, error) {
 	}
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(state[8*i:]) }
 	found := Bursts{Count: int(field(4)), Busy: time.Duration(field(5))}
-	const highest = 1e4 // MHz; a higher result means that the counter stopped between the two kernels
+	const highest = 1e4 // in MHz; a higher result means that the counter stopped between the two kernels
 	if counted := field(6); counted > 0 {
 		if clock := 1e3 * float64(field(7)) / float64(counted); clock < highest {
 			found.Clock = clock

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Units of packed codes: see kernels/dequantise.cu.
+// Units of packed codes; see kernels/dequantise.cu.
 const (
 	unitRows  = 16
 	unitCols  = 64
@@ -18,9 +18,9 @@ const (
 // packing is the layout of packed weights.
 type packing struct {
 	strips, units        int
-	perUnit, blocks      int // groups of a unit, at least 1; number of such sets of groups in a strip
-	scaleBytes           int // of one scale
-	scales, zeros, bytes int // offsets, and the size of all
+	perUnit, blocks      int // groups per unit, at least 1, and number of such sets of groups in a strip
+	scaleBytes           int // bytes per scale
+	scales, zeros, bytes int // offsets of scales and zero points, and total size
 }
 
 func packingOf(c *gemm.Codes, times int) packing {
@@ -40,14 +40,14 @@ func packingOf(c *gemm.Codes, times int) packing {
 	return p
 }
 
-// place returns the place of a row's group among scales and zero points.
+// place returns the position of a row's group among the scales and zero points.
 func (p packing) place(row, group int) int {
 	strip, i := row/unitRows, row%unitRows
 	return (((strip*p.blocks+group/p.perUnit)*8+i%8)*p.perUnit+group%p.perUnit)*2 + i/8
 }
 
-// pack returns codes, scales and zero points in the kernels' layout. It repeats the rows the given number of times. Padding has
-// scales of zero.
+// pack returns codes, scales and zero points in the kernels' layout. times is the number of times that the rows are
+// repeated. Padding has scales of zero.
 func pack(c *gemm.Codes, times int) []byte {
 	p := packingOf(c, times)
 	out := make([]byte, p.bytes)
@@ -69,7 +69,7 @@ func pack(c *gemm.Codes, times int) []byte {
 
 // packCodes packs the codes of a strip.
 func (p packing) packCodes(out []byte, c *gemm.Codes, times, strip int) {
-	var place [4][16]uint32 // of a code in the lower half of a word, by register
+	var place [4][16]uint32 // position of a code in the lower half of a word, by register
 	for i := range place {
 		for q := range place[i] {
 			place[i][q] = uint32(q) << (4 * i)
@@ -97,8 +97,8 @@ func (p packing) packCodes(out []byte, c *gemm.Codes, times, strip int) {
 	}
 }
 
-// placeFP4 returns the bits of an E2M1 code at its place in a word. A shift then moves the sign to bit 15 and the other bits to
-// bits 6 to 8. The code of the last register gets the remaining bits of the word.
+// placeFP4 returns the bits of an E2M1 code at its position in a word. A shift then moves the sign to bit 15 and the
+// other bits to bits 6 to 8. The code of the last register gets the remaining bits of the word.
 func placeFP4(register int, code uint32) uint32 {
 	sign, rest := code>>3, code&7
 	if register < 3 {

@@ -3,8 +3,8 @@ package cuda
 import "time"
 
 const (
-	// replayTime is the least duration of a replay. It is much longer than the gap of a few microseconds between two launches of
-	// a graph.
+	// replayTime is the least duration of a replay. It is much longer than the gap between two launches of a graph,
+	// which is a few microseconds.
 	replayTime  = 5 * time.Millisecond
 	maxLaunches = 4096
 	overL2      = 4
@@ -13,8 +13,8 @@ const (
 // most returns the largest number of passes in a replay.
 func (b *Batch) most() int { return max(1, maxLaunches/len(b.work)) }
 
-// coldCopies returns the number of copies of all weights that together exceed the L2 cache several times. bytes is
-// [Options].ColdBytes.
+// coldCopies returns the number of copies of all weights that together are several times as large as the L2 cache.
+// bytes is [Options].ColdBytes.
 func (b *Batch) coldCopies(bytes int) int {
 	weights := 0
 	for _, l := range b.layers {
@@ -26,8 +26,8 @@ func (b *Batch) coldCopies(bytes int) int {
 	return min(b.most(), overL2*int(b.device.info.L2)/weights+1)
 }
 
-// record captures and times a replay. Without a given number of repeats, it doubles the passes until a replay takes
-// replayTime or has no room for more launches.
+// record captures a replay and measures its duration. If repeat is 0, it doubles the number of passes until a replay
+// takes replayTime or the limit of launches is reached.
 func (b *Batch) record(repeat int) error {
 	for b.passes = b.copies * max(1, repeat); ; b.passes *= 2 {
 		if err := first(b.replays, b.time); err != nil {
@@ -42,7 +42,7 @@ func (b *Batch) record(repeat int) error {
 	}
 }
 
-// replays captures a replay's passes as a graph.
+// replays captures the passes of a replay as a graph.
 func (b *Batch) replays() error {
 	return b.capture(func() error {
 		for i := range b.passes {

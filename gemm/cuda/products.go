@@ -11,17 +11,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Products multiplies matrices of the host in float32 on CUDA cores (TF32 is too coarse for a forward pass). Every product
-// uploads its operands and downloads its result. Device memory is kept between products and grows with the largest one. Methods
-// may be called from any goroutine; they run one at a time.
+// Products multiplies matrices of the host in float32 on CUDA cores, because TF32 is too imprecise for a forward pass.
+// Every product uploads its operands and downloads its result. Device memory is kept between products and grows with
+// the largest product. Methods may be called from any goroutine and run one at a time.
 //
-// Results are computed in float32, but are not bit-identical to the CPU's. cuBLASLt chooses the order of additions by
-// the shape, so even the bits of one row depend on the number of rows.
+// Results are computed in float32, but are not bit-identical to the CPU's results. cuBLASLt selects the order of
+// additions by the shape, so even the bits of one row depend on the number of rows.
 type Products struct {
 	device  *Device
 	matmuls map[gemm.Problem]*matmul
 	x, w, y buffer
-	host    []float32 // transposed weights, or a result before its rows get gaps
+	host    []float32 // transposed weights, or a result whose rows have no gaps yet
 }
 
 // NewProducts returns a Products that multiplies on d. Close frees its memory.
@@ -29,10 +29,10 @@ func (d *Device) NewProducts() *Products {
 	return &Products{device: d, matmuls: map[gemm.Problem]*matmul{}}
 }
 
-// Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] if transposed is set. Dimensions are
-// at least 1. y may be columns of a wider matrix; x and w have no gaps between rows, and y overlaps neither. Mul panics if the
-// shapes do not fit. If the card has no room for all three, the error is an [ErrOutOfMemory]. If ctx ends, Mul returns ctx's
-// error after uploading at most 16 MiB.
+// Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] if transposed is true. Dimensions are at least 1. y may
+// be columns of a wider matrix. x and w must have no gaps between rows, and must not overlap y. Mul panics if the
+// shapes do not match. If the card has too little free memory, the error is an [ErrOutOfMemory]. If ctx ends, Mul
+// returns ctx's error after uploading at most 16 MiB.
 func (p *Products) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {
 	n, k := w.Rows, w.Cols
 	if transposed {
@@ -73,7 +73,7 @@ func (p *Products) multiply(ctx context.Context, problem gemm.Problem, y, x, w s
 	)
 }
 
-// prepare returns the prepared product of a problem, and keeps it, because a forward pass repeats a few shapes.
+// prepare returns the prepared product of a problem. It keeps the product, because a forward pass repeats a few shapes.
 func (p *Products) prepare(problem gemm.Problem) (*matmul, error) {
 	if m, ok := p.matmuls[problem]; ok {
 		return m, nil
@@ -85,7 +85,7 @@ func (p *Products) prepare(problem gemm.Problem) (*matmul, error) {
 	return m, err
 }
 
-// upload copies a matrix without gaps.
+// upload copies a matrix without gaps to the card.
 func (p *Products) upload(ctx context.Context, to uint64, m sgemm.Matrix) error {
 	for data := bytesOf(m.Data[:m.Rows*m.Cols]); len(data) > 0; {
 		if err := ctx.Err(); err != nil {
@@ -102,7 +102,7 @@ func (p *Products) upload(ctx context.Context, to uint64, m sgemm.Matrix) error 
 
 // uploadTransposed uploads w[K,N] as [N,K], the layout of all products (see the package's documentation).
 func (p *Products) uploadTransposed(ctx context.Context, to uint64, w sgemm.Matrix) error {
-	band := max(1, stagingBytes/4/w.Rows) // columns that are transposed at a time
+	band := max(1, stagingBytes/4/w.Rows) // number of columns that are transposed at a time
 	for from := 0; from < w.Cols; from += band {
 		columns := w.Slice(0, w.Rows, from, min(from+band, w.Cols))
 		t := p.scratch(columns.Cols, columns.Rows)
@@ -141,7 +141,7 @@ func (p *Products) download(y sgemm.Matrix) error {
 	return nil
 }
 
-// scratch returns a matrix on the host; valid until the next call.
+// scratch returns a matrix on the host, which is valid until the next call.
 func (p *Products) scratch(rows, cols int) sgemm.Matrix {
 	if len(p.host) < rows*cols {
 		p.host = make([]float32, rows*cols)
@@ -149,9 +149,9 @@ func (p *Products) scratch(rows, cols int) sgemm.Matrix {
 	return sgemm.Dense(rows, cols, p.host[:rows*cols])
 }
 
-// Close frees the memory. No Mul may be running. Close is idempotent; the device stays open.
+// Close frees the memory. No Mul may be running. Close is idempotent, and the device stays open.
 func (p *Products) Close() error {
-	for _, m := range p.matmuls { // any thread may free descriptors, which are host memory
+	for _, m := range p.matmuls { // descriptors are host memory, which any thread may free
 		m.destroy()
 	}
 	clear(p.matmuls)
@@ -160,19 +160,19 @@ func (p *Products) Close() error {
 	return d.release(func() error { return errors.Join(p.x.free(d), p.w.free(d), p.y.free(d)) })
 }
 
-// buffer is device memory that grows on demand and is overwritten by every use. Its methods must be called
-// on the device's thread.
+// buffer is device memory that grows on demand. Every use overwrites it. Its methods must be called on the device's
+// thread.
 type buffer struct {
 	address uint64
 	bytes   int // 0: no memory
 }
 
-// grow makes the buffer at least bytes large. Its contents are lost.
+// grow makes the buffer at least bytes large. The contents are lost.
 func (b *buffer) grow(d *Device, bytes int) error {
 	if bytes <= b.bytes {
 		return nil
 	}
-	if err := b.free(d); err != nil { // before the allocation, because old and new might not fit together
+	if err := b.free(d); err != nil { // free first, because the old and the new memory might not fit together
 		return err
 	}
 	address, err := d.alloc(bytes)
@@ -191,6 +191,6 @@ func (b *buffer) free(d *Device) error {
 	return d.free(address)
 }
 
-// bytesOf returns the memory of at least one float32, as the card reads it: this package's platforms are
-// little-endian.
+// bytesOf returns the memory of at least one float32 as bytes. The card reads the same byte order, because this
+// package's platforms are little-endian.
 func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }

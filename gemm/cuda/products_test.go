@@ -160,7 +160,7 @@ func TestProductsKeepTheirMemory(t *testing.T) {
 	}
 	delete(c.fail, "cublasLtMatmulDescCreate")
 	err := mul(10, 20, 31)
-	if !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "product 10x20x31 fp32") || !strings.Contains(err.Error(), "MiB free") {
+	if !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "product 10x20x31 fp32") || !strings.Contains(err.Error(), "MiB are free") {
 		t.Error(err)
 	}
 	delete(c.fail, "cuMemAlloc")

@@ -9,12 +9,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Replace overwrites product i's operands with others of the same problem. Kernel and graph do not change. The batch must not be
-// running; another batch may run meanwhile. Products that share an x share the new one. NaNs and infinities are a
-// [gemm.ErrNotFinite] that names the operand. If ctx ends or the card fails, the contents of the operands are undefined.
+// Replace overwrites the operands of product i with other operands of the same problem. Kernel and graph do not change.
+// The batch must not be running, but another batch may run meanwhile. Products that share an x also share the new one.
+// NaNs and infinities are a [gemm.ErrNotFinite] that names the operand. If ctx ends or the card fails, the contents of
+// the operands are undefined.
 func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if i < 0 || i >= len(b.layers) {
-		return fmt.Errorf("batch %s: there is no product %d to replace: it has %d", b.name, i, len(b.layers))
+		return fmt.Errorf("batch %s: there is no product %d: the batch has %d, counted from 0", b.name, i, len(b.layers))
 	}
 	l := b.layers[i]
 	p := Product{Name: l.Name, Problem: l.Problem, X: x, W: w}
@@ -31,7 +32,7 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if err == nil {
 		err = b.replaceScales(l)
 	}
-	if w.Codes != nil { // uploaded as packed bytes
+	if w.Codes != nil { // codes are uploaded as packed bytes
 		data := pack(w.Codes, b.stack)
 		w = gemm.Matrix{Rows: wRows, Cols: s.k, Data: data}
 	}
@@ -48,12 +49,12 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	return nil
 }
 
-// Copy overwrites the operands with another batch's. Both batches must have the same products and options. Kernels, graph and
-// addresses do not change. Neither batch may be running. Weights in another form are an [ErrOtherForm], and nothing changes. If
-// the card fails, the contents of the operands are undefined.
+// Copy overwrites the operands with those of another batch. Both batches must have the same products and options.
+// Kernels, graph and addresses do not change. Neither batch may be running. If the weights have a different form, Copy
+// returns an [ErrOtherForm] and changes nothing. If the card fails, the contents of the operands are undefined.
 func (b *Batch) Copy(from *Batch) error {
 	if len(b.layers) != len(from.layers) || b.copies != from.copies || b.stack != from.stack {
-		return fmt.Errorf("batch %s: its products or options are not those of batch %s", b.name, from.name)
+		return fmt.Errorf("batch %s: its products or options differ from those of batch %s", b.name, from.name)
 	}
 	for i, l := range b.layers {
 		if err := l.SameForm(from.layers[i].Product); err != nil {
@@ -76,7 +77,8 @@ func (b *Batch) Copy(from *Batch) error {
 	})
 }
 
-// SameForm returns an [ErrOtherForm] for a product of another type or role, or with another form of scales or codes.
+// SameForm returns an [ErrOtherForm] if another product has a different type or role, or a different form of scales or
+// codes.
 func (p Product) SameForm(other Product) error {
 	a, b := p.W, other.W
 	if p.Problem != other.Problem || (a.Codes == nil) != (b.Codes == nil) || (a.Scales == nil) != (b.Scales == nil) {
@@ -95,8 +97,8 @@ func (p Product) SameForm(other Product) error {
 	return nil
 }
 
-// ErrOtherForm is the error for weights that need another kernel than the batch's.
-var ErrOtherForm = errors.New("the new weights store codes or scales in another form, which needs another kernel: begin another batch")
+// ErrOtherForm is the error for weights whose type, role, code format or scales do not fit the batch's captured kernels.
+var ErrOtherForm = errors.New("the batch's captured kernels cannot use the new weights, because their type, role, code format or scales differ: make a new batch")
 
 // replaceScales uploads the scales of the layer's new weights.
 func (b *Batch) replaceScales(l *layer) error {
@@ -112,8 +114,8 @@ func (b *Batch) replaceScales(l *layer) error {
 	return b.device.thread.do(func() error { return b.device.upload(m.scales.at[0], data[0]) })
 }
 
-// replace uploads the given number of copies of m, one below the other, to an address. Its pieces alternate with replays of
-// another batch.
+// replace uploads several copies of m to an address, stacked along the rows. It does so in pieces, between which
+// another batch can replay.
 func (b *Batch) replace(ctx context.Context, at uint64, m gemm.Matrix, times, rows, cols int) error {
 	if times > 1 || rows != m.Rows || cols != m.Cols {
 		return b.device.thread.do(func() error { return b.device.stack(at, m, times, rows, cols) })

@@ -142,7 +142,7 @@ func TestCopy(t *testing.T) {
 			t.Errorf("another type: %v", err)
 		}
 		other := batch(t, d, Options{Repeat: 1}, small[0])
-		if err := b.Copy(other); err == nil || err.Error() != "batch test: its products or options are not those of batch test" {
+		if err := b.Copy(other); err == nil || err.Error() != "batch test: its products or options differ from those of batch test" {
 			t.Error(err)
 		}
 		for _, b := range []*Batch{b, from, faster, other} {

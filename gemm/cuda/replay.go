@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Graph is captured work, which a card replays back to back. One graph, batch or sequence runs at a time. The
+// Graph is captured work that a card replays back to back. A device runs one graph, batch or sequence at a time. The
 // methods of a graph must be called from one goroutine.
 type Graph struct {
 	device *Device
 	name   string
-	kind   string // in messages: batch or graph
+	kind   string // batch or graph, for messages
 
 	exec   uintptr
 	begin  uintptr
@@ -23,9 +23,9 @@ type Graph struct {
 	run *run
 }
 
-// NewGraph captures the work that f queues. It calls f twice: the first run loads the kernels, the second is captured,
-// and both must queue the same work. Then it times a replay. NewGraph must be called within [Device.Do]; f runs there,
-// too. Close frees the graph.
+// NewGraph captures the work that f queues. It calls f twice: the first call loads the kernels, and the second call is
+// captured. Both calls must queue the same work. NewGraph then measures the duration of a replay. NewGraph must be
+// called within [Device.Do], and f runs there as well. Close frees the graph.
 func (d *Device) NewGraph(name string, f func() error) (*Graph, error) {
 	g := &Graph{device: d, name: name, kind: "graph"}
 	err := first(g.createEvents, f, d.sync, func() error { return g.capture(f) }, g.time)
@@ -62,10 +62,10 @@ func (g *Graph) capture(f func() error) (err error) {
 	return err
 }
 
-// longReplay is the duration from which on a replay is not measured again.
+// longReplay is the duration above which a replay is not measured again.
 const longReplay = 4 * pieceTime
 
-// time measures a replay. The first one also loads the graph, so a short replay is measured twice.
+// time measures the duration of a replay. The first replay also loads the graph, so a short replay is measured twice.
 func (g *Graph) time() error {
 	d := g.device
 	for range 2 {
@@ -96,15 +96,15 @@ func (g *Graph) destroy() error {
 	return errors.Join(errs...)
 }
 
-// Start queues n replays, which begin immediately, and returns at once. It is an error while another graph or sequence is
-// running. Start waits for the queued work of a cancelled run.
+// Start queues n replays, which begin immediately, and returns at once. It returns an error while another graph or
+// sequence is running. It waits for the queued work of a cancelled run.
 func (g *Graph) Start(n int) error {
 	return g.launchAll(&replays{graph: g, exec: g.exec, left: n, chunk: max(1, int(pieceTime/max(g.replay, 1)))})
 }
 
 func (g *Graph) launchAll(all *replays) error {
 	if all.left < 1 {
-		return fmt.Errorf("%s %s: %d replays", g.kind, g.name, all.left)
+		return fmt.Errorf("%s %s: %d replays: give at least one", g.kind, g.name, all.left)
 	}
 	r, err := g.device.start(g.kind+" "+g.name, all)
 	if r != nil {
@@ -118,7 +118,7 @@ type replays struct {
 	graph       *Graph
 	exec        uintptr
 	left, chunk int          // a piece is chunk replays
-	pieces      int          // queued so far
+	pieces      int          // number of queued pieces
 	before      func() error // queued before the first piece; may be nil
 }
 
@@ -137,7 +137,7 @@ func (r *replays) next() (mark uintptr, err error) {
 			return 0, err
 		}
 	}
-	mark = g.marks[r.pieces%ahead] // the event of a piece that has already ended
+	mark = g.marks[r.pieces%ahead] // the event of a piece that has ended
 	if r.left == now {
 		mark = g.end
 	}
@@ -150,21 +150,21 @@ func (r *replays) next() (mark uintptr, err error) {
 
 func (r *replays) ended() error { return nil }
 
-// Wait returns when all replays have run, with the card's error if there was one. If ctx ends first, Wait returns its
-// error, and the card stops after the queued work: a tenth of a second, or three replays.
+// Wait waits until all replays have run, and returns the card's error if there was one. If ctx ends first, Wait returns
+// ctx's error. The card then stops after the queued work, which takes a tenth of a second or three replays.
 func (g *Graph) Wait(ctx context.Context) error {
 	if g.run == nil {
-		return fmt.Errorf("%s %s: nothing was started", g.kind, g.name)
+		return fmt.Errorf("%s %s: call Start before Wait", g.kind, g.name)
 	}
 	return g.run.wait(ctx)
 }
 
-// Elapsed returns the time that the replays of the last Start took, by the card's clock. It is an error if not all of them have
-// run.
+// Elapsed returns the duration of all replays of the last Start, by the card's clock. It returns an error if not all of
+// them have run.
 func (g *Graph) Elapsed() (took time.Duration, err error) {
 	switch {
 	case g.run == nil || !g.run.over():
-		return 0, fmt.Errorf("%s %s: no replays have ended", g.kind, g.name)
+		return 0, fmt.Errorf("%s %s: the replays have not ended: call Start and Wait first", g.kind, g.name)
 	case g.run.err != nil:
 		return 0, g.run.err
 	}

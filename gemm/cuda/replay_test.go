@@ -62,13 +62,13 @@ func TestGraphReplays(t *testing.T) {
 	if g.Name() != "steps" || g.replay != 3*c.kernel || s.called != 2 || len(c.launches) != 9 {
 		t.Errorf("%s takes %v a replay; its work was queued %d times, %d kernels ran", g.Name(), g.replay, s.called, len(c.launches))
 	}
-	if _, err := g.Elapsed(); err == nil || err.Error() != "graph steps: no replays have ended" {
+	if _, err := g.Elapsed(); err == nil || err.Error() != "graph steps: the replays have not ended: call Start and Wait first" {
 		t.Error(err)
 	}
-	if err := g.Wait(t.Context()); err == nil || err.Error() != "graph steps: nothing was started" {
+	if err := g.Wait(t.Context()); err == nil || err.Error() != "graph steps: call Start before Wait" {
 		t.Error(err)
 	}
-	if err := g.Start(0); err == nil || err.Error() != "graph steps: 0 replays" {
+	if err := g.Start(0); err == nil || err.Error() != "graph steps: 0 replays: give at least one" {
 		t.Error(err)
 	}
 	for _, n := range []int{1, 3, 4, 5, 13, 100} { // a piece is 4 replays
@@ -97,7 +97,7 @@ func TestGraphsTakeTurns(t *testing.T) {
 	if err := a.Start(100); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "graph steps is running on this GPU: wait for it first") {
+	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "graph steps is running on this GPU: call Wait for it first") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

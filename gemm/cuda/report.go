@@ -5,15 +5,16 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Passes returns the number of passes through all products and traffic in one replay.
 func (b *Batch) Passes() int { return b.passes }
 
-// Copies returns the number of copies of all weights that replays use in turn; 1 unless Cold.
+// Copies returns the number of copies of all weights that the replays use in turn. It is 1 unless Options.Cold is set.
 func (b *Batch) Copies() int { return b.copies }
 
-// WeightBytes returns the size of all copies of all weights, without padding.
+// WeightBytes returns the size of all copies of all weights in bytes, without padding.
 func (b *Batch) WeightBytes() int64 {
 	var sum int64
 	for _, l := range b.layers {
@@ -22,7 +23,7 @@ func (b *Batch) WeightBytes() int64 {
 	return sum * int64(b.copies*b.stack)
 }
 
-// Ops returns the number of multiplications and additions of one replay, without padding. Traffic has none.
+// Ops returns the number of multiplications and additions of one replay, without padding. Traffic is not counted.
 func (b *Batch) Ops() float64 {
 	var sum float64
 	for _, l := range b.layers {
@@ -40,11 +41,14 @@ func (b *Batch) Kernels() []Kernel {
 	return k
 }
 
-// Check runs every product once, outside the graph but with the same kernels, operands and result memory.
-// All results must be finite. The first product of every [gemm.Problem] is compared with the reference
-// ([gemm.Compare]). Deviations are in the products' order, up to the first failure. The deviation of a
-// product that was not compared is zero.
+// Check runs every product once, outside the graph but with the same kernels, operands and result memory. All results
+// must be finite. The first product of every [gemm.Problem] is compared with the reference ([gemm.Compare]). Check
+// returns the deviations in the products' order, up to the first failure. A product that was not compared has a
+// deviation of zero.
 func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	var found []gemm.Deviation
 	seen := map[gemm.Problem]bool{}
 	for _, l := range b.layers {
@@ -61,7 +65,7 @@ func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	return found, nil
 }
 
-// check runs one product, checks that its result is finite, and compares it if asked.
+// check runs one product, checks that its result is finite, and compares the result if compare is true.
 func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	var raw []byte
 	err := b.device.thread.do(func() (err error) {

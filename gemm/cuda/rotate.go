@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// bounceBytes is the size of the buffer of a rotation. It is so large that copies run at the memory's speed.
+// bounceBytes is the size of a rotation's buffer. It is large enough for copies at the memory's full speed.
 const bounceBytes = 64 << 20
 
-// Rotate moves the contents of each memory to the next one, and the contents of the last to the first, after all queued work.
-// All must hold allocations of the same sizes in the same order. If ctx ends or a copy fails, the contents are undefined.
-// It must be called within [Device.Do].
+// Rotate moves the contents of each memory to the next one, and the contents of the last to the first, after all queued
+// work. All memories must have allocations of the same sizes in the same order. If ctx ends or a copy fails, the
+// contents are undefined. Rotate must be called within [Device.Do].
 func (d *Device) Rotate(ctx context.Context, memories ...*Memory) (err error) {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	largest := 0
 	for _, m := range memories {
 		if !slices.Equal(m.sizes, memories[0].sizes) {
-			return fmt.Errorf("memory in %d pieces of %d bytes cannot be exchanged with %d pieces of %d bytes", len(m.sizes), m.bytes, len(memories[0].sizes), memories[0].bytes)
+			return fmt.Errorf("memory of %d allocations (%d bytes in all) cannot be exchanged with memory of %d allocations (%d bytes): the sizes must be equal", len(m.sizes), m.bytes, len(memories[0].sizes), memories[0].bytes)
 		}
 	}
 	if len(memories) < 2 || len(memories[0].sizes) == 0 {

@@ -63,7 +63,7 @@ func TestRotateRefuses(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)
 	a, b, short := filled(t, d, []byte{1, 2}, 8, 8), filled(t, d, []byte{3, 4}, 8, 8), filled(t, d, []byte{5}, 16)
-	if err := d.Do(func() error { return d.Rotate(t.Context(), a, short) }); err == nil || err.Error() != "memory in 1 pieces of 16 bytes cannot be exchanged with 2 pieces of 16 bytes" {
+	if err := d.Do(func() error { return d.Rotate(t.Context(), a, short) }); err == nil || err.Error() != "memory of 1 allocations (16 bytes in all) cannot be exchanged with memory of 2 allocations (16 bytes): the sizes must be equal" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

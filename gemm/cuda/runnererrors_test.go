@@ -116,8 +116,8 @@ func TestRunnerOnLessSharedMemory(t *testing.T) {
 // the card.
 func TestSizesWithoutAKernel(t *testing.T) {
 	for _, c := range []struct{ model, changes, want string }{
-		{"llama-tiny", `{"head_dim": 520}`, `tensor "model.layers.0.self_attn.o_proj.weight": no kernel for this size: its heads have 520 value channels, and at most 512 are supported`},
-		{"deepseek_v3-tiny", `{"n_routed_experts": 130, "n_group": 65, "topk_group": 2}`, `gate.weight": no kernel for this size: it routes to 130 experts in 65 groups; at most 4096 experts in 64 groups of up to 256 are supported`},
+		{"llama-tiny", `{"head_dim": 520}`, `tensor "model.layers.0.self_attn.o_proj.weight": no kernel for this size: its heads have 520 value channels, but at most 512 are supported`},
+		{"deepseek_v3-tiny", `{"n_routed_experts": 130, "n_group": 65, "topk_group": 2}`, `gate.weight": no kernel for this size: it routes to 130 experts in 65 groups, but at most 4096 experts in 64 groups of up to 256 are supported`},
 	} {
 		card := cuda.NewFakeCard(t, 1<<30)
 		device := card.Open(t)
@@ -136,7 +136,7 @@ func TestRunnerRefuses(t *testing.T) {
 	m := newTiny(t, "llama-tiny", "", weights.F32)
 	before := card.Kinds()
 	_, err := m.load(t.Context(), device, runner.Options{Longest: 65})
-	testmodel.WantError(t, err, "sequences of 65 tokens: the model takes at most 64")
+	testmodel.WantError(t, err, "sequences of 65 tokens: the model's limit is 64 tokens")
 	_, err = m.load(t.Context(), device, runner.Options{Longest: -1})
 	testmodel.WantError(t, err, "sequences of -1 tokens: give at least 1")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestRunnerRefuses(t *testing.T) {
 		{nil, "no sequences of tokens"},
 		{[][]int32{{1}}, "sequence 0 has 1 tokens"},
 		{[][]int32{{1, 2}, {1, 128}}, "sequence 1, position 1: token 128 is outside the vocabulary"},
-		{[][]int32{{1, 2}, {1, 2, 3, 4, 5}}, "sequence 1 has 5 tokens, the model was loaded for at most 4: set Options.Longest"},
+		{[][]int32{{1, 2}, {1, 2, 3, 4, 5}}, "sequence 1 has 5 tokens, but the model was loaded for at most 4: increase Options.Longest"},
 	} {
 		_, err := on.Pass(t.Context(), c.tokens, nil)
 		testmodel.WantError(t, err, c.want)
@@ -165,13 +165,13 @@ func TestRunnerRefuses(t *testing.T) {
 		testmodel.WantError(t, err, "s: ", "the model was loaded for sequences of 1 to 4 tokens")
 	}
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 65536, Context: 2, Decode: true}, nil)
-	testmodel.WantError(t, err, "s: decode, batch 65536, context 2: a step takes at most 65535 sequences")
+	testmodel.WantError(t, err, "s: decode, batch 65536, context 2: a step can have at most 65535 sequences")
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2, Linear: true}, nil)
-	testmodel.WantError(t, err, "s: a step of linear layers alone")
+	testmodel.WantError(t, err, "s: a step with only linear layers")
 	like, err := on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2}, nil)
 	testmodel.OK(t, err)
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 2, Context: 2}, like)
-	testmodel.WantError(t, err, "s: prefill, 2 × 2 tokens shares no buffers with prefill, 1 × 2 tokens")
+	testmodel.WantError(t, err, "s: prefill, 2 × 2 tokens cannot use the buffers of prefill, 1 × 2 tokens")
 	testmodel.OK(t, like.Close())
 	planted := errors.New("enough")
 	if _, err := on.Pass(t.Context(), [][]int32{{1, 2}}, func(done, _ int) error { return planted }); !errors.Is(err, planted) {

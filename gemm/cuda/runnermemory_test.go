@@ -223,7 +223,7 @@ func TestGPURunnerOutOfMemory(t *testing.T) {
 					return step.Close()
 				}
 				return err
-			}, "step: a KV cache of 64 × 256 tokens: "},
+			}, "step: KV cache of 64 × 256 tokens: "},
 			{"in a pass", func() error {
 				testmodel.OK(t, fill())
 				_, err := on.Pass(t.Context(), slices.Repeat([][]int32{make([]int32, 256)}, 32), nil)
@@ -244,7 +244,7 @@ func TestGPURunnerOutOfMemory(t *testing.T) {
 			}, `tensor "`},
 			{"in sensitivities", func() error {
 				return pass.PerLayer(t.Context(), changes{tiny: m}, func(string, float64) error { return fill() })
-			}, "with another model.layers.0."},
+			}, "with new values of model.layers.0."},
 		} {
 			before, err := device.FreeMemory()
 			testmodel.OK(t, err)
@@ -254,7 +254,7 @@ func TestGPURunnerOutOfMemory(t *testing.T) {
 				t.Errorf("%s: error %v, want one of memory", c.name, err)
 				continue
 			}
-			testmodel.WantError(t, err, c.want, " MiB wanted, ", " free: ")
+			testmodel.WantError(t, err, c.want, " MiB were requested, ", " are free: ")
 			t.Logf("%s: %v", c.name, err)
 			if after, err := device.FreeMemory(); err != nil || before-after > kept {
 				t.Errorf("%s: %d bytes lost, %v", c.name, before-after, err)

@@ -176,7 +176,7 @@ func TestStepsRepeatTheFirstRoutes(t *testing.T) {
 }
 
 // TestStepsShareBuffersOfOneShape: a step with the buffers of another must be of a model of the same sizes and types. A
-// buffer that would move, which a captured graph reads, is an error.
+// buffer that must grow, which a captured graph reads, is an error.
 func TestStepsShareBuffersOfOneShape(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)
@@ -203,7 +203,7 @@ func TestStepsShareBuffersOfOneShape(t *testing.T) {
 	defer first.Close()
 	long := newTiny(t, "deepseek_v3-tiny", `{"first_k_dense_replace": 3, "kv_lora_rank": 256}`, weights.BF16).mustLoad(t, device, runner.Options{Resident: true})
 	_, err = long.NewStep(t.Context(), "b", work, first)
-	testmodel.WantError(t, err, `b: graph b: `, `buffer "short" would move`)
+	testmodel.WantError(t, err, `b: graph b: `, `buffer "short" must grow`)
 	same, err := short.NewStep(t.Context(), "b", work, first)
 	testmodel.OK(t, err)
 	testmodel.OK(t, same.Close())

@@ -9,20 +9,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// scaling is a cublasLtMatmulMatrixScale_t: which elements of an FP8 operand share a scale.
+// scaling is a cublasLtMatmulMatrixScale_t. It determines which elements of an FP8 operand share a scale.
 type scaling int32
 
 const (
 	scaleTensor scaling = 0
-	scaleRow    scaling = 3 // a row of the row-major operand
-	scaleInputs scaling = 4 // a row's block of 128 columns
-	scaleBlock  scaling = 5 // 128×128
+	scaleRow    scaling = 3 // one scale per row of the row-major operand
+	scaleInputs scaling = 4 // one scale per 128 columns of a row
+	scaleBlock  scaling = 5 // one scale per 128×128 elements
 )
 
-// scaleSize is the number of columns, and of rows of weights, that share a scale with scaleInputs and scaleBlock.
+// scaleSize is the number of columns that share a scale with scaleInputs, and the number of rows and columns with
+// scaleBlock.
 const scaleSize = 128
 
-// scalingsOf returns the modes for the weights' scales and for the activations.
+// scalingsOf returns the scaling of the weights and of the activations.
 func scalingsOf(p gemm.Problem, s *gemm.Scales) (w, x scaling, err error) {
 	switch {
 	case s == nil || s.Rows >= p.N && s.Cols >= p.K:
@@ -32,11 +33,11 @@ func scalingsOf(p gemm.Problem, s *gemm.Scales) (w, x scaling, err error) {
 	case s.Rows == scaleSize && s.Cols == scaleSize:
 		return scaleBlock, scaleInputs, nil
 	}
-	return 0, 0, fmt.Errorf("%v: cuBLASLt has scales of a tensor, of a row and of %d×%d elements, and none of %d×%d", p, scaleSize, scaleSize, s.Rows, s.Cols)
+	return 0, 0, fmt.Errorf("%v: cuBLASLt supports scales per tensor, per row and per %d×%d elements, but not per %d×%d elements", p, scaleSize, scaleSize, s.Rows, s.Cols)
 }
 
-// scaleValues returns scales in the library's layout, for operands of the given padded rows and columns. Without scales, the
-// values are 1.
+// scaleValues returns the scales in the library's layout, for an operand of padded size rows × cols. Without scales,
+// all values are 1.
 func scaleValues(mode scaling, s *gemm.Scales, rows, cols int) []byte {
 	across, down := 1, 1
 	switch mode {
@@ -44,7 +45,7 @@ func scaleValues(mode scaling, s *gemm.Scales, rows, cols int) []byte {
 		down = rows
 	case scaleInputs:
 		across, down = ceil(cols, scaleSize), rows
-	case scaleBlock: // a row of blocks is padded to four
+	case scaleBlock: // a row of blocks is padded to a multiple of four
 		across, down = ceil(ceil(cols, scaleSize), 4)*4, ceil(rows, scaleSize)
 	}
 	out := make([]byte, 4*across*down)
@@ -67,7 +68,8 @@ func scaleValues(mode scaling, s *gemm.Scales, rows, cols int) []byte {
 
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
-// stackScales returns the scales of several copies of weights, one below the other; rows is the number of rows of one copy.
+// stackScales returns the scales of times copies of weights, stacked along the rows. rows is the number of rows of one
+// copy.
 func stackScales(s *gemm.Scales, rows, times int) (*gemm.Scales, error) {
 	if s == nil || times == 1 {
 		return s, nil
@@ -76,7 +78,7 @@ func stackScales(s *gemm.Scales, rows, times int) (*gemm.Scales, error) {
 	if s.Rows >= rows {
 		out.Rows = rows
 	} else if rows%s.Rows != 0 {
-		return nil, fmt.Errorf("weights of %d outputs cannot be stacked: blocks of %d outputs share a scale", rows, s.Rows)
+		return nil, fmt.Errorf("weights with %d outputs cannot be stacked, because their number is not a multiple of the %d outputs that share a scale", rows, s.Rows)
 	}
 	out.Values = slices.Repeat(s.Values, times)
 	if len(s.Values) == 1 {
@@ -88,5 +90,5 @@ func stackScales(s *gemm.Scales, rows, times int) (*gemm.Scales, error) {
 // scales are an FP8 product's scales on the card.
 type scales struct {
 	w, x scaling
-	at   [2]uint64 // addresses of the scales of w and of x; 0: a scale of 1
+	at   [2]uint64 // addresses of the scales of w and of x; 0 means a scale of 1
 }

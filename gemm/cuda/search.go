@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// machine has the environment in which libraries are searched; tests replace it.
+// machine is the environment in which libraries are searched. Tests replace it.
 type machine struct {
 	getenv func(string) string
 	glob   func(pattern string) ([]string, error)
-	python func() (string, error) // path of the interpreter that is used by default
+	python func() (string, error) // returns the path of the default Python interpreter
 }
 
 var thisMachine = machine{os.Getenv, filepath.Glob, func() (string, error) { return exec.LookPath("python3") }}
 
-// driverFolders returns patterns of folders with the driver, in addition to the loader's own path.
+// driverFolders returns glob patterns of folders with the driver, in addition to the loader's path.
 func (m machine) driverFolders() []string {
 	return []string{"/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib"}
 }
 
-// cudaFolders returns patterns of folders with a toolkit's libraries, then of folders with Python packages.
+// cudaFolders returns glob patterns of folders with the libraries of a toolkit, followed by folders of Python packages.
 func (m machine) cudaFolders() []string {
 	var roots, folders []string
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
@@ -40,8 +40,8 @@ func (m machine) cudaFolders() []string {
 	return append(folders, "/usr/lib/*-linux-gnu", "/usr/lib64")
 }
 
-// sitePackages returns patterns of folders of Python packages: of the active environment, of the default interpreter (both
-// its link's folder and its target's), of the user and of the system.
+// sitePackages returns glob patterns of folders of Python packages: of the active environment, of the default
+// interpreter (for its path and for the target of its symbolic link), of the user and of the system.
 func (m machine) sitePackages() []string {
 	var prefixes, sites []string
 	for _, v := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
@@ -64,12 +64,12 @@ func (m machine) sitePackages() []string {
 	return sites
 }
 
-// find returns the names to open, in order: the bare file name, which the loader looks up, then every file of that name in the
-// folders.
+// find returns the names to open, in order: first the bare file name, which the loader searches, and then every file of
+// that name in the folders.
 func (m machine) find(file string, folders []string) []string {
 	found := []string{file}
 	for _, folder := range folders {
-		paths, _ := m.glob(folder + "/" + file) // an error means a malformed pattern
+		paths, _ := m.glob(folder + "/" + file) // an error means that the pattern is malformed
 		slices.Sort(paths)
 		slices.Reverse(paths) // the newest toolkit first
 		for _, p := range paths {
@@ -81,7 +81,8 @@ func (m machine) find(file string, folders []string) []string {
 	return found
 }
 
-// missing returns an error with the files and folders that were tried, and why files that exist failed to open.
+// missing returns an error with the files and folders that were tried, and the reasons why existing files could not be
+// opened.
 func missing(what string, files, folders []string, refusals []error, advice string) error {
 	var places []string
 	for _, f := range folders {
@@ -89,7 +90,7 @@ func missing(what string, files, folders []string, refusals []error, advice stri
 			places = append(places, f)
 		}
 	}
-	where := fmt.Sprintf("%s (%s) was looked for on the loader's path and in %s", strings.Join(files, " or "), what, strings.Join(places, ", "))
+	where := fmt.Sprintf("%s (%s) was not found on the loader's path or in %s", strings.Join(files, " or "), what, strings.Join(places, ", "))
 	for _, r := range refusals {
 		where += fmt.Sprintf("; %v", r)
 	}

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// Segment is a part of a launch sequence: executions of one product, or of traffic.
+// Segment is a part of a launch sequence: a number of executions of one product or traffic pattern.
 type Segment struct {
-	Product    int // index into the sequence's products; its traffic follows them
+	Product    int // index into the sequence's products, followed by its traffic
 	Executions int
 }
 
-// Stamp is the time at which Done executions of a segment had ended. The first stamp of a sequence, with
-// Done 0, is the start on the card.
+// Stamp is the time at which Done executions of a segment had ended. The first stamp of a sequence has Done 0 and is
+// the start on the card.
 type Stamp struct {
 	Segment, Done int
-	At            time.Duration // since the device was opened; see [Device.ReadClock]
+	At            time.Duration // time since the device was opened; see [Device.ReadClock]
 }
 
-// Sequence is a launch sequence: it runs segments one after the other and records times by the card's own
-// clock. In each segment it records the end of the first 16 executions, then about one end per
-// millisecond, and the last end. One batch or sequence runs at a time. The methods of one are for one
-// goroutine.
+// Sequence is a launch sequence. It runs segments in order and records times in the card's own clock. In each segment
+// it records the ends of the first 16 executions, then about one end per millisecond, and the last end. A device runs
+// one batch or sequence at a time. A sequence's methods must be called from one goroutine.
 type Sequence struct {
 	device *Device
 	name   string
 	layers []*layer
-	graphs []productGraphs // one for each layer, then one for each traffic
+	graphs []productGraphs // one for each layer, followed by one for each traffic pattern
 	memory *arena
 
 	run  *run
 	last *sequenceRun // state of the last Start
 }
 
-// productGraphs are two graphs of a product or of traffic: one execution, and the executions between two stamps.
+// productGraphs are the two graphs of a product or traffic pattern: of one execution, and of the executions between two
+// stamps.
 type productGraphs struct {
 	one, many uintptr // the same graph if group is 1
 	group     int     // number of executions in many
@@ -46,9 +46,10 @@ type productGraphs struct {
 // stampEvery is the time between two stamps after the first executions of a segment.
 const stampEvery = time.Millisecond
 
-// NewSequence uploads the products' operands, chooses their kernels, times each kernel and captures their
-// graphs, and those of traffic. Timing takes some milliseconds per product, tens of them on an idle card. Errors are
-// those of [Device.NewMix]. Close frees the memory. When ctx ends, NewSequence stops between two products.
+// NewSequence uploads the products' operands, selects their kernels, captures graphs of products and traffic and
+// measures their durations. The measurement takes some milliseconds per product, or some tens of milliseconds on an
+// idle card. Errors are those of [Device.NewMix]. Close frees the memory. When ctx ends, NewSequence stops before the
+// next product.
 func (d *Device) NewSequence(ctx context.Context, name string, products []Product, traffic []Traffic) (*Sequence, error) {
 	t := &Sequence{device: d, name: name, memory: &arena{device: d}}
 	transfers, err := d.newTransfers(ctx, traffic)
@@ -56,7 +57,7 @@ func (d *Device) NewSequence(ctx context.Context, name string, products []Produc
 		t.layers, err = d.newLayers(ctx, products, 1)
 	}
 	if err == nil && len(products)+len(traffic) == 0 {
-		err = errors.New("give at least one product or one kind of traffic")
+		err = errors.New("give at least one product or traffic pattern")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sequence %s: %w", name, err)
@@ -87,7 +88,7 @@ func (t *Sequence) setUp(ctx context.Context, transfers []*transfer) error {
 	return nil
 }
 
-// build appends the graphs of the next product or traffic.
+// build appends the graphs of the next product or traffic pattern.
 func (t *Sequence) build(ctx context.Context, name string, l launcher) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (t *Sequence) build(ctx context.Context, name string, l launcher) error {
 	return nil
 }
 
-// build captures the graphs. The work runs once first, which loads its kernel.
+// build captures the graphs. The work runs once before, which loads its kernel.
 func (g *productGraphs) build(d *Device, l launcher) (err error) {
 	executions := func(n int) func() error {
 		return func() error {
@@ -135,8 +136,9 @@ func (g *productGraphs) build(d *Device, l launcher) (err error) {
 	)
 }
 
-// time measures the duration of an execution, on which the length of queued pieces depends. After one execution to warm up, it
-// repeats some milliseconds of executions until they no longer become faster, because the clock of an idle card rises first.
+// time measures the duration of an execution, which determines the length of queued pieces. After one execution to warm
+// up, it repeats executions for some milliseconds until they no longer become faster, because the clock of an idle card
+// first has to rise.
 func (g *productGraphs) time(d *Device) (err error) {
 	const long, tries, faster = 5 * time.Millisecond, 8, 0.9
 	if g.once, err = d.took(g.one, 1); err != nil {
@@ -154,8 +156,8 @@ func (g *productGraphs) time(d *Device) (err error) {
 	return nil
 }
 
-// Start queues the segments, back to back, and returns at once; see [Batch.Start]. Memory fills of some tens
-// of microseconds run before the first stamp.
+// Start queues the segments, back to back, and returns at once; see [Batch.Start]. Before the first stamp, the card
+// fills memory for some tens of microseconds.
 func (t *Sequence) Start(segments []Segment) error {
 	if err := checkSegments(segments, len(t.graphs)); err != nil {
 		return fmt.Errorf("sequence %s: %w", t.name, err)
@@ -175,27 +177,27 @@ func checkSegments(segments []Segment, products int) error {
 	}
 	for i, l := range segments {
 		if l.Product < 0 || l.Product >= products || l.Executions < 1 {
-			return fmt.Errorf("segment %d is %d executions of product %d: give at least one execution, and a product from 0 to %d",
+			return fmt.Errorf("segment %d has %d executions of product %d: give at least one execution, and a product from 0 to %d",
 				i, l.Executions, l.Product, products-1)
 		}
 	}
 	return nil
 }
 
-// Wait returns when all segments have run, with the card's error if there was one, or when ctx is done. The
-// card then stops as for [Batch.Wait].
+// Wait waits until all segments have run, and returns the card's error if there was one. If ctx ends first, the card
+// stops as for [Batch.Wait].
 func (t *Sequence) Wait(ctx context.Context) error {
 	if t.run == nil {
-		return fmt.Errorf("sequence %s: nothing was started", t.name)
+		return fmt.Errorf("sequence %s: call Start before Wait", t.name)
 	}
 	return t.run.wait(ctx)
 }
 
-// Stamps returns the stamps of the last Start, in time order. It is an error if not all segments have run.
+// Stamps returns the stamps of the last Start, in time order. It returns an error if not all segments have run.
 func (t *Sequence) Stamps() ([]Stamp, error) {
 	switch {
 	case t.run == nil || !t.run.over():
-		return nil, fmt.Errorf("sequence %s: no segments have ended", t.name)
+		return nil, fmt.Errorf("sequence %s: the segments have not ended: call Start and Wait first", t.name)
 	case t.run.err != nil:
 		return nil, t.run.err
 	}

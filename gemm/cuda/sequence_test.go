@@ -154,7 +154,7 @@ func TestFirstExecutionDoesNotWaitForTheHost(t *testing.T) {
 
 func TestSequenceRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
-	if _, err := d.NewSequence(t.Context(), "none", nil, nil); err == nil || err.Error() != "sequence none: give at least one product or one kind of traffic" {
+	if _, err := d.NewSequence(t.Context(), "none", nil, nil); err == nil || err.Error() != "sequence none: give at least one product or traffic pattern" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -191,7 +191,7 @@ func TestSequencesBatchesAndClocksTakeTurns(t *testing.T) {
 	if err := d.thread.do(func() error { queued = c.busyUntil - c.now; return nil }); err != nil || queued > 100*time.Millisecond || queued < pieceTime {
 		t.Errorf("%v are queued, %v", queued, err)
 	}
-	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "batch test: sequence test is running on this GPU: wait for it first") {
+	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "batch test: sequence test is running on this GPU: call Wait for it first") {
 		t.Error(err)
 	}
 	if _, err := d.ReadClock(now); err == nil || !strings.Contains(err.Error(), "sequence test is running") {

@@ -2,26 +2,26 @@ package cuda
 
 import "time"
 
-// singles is the number of executions at the start of a segment that each get their own stamp.
+// singles is the number of executions at the start of a segment that each have their own stamp.
 const singles = 16
 
-// sequenceRun is the state of one Start of a sequence on a card: the remaining work, and the stamps so far.
+// sequenceRun is the state of one Start of a sequence on a card: the remaining work and the stamps so far.
 type sequenceRun struct {
 	device   *Device
 	segments []Segment
-	// execute queues executions of a product until the next stamp. queued and left are the numbers of executions that are queued
-	// and left. It returns the number of new executions and their duration.
+	// execute queues executions of a product until the next stamp. queued and left are the numbers of executions
+	// already queued and still to queue. execute returns the number of new executions and their duration.
 	execute func(product, queued, left int) (n int, takes time.Duration, err error)
-	// grant reports whether a piece may be queued; nil: every piece.
+	// grant reports whether a piece may be queued. If grant is nil, every piece may be queued.
 	grant   func(piece int) bool
 	queued  int      // number of queued pieces
-	segment int      // the segment that is being queued
-	done    int      // its queued executions
-	pieces  [][]note // the stamps of each piece on the card, the oldest piece first
+	segment int      // index of the segment that is being queued
+	done    int      // number of its executions that are queued
+	pieces  [][]note // stamps of each piece on the card, oldest piece first
 	stamps  []Stamp
 }
 
-// note is a stamp whose event may not have happened yet.
+// note is a stamp whose event the card may not have reached.
 type note struct {
 	segment, done int
 	event         uintptr
@@ -63,8 +63,8 @@ func (c *sequenceRun) next() (mark uintptr, err error) {
 	return mark, nil
 }
 
-// headStart keeps the card busy for some tens of microseconds while the host queues the first executions.
-// Otherwise these executions would wait for the host and appear too slow.
+// headStart keeps the card busy for some tens of microseconds while the host queues the first executions. Otherwise
+// these executions would wait for the host and appear too slow.
 func (c *sequenceRun) headStart() error {
 	d := c.device
 	for range 4 {
@@ -83,7 +83,7 @@ func (t *Sequence) execute(product, queued, left int) (n int, takes time.Duratio
 	case queued < singles:
 	case left >= g.group:
 		exec, n = g.many, g.group
-	default: // the rest, one by one
+	default: // the remaining executions, one by one
 		launches, n = left, left
 	}
 	if err := t.device.replay(exec, launches); err != nil {

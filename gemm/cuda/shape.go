@@ -5,7 +5,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// shape is a product in cuBLASLt's terms, padded: column-major D[m,n] = A[k,m]ᵀ·B[k,n].
+// shape is a padded product in cuBLASLt's terms: column-major D[m,n] = A[k,m]ᵀ·B[k,n].
 type shape struct{ m, n, k int }
 
 func shapeOf(p gemm.Problem) shape {
@@ -13,7 +13,7 @@ func shapeOf(p gemm.Problem) shape {
 		to := arithmetics[p.Type].multiple
 		return (v + to - 1) / to * to
 	}
-	if p.Streaming { // w is in slot B
+	if p.Streaming { // w is operand B
 		return shape{pad(p.M), pad(p.N), pad(p.K)}
 	}
 	return shape{pad(p.N), pad(p.M), pad(p.K)}
@@ -27,7 +27,7 @@ func (s shape) rowsOf(p gemm.Problem) (x, w int) {
 	return s.n, s.m
 }
 
-// padded returns m's data, filled up with zeros to rows × cols. It copies only if it pads.
+// padded returns m's data, padded with zeros to rows × cols. It copies the data only if it pads.
 func padded(m gemm.Matrix, rows, cols int) []byte {
 	if rows == m.Rows && cols == m.Cols {
 		return m.Data
@@ -40,7 +40,7 @@ func padded(m gemm.Matrix, rows, cols int) []byte {
 	return out
 }
 
-// result returns D as y[M,N], row-major and without the padding.
+// result returns D as y[M,N], row-major and without padding.
 func (s shape) result(p gemm.Problem, d []byte) []float64 {
 	all := make([]float64, s.m*s.n)
 	p.Type.Decode(all, d)

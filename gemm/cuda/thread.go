@@ -2,8 +2,7 @@ package cuda
 
 import "runtime"
 
-// thread runs functions one at a time on one operating-system thread, because a CUDA context is bound to
-// its thread.
+// thread runs functions one at a time on one operating-system thread, because a CUDA context is bound to its thread.
 type thread struct {
 	work chan task
 	quit chan struct{} // closed after the last function
@@ -30,10 +29,10 @@ func startThread() *thread {
 	return t
 }
 
-// do runs f and returns its error, or errClosed after the last function. f must not call do.
+// do runs f and returns its error. After the last function it returns errClosed. f must not call do.
 func (t *thread) do(f func() error) error { return t.task(f, false) }
 
-// end runs f as the last function. Functions that wait already do not run.
+// end runs f as the last function. Functions that are still waiting do not run.
 func (t *thread) end(f func() error) error { return t.task(f, true) }
 
 func (t *thread) task(f func() error, last bool) error {

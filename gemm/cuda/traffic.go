@@ -13,7 +13,7 @@ import (
 //go:embed kernels/traffic.cu
 var trafficSource string
 
-// Traffic is work without arithmetic on operands: it moves bytes within the card, or keeps parts of the card awake.
+// Traffic is work without arithmetic on operands. It moves bytes within the card or keeps parts of the card active.
 type Traffic struct {
 	Name string
 	Kind TrafficKind
@@ -21,7 +21,8 @@ type Traffic struct {
 	Bytes int64
 	// Blocks is the number of thread blocks of Read and Spin, each on its own multiprocessor. Default: one per multiprocessor.
 	Blocks int
-	// Rounds is the number of passes through the memory of Read, or of thousands of operations of each thread of Spin. Default: 1.
+	// Rounds is the number of passes of Read through the memory, or the number of operations of each thread of Spin in
+	// thousands. Default: 1.
 	Rounds int
 	// Zeros fills the memory of Copy and Read with zeros. Default: random bits.
 	Zeros bool
@@ -33,14 +34,15 @@ type Traffic struct {
 type TrafficKind uint8
 
 const (
-	// Copy reads Bytes and writes them elsewhere: in memory, or within the L2 cache if source and destination
-	// fit there. The bits are random, the same in every batch, and repeat after 16 MiB.
+	// Copy reads Bytes and writes them to other addresses, in memory or, if source and destination fit, within the L2
+	// cache. The bits are random, the same in every batch, and repeat after 16 MiB.
 	Copy TrafficKind = iota
 	// Fill writes the same 32-bit word to all of Bytes.
 	Fill
 	// Launch writes 4 bytes. The card runs at full clock and does almost no work.
 	Launch
-	// Read reads memory with a kernel of this module. It reads from the L2 cache if Bytes fit there and Rounds is above 1.
+	// Read reads memory with a kernel of this module. It reads from the L2 cache if Bytes fits there and Rounds is
+	// above 1.
 	Read
 	// Spin counts in registers and uses no memory.
 	Spin
@@ -48,8 +50,8 @@ const (
 	Rest
 )
 
-// kernel returns the name of the kind's kernel in kernels/traffic.cu; empty for calls of the driver. threads is the size
-// of its blocks.
+// kernel returns the name of the kind's kernel in kernels/traffic.cu, and its number of threads per block. The name is
+// empty for calls of the driver.
 func (k TrafficKind) kernel() (name string, threads int) {
 	switch k {
 	case Read:
@@ -63,11 +65,11 @@ func (k TrafficKind) kernel() (name string, threads int) {
 	}
 }
 
-// fillWord has as many ones as zeros.
+// fillWord has equally many ones and zeros.
 const fillWord = 0x3C5AA5C3
 
-// Validate returns an error for an unknown kind, a size that is not a positive multiple of 4 bytes (16 for Read), or
-// a Rest that is not between a microsecond and a second.
+// Validate returns an error for an unknown kind, for a size that is not a positive multiple of 4 bytes (16 for Read),
+// for invalid Blocks or Rounds, and for a Rest that is not between a microsecond and a second.
 func (t Traffic) Validate() error {
 	unit := int64(4)
 	if t.Kind == Read {
@@ -76,15 +78,15 @@ func (t Traffic) Validate() error {
 	sized := t.Kind == Copy || t.Kind == Fill || t.Kind == Read
 	switch {
 	case t.Kind > Rest:
-		return fmt.Errorf("traffic of kind %d: it is Copy, Fill, Launch, Read, Spin or Rest", t.Kind)
+		return fmt.Errorf("unknown kind of traffic %d: use Copy, Fill, Launch, Read, Spin or Rest", t.Kind)
 	case sized && (t.Bytes <= 0 || t.Bytes%unit != 0):
-		return fmt.Errorf("%d bytes of traffic: give a positive multiple of %d", t.Bytes, unit)
+		return fmt.Errorf("traffic of %d bytes: give a positive multiple of %d", t.Bytes, unit)
 	case t.Kind == Read && t.Bytes/unit > math.MaxInt32/2:
-		return fmt.Errorf("%d bytes are too many to read", t.Bytes)
+		return fmt.Errorf("traffic of %d bytes is too large for Read: give less than 16 GiB", t.Bytes)
 	case t.Blocks < 0 || t.Rounds < 0 || t.Rounds > 1e6:
-		return fmt.Errorf("%d blocks, %d rounds of traffic: give none, or up to a million rounds", t.Blocks, t.Rounds)
+		return fmt.Errorf("traffic of %d blocks and %d rounds: give 0 or more blocks, and 0 to 1000000 rounds", t.Blocks, t.Rounds)
 	case t.Kind == Rest && (t.Time < time.Microsecond || t.Time > time.Second):
-		return fmt.Errorf("a rest of %v: give a microsecond to a second", t.Time)
+		return fmt.Errorf("rest of %v: give 1 µs to 1 s", t.Time)
 	}
 	return nil
 }
@@ -125,7 +127,7 @@ func (d *Device) newTransfers(ctx context.Context, traffic []Traffic) ([]*transf
 	return transfers, nil
 }
 
-// transfers allocates memory for each transfer. When ctx ends, it stops between two transfers.
+// transfers allocates memory for each transfer. When ctx ends, it stops before the next transfer.
 func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	for _, t := range transfers {
 		steps := []error{ctx.Err()}
@@ -153,7 +155,7 @@ func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	return nil
 }
 
-// read returns the size of the memory that traffic reads.
+// read returns the size of the memory that the traffic reads, in bytes.
 func (t *transfer) read() int64 {
 	if t.Kind == Copy || t.Kind == Read {
 		return t.Bytes
@@ -161,7 +163,7 @@ func (t *transfer) read() int64 {
 	return 0
 }
 
-// written returns the size of the memory that traffic may write.
+// written returns the size of the memory that the traffic may write, in bytes.
 func (t *transfer) written() int64 {
 	switch t.Kind {
 	case Copy, Fill:
@@ -173,10 +175,10 @@ func (t *transfer) written() int64 {
 	}
 }
 
-// randomise fills memory with random bits. New memory may hold zeros, which take the least energy to move.
+// randomise fills memory with random bits. New memory may contain zeros, which take the least energy to move.
 func (d *Device) randomise(address uint64, bytes int) error {
 	block := make([]byte, min(bytes, stagingBytes))
-	_, _ = rand.NewChaCha8([32]byte{}).Read(block) // never returns an error
+	_, _ = rand.NewChaCha8([32]byte{}).Read(block) // Read never returns an error
 	if err := d.upload(address, block); err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (t *transfer) launch(int) (err error) {
 	return nil
 }
 
-// fill queues a fill of bytes bytes, a multiple of 4.
+// fill queues a fill of the given number of bytes, a multiple of 4.
 func (d *Device) fill(address uint64, bytes int64) error {
 	return d.api.check("cuMemsetD32Async", d.api.cuMemsetD32Async(address, fillWord, uint64(bytes/4), d.stream))
 }

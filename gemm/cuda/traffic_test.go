@@ -81,14 +81,14 @@ func TestTrafficAlone(t *testing.T) {
 func TestMixRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
 	for text, traffic := range map[string][]Traffic{
-		"batch mix: give at least one product or one kind of traffic": nil,
-		"batch mix: all: 0 bytes of traffic":                          {{Name: "all", Kind: Copy}},
-		"batch mix: odd: 6 bytes of traffic":                          {{Name: "odd", Kind: Fill, Bytes: 6}},
-		"batch mix: other: traffic of kind 6: it is":                  {{Name: "other", Kind: Rest + 1, Bytes: 4}},
-		"give a positive multiple of 16":                              {{Name: "read", Kind: Read, Bytes: 24}},
-		"are too many to read":                                        {{Name: "read", Kind: Read, Bytes: 1 << 40}},
-		"-1 blocks, 0 rounds":                                         {{Name: "few", Kind: Spin, Blocks: -1}},
-		"a rest of 0s":                                                {{Name: "rest", Kind: Rest}},
+		"batch mix: give at least one product or traffic pattern": nil,
+		"batch mix: all: traffic of 0 bytes":                      {{Name: "all", Kind: Copy}},
+		"batch mix: odd: traffic of 6 bytes":                      {{Name: "odd", Kind: Fill, Bytes: 6}},
+		"batch mix: other: unknown kind of traffic 6: use":        {{Name: "other", Kind: Rest + 1, Bytes: 4}},
+		"give a positive multiple of 16":                          {{Name: "read", Kind: Read, Bytes: 24}},
+		"is too large for Read":                                   {{Name: "read", Kind: Read, Bytes: 1 << 40}},
+		"-1 blocks and 0 rounds":                                  {{Name: "few", Kind: Spin, Blocks: -1}},
+		"rest of 0s":                                              {{Name: "rest", Kind: Rest}},
 	} {
 		if _, err := d.NewMix(t.Context(), "mix", nil, traffic, Options{}); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)

@@ -19,7 +19,7 @@ func (b *builder) attention(layer int) *Attention {
 		h.KV = kv
 	}
 	if h.KV < 1 || h.Queries%h.KV != 0 {
-		b.failf("%d heads cannot share %d KV heads", h.Queries, h.KV)
+		b.failf("%d query heads cannot share %d KV heads: the first number must be a multiple of the second", h.Queries, h.KV)
 		h.KV = h.Queries
 	}
 	a := b.scores(layer, h)
@@ -42,7 +42,7 @@ func (b *builder) span(n Norm, columns []int, size int) SpanNorm {
 	case size * len(columns):
 		columns = columns[:1]
 	default:
-		b.failf("tensor %q: has %d values, the forward pass needs %d or %d", n.Weight, n.Width, size, size*len(columns))
+		b.failf("tensor %q: has %d values, but the forward pass needs %d or %d", n.Weight, n.Width, size, size*len(columns))
 	}
 	return SpanNorm{n, columns}
 }
@@ -103,6 +103,6 @@ func (b *builder) window(layer int) (size int, kind string) {
 	case fullAttention:
 		return 0, kind
 	}
-	c.failf("layer_types has no %s and no %s for layer %d", fullAttention, slidingAttention, layer)
+	c.failf("layer_types is neither %s nor %s for layer %d", fullAttention, slidingAttention, layer)
 	return 0, fullAttention
 }

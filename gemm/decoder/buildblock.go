@@ -139,6 +139,6 @@ func (b *builder) fits(first []Linear, width int, last Linear, inputs int) {
 		sum += l.Outputs
 	}
 	if b.err == nil && (sum != width || last.Inputs != inputs) {
-		b.failf("tensor %q: %d inputs from %d outputs before do not fit, the forward pass needs %d from %d", last.Weight, last.Inputs, sum, inputs, width)
+		b.failf("tensor %q: the layer has %d inputs, and the layers before it have %d outputs; the forward pass needs %d inputs and %d outputs", last.Weight, last.Inputs, sum, inputs, width)
 	}
 }

@@ -72,7 +72,7 @@ func (b *builder) claim(kind string, layer, dimensions int) *arch.Claim {
 	case len(all) == 0:
 		b.failf("the checkpoint has no %s in layer %d, which the forward pass needs: use a complete checkpoint", kind, layer)
 	case len(all[0].Axes) != dimensions:
-		b.failf("tensor %q: has %d dimensions, the forward pass needs %d", all[0].Name, len(all[0].Axes), dimensions)
+		b.failf("tensor %q: has %d dimensions, but the forward pass needs %d", all[0].Name, len(all[0].Axes), dimensions)
 	default:
 		return all[0]
 	}
@@ -86,7 +86,7 @@ func (b *builder) table(kind string, rows int) string {
 		return ""
 	}
 	if r, w := c.Axes[0].Len(), c.Axes[1].Len(); r != rows || w != b.dims["hidden"] {
-		b.failf("tensor %q: is %d × %d, the forward pass needs %d × %d", c.Name, r, w, rows, b.dims["hidden"])
+		b.failf("tensor %q: is %d × %d, but the forward pass needs %d × %d", c.Name, r, w, rows, b.dims["hidden"])
 	}
 	return c.Name
 }

@@ -25,7 +25,7 @@ func (b *builder) experts(layer int, data *expertsData) *Experts {
 func (b *builder) expert(kind string, layer, i, n int) Linear {
 	all := b.claims[module{kind, layer}]
 	if len(all) != n {
-		b.failf("the checkpoint has %d of %s in layer %d, and its router has %d experts: use a complete checkpoint", len(all), kind, layer, n)
+		b.failf("the checkpoint has %d × %s in layer %d, but the layer's router has %d experts: use a complete checkpoint", len(all), kind, layer, n)
 		return Linear{}
 	}
 	l := newLinear(all[i])
@@ -48,7 +48,7 @@ func (b *builder) grouped(e *Experts) {
 	n, r, from := e.Router.Outputs, e.Routing, e.Router.Outputs
 	if r.Groups > 0 {
 		if n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || n/r.Groups < r.Best {
-			b.config.failf("%s is %d and %s is %d, but %d experts cannot be divided into such groups",
+			b.config.failf("%s is %d and %s is %d, but %d experts cannot be divided into these groups",
 				b.family.ffn.experts.groups.name, r.Groups, b.family.ffn.experts.groupsUsed.name, r.GroupsUsed, n)
 			return
 		}

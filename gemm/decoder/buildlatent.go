@@ -32,7 +32,7 @@ func (b *builder) latent(layer int, data *latentData) *Attention {
 		{a.Out.Weight, a.Out.Inputs, h.Queries * h.ValueSize},
 	} {
 		if fit.has != fit.needed {
-			b.failf("tensor %q: has %d channels of heads, config.json says %d", fit.tensor, fit.has, fit.needed)
+			b.failf("tensor %q: has %d channels, but the heads in config.json need %d", fit.tensor, fit.has, fit.needed)
 		}
 	}
 	return a
@@ -42,7 +42,7 @@ func (b *builder) raise(layer int, norm, up string, epsilon float64) Raise {
 	r := Raise{b.norm(layer, norm), b.linear(up, layer)}
 	r.Norm.Epsilon = epsilon
 	if r.Norm.Width != r.Up.Inputs {
-		b.failf("tensor %q: has %d inputs, its norm %d", r.Up.Weight, r.Up.Inputs, r.Norm.Width)
+		b.failf("tensor %q: has %d inputs, but its norm has %d values", r.Up.Weight, r.Up.Inputs, r.Norm.Width)
 	}
 	return r
 }

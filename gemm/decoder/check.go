@@ -13,7 +13,7 @@ func (d *Decoder) Check(tokens [][]int32) error {
 		case len(sequence) < 2:
 			return fmt.Errorf("sequence %d has %d tokens: give at least two, one to predict from and one to predict", i, len(sequence))
 		case len(sequence) > d.Limit:
-			return fmt.Errorf("sequence %d has %d tokens, the model takes at most %d: cut it into shorter ones", i, len(sequence), d.Limit)
+			return fmt.Errorf("sequence %d has %d tokens, but the model takes at most %d: cut it into shorter ones", i, len(sequence), d.Limit)
 		}
 		for at, token := range sequence {
 			if token < 0 || int(token) >= d.Vocab {

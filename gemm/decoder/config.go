@@ -72,10 +72,21 @@ func get[T bool | string | float64](c *config, name string, missing T) T {
 	}
 	t, ok := v.(T)
 	if !ok {
-		c.failf("%s is %v, not a value such as %v", name, v, missing)
+		c.failf("%s is %v, but must be %s, such as the default, %v", name, v, kindOf(missing), missing)
 		return missing
 	}
 	return t
+}
+
+// kindOf names the JSON type of a default.
+func kindOf(v any) string {
+	switch v.(type) {
+	case bool:
+		return "true or false"
+	case string:
+		return "a string"
+	}
+	return "a number"
 }
 
 // is reads a boolean; without a default, a missing field is false.
@@ -89,7 +100,7 @@ func (c *config) object(name string) bool {
 	v := c.lookup(name)
 	_, ok := v.(map[string]any)
 	if v != nil && !ok {
-		c.failf("%s is %v, not an object", name, v)
+		c.failf("%s is %v, but must be an object", name, v)
 	}
 	return ok
 }
@@ -98,7 +109,7 @@ func (c *config) object(name string) bool {
 func (c *config) positive(name string, missing float64) float64 {
 	v := get(c, name, missing)
 	if !(v > 0 && v <= math.MaxFloat64) {
-		c.failf("%s is %v, not above 0", name, v)
+		c.failf("%s is %v, but must be above 0", name, v)
 		return missing
 	}
 	return v

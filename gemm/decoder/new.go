@@ -21,7 +21,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 		return nil, weights.ErrNoModel
 	}
 	if layout == nil {
-		return nil, fmt.Errorf("%s: without a layout there is %w", m.Dir, ErrNoForward)
+		return nil, fmt.Errorf("%s: there is %w for a model without a layout: get one from arch.Resolve", m.Dir, ErrNoForward)
 	}
 	f, ok := families[layout.Family]
 	if !ok {
@@ -32,7 +32,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	}
 	c := readConfig(m.Config)
 	if names := unclaimed(f, c, layout); len(names) > 0 {
-		return nil, fmt.Errorf("tensor %q (%d such in all) is not part of family %s, so its effect is unknown and the loss cannot be computed", names[0], len(names), layout.Family)
+		return nil, fmt.Errorf("tensor %q is not part of family %s, so its effect is unknown and the model cannot be run (unknown tensors: %d)", names[0], layout.Family, len(names))
 	}
 	b := newBuilder(f, c, layout)
 	d := b.decoder()
@@ -62,7 +62,7 @@ func decoded(layout *arch.Layout) error {
 		}
 		for _, t := range w.Tensors {
 			if strings.HasSuffix(t.Name, ".pre_quant_scale") {
-				return fmt.Errorf("tensor %q: multiplies the layer's inputs, which the forward pass does not do: %s", t.Name, lost)
+				return fmt.Errorf("tensor %q: scales the layer's inputs, and the forward pass does not support these scales: %s", t.Name, lost)
 			}
 		}
 	}

@@ -48,36 +48,36 @@ func TestWhatIsNotDescribedIsAnError(t *testing.T) {
 		want    string
 	}{
 		{"llama-tiny", fields{"hidden_act": "mish"}, `hidden_act is "mish"; the forward pass supports gelu, gelu_fast, gelu_new`},
-		{"llama-tiny", fields{"hidden_act": 3.0}, "hidden_act is 3, not a value such as silu"},
-		{"llama-tiny", fields{"rms_norm_eps": -1.0}, "rms_norm_eps is -1, not above 0"},
+		{"llama-tiny", fields{"hidden_act": 3.0}, "hidden_act is 3, but must be a string, such as the default, silu"},
+		{"llama-tiny", fields{"rms_norm_eps": -1.0}, "rms_norm_eps is -1, but must be above 0"},
 		{"llama-tiny", fields{"rms_norm_eps": "small"}, "rms_norm_eps is small"},
 		{"llama-tiny", fields{"quantization_config": map[string]any{"quant_method": "hqq"}}, "config.json: quantization_config: quant_method \"hqq\" is not known: its loss cannot be computed"},
 		{"llama-tiny", fields{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5; the forward pass supports 1 only"},
 		{"llama-tiny", rope(fields{"rope_type": "dynamic", "factor": 4.0}), `rope_type is "dynamic"; the forward pass supports default, linear, llama3, longrope and yarn`},
-		{"llama-tiny", rope(fields{"rope_type": "linear"}), "rope_parameters.factor is 0, not above 0"},
-		{"llama-tiny", rope(fields{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 64.0}), "not above low_freq_factor"},
-		{"llama-tiny", rope(fields{"rope_theta": 0.0}), "rope_theta is 0, not above 0"},
+		{"llama-tiny", rope(fields{"rope_type": "linear"}), "rope_parameters.factor is 0, but must be above 0"},
+		{"llama-tiny", rope(fields{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 64.0}), "but must be above low_freq_factor"},
+		{"llama-tiny", rope(fields{"rope_theta": 0.0}), "rope_theta is 0, but must be above 0"},
 		{"llama-tiny", rope(fields{"partial_rotary_factor": 0.25}), "rope_parameters.partial_rotary_factor is 0.25"},
 		{"llama-tiny", fields{"rope_parameters": nil, "rope_scaling": map[string]any{"type": "dynamic", "factor": 2.0}}, `"dynamic"`},
 		{"llama-tiny", fields{"rope_scaling": map[string]any{"type": "linear", "factor": 2.0}}, "both rope_parameters and rope_scaling"},
-		{"llama-tiny", fields{"rope_scaling": "linear"}, "rope_scaling is linear, not an object"},
+		{"llama-tiny", fields{"rope_scaling": "linear"}, "rope_scaling is linear, but must be an object"},
 		{"llama-tiny", fields{"architectures": []string{"LlamaModel"}}, "the checkpoint has no lm_head"},
 		{"gpt2-tiny", fields{"activation_function": "gelu_10"}, `activation_function is "gelu_10"`},
 		{"gpt2-tiny", fields{"scale_attn_weights": false}, "scale_attn_weights is false; the forward pass supports true only"},
 		{"gpt2-tiny", fields{"scale_attn_by_inverse_layer_idx": true}, "scale_attn_by_inverse_layer_idx is true"},
 		{"gpt2-tiny", fields{"add_cross_attention": true}, "add_cross_attention is true"},
-		{"llama-tiny", rope(fields{"rope_type": "longrope", "original_max_position_embeddings": 16.0, "short_factor": []float64{1, 2}}), "rope_parameters.short_factor has 2 numbers for 6 pairs"},
-		{"phi3-long-tiny", fields{"rope_scaling": map[string]any{"type": "longrope", "short_factor": []float64{1, -1, 2}, "long_factor": []float64{1, 1, 2}}}, "short_factor has -1, not a number above 0"},
+		{"llama-tiny", rope(fields{"rope_type": "longrope", "original_max_position_embeddings": 16.0, "short_factor": []float64{1, 2}}), "rope_parameters.short_factor has 2 numbers, but needs one for each of 6 pairs"},
+		{"phi3-long-tiny", fields{"rope_scaling": map[string]any{"type": "longrope", "short_factor": []float64{1, -1, 2}, "long_factor": []float64{1, 1, 2}}}, "short_factor contains -1, but may contain only numbers above 0"},
 		{"gemma-tiny", fields{"use_bidirectional_attention": true}, "use_bidirectional_attention is true; the forward pass supports false only"},
-		{"gemma2-tiny", fields{"layer_types": []string{"full_attention"}}, "layer_types has no full_attention and no sliding_attention for layer 1"},
-		{"gemma2-tiny", fields{"sliding_window": 0}, "sliding_window is 0, not above 0"},
-		{"gemma2-tiny", fields{"query_pre_attn_scalar": -4}, "query_pre_attn_scalar is -4, not above 0"},
+		{"gemma2-tiny", fields{"layer_types": []string{"full_attention"}}, "layer_types is neither full_attention nor sliding_attention for layer 1"},
+		{"gemma2-tiny", fields{"sliding_window": 0}, "sliding_window is 0, but must be above 0"},
+		{"gemma2-tiny", fields{"query_pre_attn_scalar": -4}, "query_pre_attn_scalar is -4, but must be above 0"},
 		{"gemma3-tiny", fields{"attn_logit_softcapping": 30}, "attn_logit_softcapping is 30; the forward pass supports null only"},
 		{"mixtral-tiny", fields{"num_experts_per_tok": 99}, "num_experts_per_tok is 99, but must be from 1 to "},
 		{"deepseek_v2-tiny", fields{"scoring_func": "sigmoid"}, "scoring_func is sigmoid; the forward pass supports softmax only"},
 		{"deepseek_v2-tiny", fields{"norm_topk_prob": true}, "norm_topk_prob is true"},
 		{"deepseek_v3-tiny", fields{"topk_method": "greedy"}, "topk_method is greedy"},
-		{"deepseek_v3-tiny", fields{"n_group": 3}, "n_group is 3 and topk_group is 2, but 8 experts cannot be divided into such groups"},
+		{"deepseek_v3-tiny", fields{"n_group": 3}, "n_group is 3 and topk_group is 2, but 8 experts cannot be divided into these groups"},
 		{"opt-tiny", fields{"_remove_final_layer_norm": true}, "_remove_final_layer_norm is true"},
 		{"opt-projected-tiny", nil, "do_layer_norm_before is false"},
 		{"opt-projected-tiny", fields{"do_layer_norm_before": true}, "word_embed_proj_dim is 20; the forward pass supports 35 only"},
@@ -100,18 +100,18 @@ func rope(f fields) fields {
 func TestLayoutsThatDoNotFit(t *testing.T) {
 	m := testmodel.Open(t, synthetic(t, "llama-tiny", nil))
 	for want, spoil := range map[string]func(l *arch.Layout){
-		"no self_attn.k_proj in layer 1":               func(l *arch.Layout) { delete(l.Claims, "model.layers.1.self_attn.k_proj.weight") },
-		"no norm, which":                               func(l *arch.Layout) { delete(l.Claims, "model.norm.weight") },
-		"is 128 × 48, the forward pass needs 100 × 48": func(l *arch.Layout) { l.Dims["vocab"] = 100 },
-		`"model.layers.0.mlp.down_proj.weight": 72 inputs from 200 outputs before do not fit, the forward pass needs 72 from 144`: func(l *arch.Layout) {
+		"no self_attn.k_proj in layer 1":                   func(l *arch.Layout) { delete(l.Claims, "model.layers.1.self_attn.k_proj.weight") },
+		"no norm, which":                                   func(l *arch.Layout) { delete(l.Claims, "model.norm.weight") },
+		"is 128 × 48, but the forward pass needs 100 × 48": func(l *arch.Layout) { l.Dims["vocab"] = 100 },
+		`"model.layers.0.mlp.down_proj.weight": the layer has 72 inputs, and the layers before it have 200 outputs; the forward pass needs 72 inputs and 144 outputs`: func(l *arch.Layout) {
 			l.Claims["model.layers.0.mlp.down_proj.weight"].Axes = l.Claims["model.layers.0.self_attn.o_proj.weight"].Axes
 		},
-		`"model.layers.0.self_attn.o_proj.weight": 72 inputs from 120 outputs before do not fit, the forward pass needs 60 from 100`: func(l *arch.Layout) {
+		`"model.layers.0.self_attn.o_proj.weight": the layer has 72 inputs, and the layers before it have 120 outputs; the forward pass needs 60 inputs and 100 outputs`: func(l *arch.Layout) {
 			l.Dims["head_dim"] = 10
 		},
-		"6 heads cannot share 4 KV heads":                                   func(l *arch.Layout) { l.Dims["kv_heads"] = 4 },
-		"11 of the 11 channels of a head would rotate, which are not pairs": func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
-		`tensor "model.norm.weight": has 2 dimensions, the forward pass needs 1`: func(l *arch.Layout) {
+		"6 query heads cannot share 4 KV heads":                           func(l *arch.Layout) { l.Dims["kv_heads"] = 4 },
+		"11 of the 11 channels of a head rotate: the number must be even": func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
+		`tensor "model.norm.weight": has 2 dimensions, but the forward pass needs 1`: func(l *arch.Layout) {
 			l.Claims["model.norm.weight"].Axes = l.Claims["lm_head.weight"].Axes
 		},
 	} {

@@ -103,7 +103,7 @@ func (r rope) turning(size int) (first, n int) {
 		n = size
 	}
 	if n%2 != 0 || n > size {
-		r.failf("%d of the %d channels of a head would rotate, which are not pairs", n, size)
+		r.failf("%d of the %d channels of a head rotate: the number must be even, and at most the number of channels", n, size)
 		return 0, 0
 	}
 	return first, n
@@ -126,7 +126,7 @@ func (r rope) llama3(f []float64) {
 	factor, low, high := r.positive(r.at+"factor", 0), r.positive(r.at+"low_freq_factor", 0), r.positive(r.at+"high_freq_factor", 0)
 	length := r.original()
 	if high <= low {
-		r.failf("%shigh_freq_factor is %v, not above low_freq_factor (%v)", r.at, high, low)
+		r.failf("%shigh_freq_factor is %v, but must be above low_freq_factor (%v)", r.at, high, low)
 	}
 	for i, v := range f {
 		switch turns := length * v / (2 * math.Pi); {
@@ -204,13 +204,13 @@ func (r rope) longRope(f []float64) (long []float64, length float64) {
 func (r rope) divideEach(f []float64, name string) {
 	list, _ := r.lookup(name).([]any)
 	if len(list) != len(f) {
-		r.failf("%s has %d numbers for %d pairs of channels", name, len(list), len(f))
+		r.failf("%s has %d numbers, but needs one for each of %d pairs of channels", name, len(list), len(f))
 		return
 	}
 	for i, v := range list {
 		by, ok := v.(float64)
 		if !ok || !(by > 0) {
-			r.failf("%s has %v, not a number above 0", name, v)
+			r.failf("%s contains %v, but may contain only numbers above 0", name, v)
 			by = 1
 		}
 		f[i] /= by

@@ -23,7 +23,7 @@ func TestUnknownTensorIsAnError(t *testing.T) {
 	dir := synthetic(t, "llama-tiny", fields{"tie_word_embeddings": true})
 	add(t, dir, "model.layers.0.mlp.up_proj.lowtoggle_shift")
 	_, err := describeFolder(t, dir)
-	testmodel.WantError(t, err, `"model.layers.0.mlp.up_proj.lowtoggle_shift" (1 such in all) is not part of family llama`)
+	testmodel.WantError(t, err, `"model.layers.0.mlp.up_proj.lowtoggle_shift" is not part of family llama, so its effect is unknown and the model cannot be run (unknown tensors: 1)`)
 }
 
 // TestStoredShiftsAreKnown: stored shifts of a claimed weight are no unclaimed tensors.

@@ -85,7 +85,7 @@ func TestErrorsNameTheLayer(t *testing.T) {
 			t.Errorf("%s diverges by %v", layer, nats)
 			return nil
 		})
-		if err == nil || !strings.Contains(err.Error(), "with another "+name+": ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), "with new values of "+name+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q that names %s", err, want, name)
 		}
 	}

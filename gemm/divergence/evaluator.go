@@ -46,7 +46,7 @@ type Evaluator struct {
 // comparison reads again. The caller must not change the sequences afterwards.
 func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens [][]int32, o Options) (*Evaluator, error) {
 	if d == nil || own == nil {
-		return nil, errors.New("an evaluator needs a decoder and its weights")
+		return nil, errors.New("the decoder or its weights are nil: an evaluator needs both")
 	}
 	r, err := d.Pass(ctx, own, tokens, forward.PassOptions{
 		Keep: forward.Keep{Entries: o.perLayer(len(tokens))},

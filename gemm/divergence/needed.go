@@ -19,9 +19,9 @@ func Needed(observed forward.Comparison, sequences int, budget float64) (int, er
 	half := (observed.High - observed.Low) / 2
 	switch {
 	case !(budget > 0):
-		return 0, fmt.Errorf("the budget for the loss is %v nats: give one above 0", budget)
+		return 0, fmt.Errorf("the budget is %v nats per token: give one above 0", budget)
 	case sequences < 2 || !(half >= 0 && half <= math.MaxFloat64):
-		return 0, fmt.Errorf("%d sequences do not show how many more are needed: compare over at least two", sequences)
+		return 0, fmt.Errorf("a comparison over %d sequences has no finite interval to extrapolate from: compare over at least two", sequences)
 	}
 	deviation := half / halfWidth(sequences)
 	more := sort.Search(mostNeeded-2, func(i int) bool { return deviation*halfWidth(i+2) < budget })

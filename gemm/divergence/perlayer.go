@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // PerLayer measures the sensitivity of each linear layer by itself. In the order of [forward.Decoder.Layers], it calls done with
@@ -15,6 +16,9 @@ import (
 // out. It reads a tensor from base about once for every layer up to the tensor's block. An error of done ends PerLayer, which
 // returns it unchanged.
 func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done func(layer string, nats float64) error) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	states := entries{Evaluator: e, under: e.own}
 	if base != nil {
 		states.under, states.base = over{base, e.own}, true
@@ -36,7 +40,7 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 		}
 		nats, _, err := e.finish(ctx, e.few, s, over{single{layer.Tensor, values}, states.under})
 		if err != nil {
-			return fmt.Errorf("with another %s: %w", layer.Tensor, err)
+			return fmt.Errorf("with new values of %s: %w", layer.Tensor, err)
 		}
 		if err := done(layer.Tensor, nats); err != nil {
 			return err

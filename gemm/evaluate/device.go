@@ -231,7 +231,7 @@ type gpuReference struct{ all, few *runner.Pass }
 func (r *gpuReference) Loss() float64 { return r.all.Scores.Loss() }
 
 // errBase is the error for a base of other weights, which no search needs.
-var errBase = errors.New("on a GPU, single layers are changed in the model's own weights only")
+var errBase = errors.New("on a GPU, the divergence of single layers can be computed only from the model's own weights")
 
 func (r *gpuReference) PerLayer(ctx context.Context, base, changed divergence.Weights, done func(layer string, nats float64) error) error {
 	if base != nil {

@@ -75,7 +75,7 @@ func (p *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error)
 		return p.pass.Divergence(ctx, reference.pass)
 	}
 	if p.end == nil || reference.end == nil {
-		return 0, errors.New("a divergence needs two passes on the CPU, or two on the same GPU")
+		return 0, errors.New("the divergence needs two passes on the CPU, or two passes on the same GPU")
 	}
 	d, _, err := p.scorer.Decoder.Divergence(ctx, reference.end, p.end.End, p.weights)
 	return d, err

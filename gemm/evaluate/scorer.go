@@ -43,7 +43,7 @@ func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*S
 		return nil, err
 	}
 	if !slices.ContainsFunc(set.Sequences, func(tokens []int32) bool { return len(tokens) > 1 }) {
-		return nil, fmt.Errorf("%s: no sequence has two tokens, so there is no loss to compute: %w", m.Dir, ErrNoTokens)
+		return nil, fmt.Errorf("%s: no sequence has two tokens, so the loss cannot be computed: %w", m.Dir, ErrNoTokens)
 	}
 	s.Tokens, s.Decoder.Workers = set, workers
 	return s, nil

@@ -88,7 +88,7 @@ func TestErrorsSayWhichModelAndTokens(t *testing.T) {
 	testmodel.WantError(t, err, where, "outside the vocabulary")
 	s.Tokens.Sequences = [][]int32{make([]int32, 65)}
 	_, err = s.Pass(t.Context(), m)
-	testmodel.WantError(t, err, where, "sequence 0 has 65 tokens, the model takes at most 64: cut it into shorter ones")
+	testmodel.WantError(t, err, where, "sequence 0 has 65 tokens, but the model takes at most 64: cut it into shorter ones")
 }
 
 func TestModelsWithoutALoss(t *testing.T) {

@@ -6,8 +6,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// addBias replaces the products of a query with the keys up to its own by biased scores. A bias that all keys share
-// changes nothing. So the bias of the query's own key is subtracted from all biases, because smaller numbers are more precise.
+// addBias replaces the products of a query with its keys by biased scores. A bias that all keys share has no effect on
+// the softmax. addBias therefore subtracts the bias of the query's own key from all biases, because smaller numbers are
+// more precise.
 func addBias(a *decoder.ALiBi, row []float32, scale float64, head int) {
 	own := bias(a, head, len(row)-1, scale)
 	for i, v := range row {

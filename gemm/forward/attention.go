@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// attention is causal attention with its values.
+// attention is causal attention with its weights.
 type attention struct {
 	*decoder.Attention
 	first interface { // makes queries, keys and values, in the columns that Heads describes
@@ -20,7 +20,7 @@ type attention struct {
 	y, z sgemm.Matrix // outputs of first; concatenated outputs of the query heads
 }
 
-// loadAttention loads the values, and makes buffers for batches of rows rows.
+// loadAttention loads the weights, and allocates buffers for batches of rows rows.
 func loadAttention(ctx context.Context, w Weights, d *decoder.Attention, rows int) (*attention, error) {
 	a := &attention{Attention: d, y: sgemm.Dense(rows, d.Width(), nil), z: sgemm.Dense(rows, d.Queries*d.ValueSize, nil)}
 	var err error
@@ -71,8 +71,8 @@ func (a *attention) attendAll(p *pass, z, y sgemm.Matrix) error {
 	})
 }
 
-// queryRun is the number of queries that are scored at a time. All of them are scored with the same keys, so a small number
-// wastes few scores. It is a multiple of a product's tile height and of four.
+// queryRun is the number of queries that are scored at a time. All of them are scored with the same keys, so a small
+// number wastes few scores. It is a multiple of four and of a product's tile height.
 const queryRun = 28
 
 // keyRun is the granularity of the keys of a run: a product's tile width.
@@ -129,7 +129,7 @@ func (a *attention) firstKey(query int) int {
 	return max(0, query-a.Window+1)
 }
 
-// weigh replaces the products of a query and the keys that it sees by softmax weights before their division by the sum.
+// weigh replaces the products of a query with its keys by softmax weights that are not yet divided by their sum.
 func (a *attention) weigh(row []float32, head int) {
 	scale := float32(1)
 	switch {

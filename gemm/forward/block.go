@@ -9,11 +9,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Block moves a state through block i, which must be its next one. After an error the state is unusable. o may
-// be nil.
+// Block moves a state through block i, which must be the state's next block. After an error the state is unusable. o
+// may be nil.
 func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Observer) error {
 	if i >= d.Blocks() {
-		return fmt.Errorf("there is no block %d: the model has %d; after the last, call Score", i, d.Blocks())
+		return fmt.Errorf("there is no block %d: the model has %d blocks, counted from 0; after the last block, call Score", i, d.Blocks())
 	}
 	if err := s.at(i); err != nil {
 		return err
@@ -28,8 +28,8 @@ func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Obser
 	return nil
 }
 
-// Before moves a state to the step that a layer is in. Layers of one step read the same state. It is an error if the state is
-// past this step already. After an error the state is unusable.
+// Before moves a state to the step that contains a layer. Layers of one step read the same state. It returns an error
+// if the state is already past this step. After an error the state is unusable.
 func (d *Decoder) Before(ctx context.Context, l Layer, w Weights, s *State) error {
 	for s.Next < l.Block {
 		if err := d.Block(ctx, s.Next, w, s, nil); err != nil {
@@ -40,12 +40,12 @@ func (d *Decoder) Before(ctx context.Context, l Layer, w Weights, s *State) erro
 		return err
 	}
 	if s.Step > l.Step {
-		return fmt.Errorf("block %d: the state stands before step %d and cannot go back to step %d, which holds %s", l.Block, s.Step, l.Step, l.Tensor)
+		return fmt.Errorf("block %d: the state is before step %d and cannot go back to step %d, which contains %s: start from an earlier state", l.Block, s.Step, l.Step, l.Tensor)
 	}
 	return d.steps(ctx, l.Step, w, s, nil)
 }
 
-// steps moves a state through the steps of its next block before the given one.
+// steps moves a state through the steps of its next block, up to but not including the step to.
 func (d *Decoder) steps(ctx context.Context, to int, w Weights, s *State, o Observer) error {
 	for ; s.Step < to; s.Step++ {
 		if err := d.step(ctx, d.Decoder.Blocks[s.Next][s.Step], w, s, o); err != nil {
@@ -55,7 +55,7 @@ func (d *Decoder) steps(ctx context.Context, to int, w Weights, s *State, o Obse
 	return nil
 }
 
-// at returns an error unless block i is the state's next one.
+// at returns an error unless block i is the state's next block.
 func (s *State) at(i int) error {
 	if s.Next != i {
 		return fmt.Errorf("the state's next block is %d, so block %d cannot run now: run the blocks in order", s.Next, i)
@@ -104,5 +104,5 @@ func (s *State) finite() error {
 	for ; row >= len(s.Tokens[sequence]); sequence++ {
 		row -= len(s.Tokens[sequence])
 	}
-	return fmt.Errorf("its results for sequence %d are not finite: look for NaN, infinite or very large weights in it and before", sequence)
+	return fmt.Errorf("the results for sequence %d are not finite: look for NaN, infinite or very large weights in this block and before", sequence)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// branch is a branch of a step with its values.
+// branch is a branch of a step with its weights.
 type branch struct {
 	norm  norm
-	first []decoder.Linear // the layers that share the branch's input
+	first []decoder.Linear // layers that share the branch's input
 	parts []part
 	x     sgemm.Matrix // buffer for the norm's output, of the largest batch
 }
@@ -30,7 +30,7 @@ func loadBranch(ctx context.Context, w Weights, d decoder.Branch, x sgemm.Matrix
 	return b, nil
 }
 
-// add adds the outputs of the parts for x to h. y is a buffer.
+// add adds the outputs of the parts for input x to h. y is a buffer.
 func (b branch) add(p *pass, h, y sgemm.Matrix) error {
 	x := b.x.Slice(0, h.Rows, 0, h.Cols)
 	if err := p.observe(x, b.first...); err != nil {

@@ -11,20 +11,21 @@ import (
 // ErrNoForward is wrapped in New's error for a family without a forward pass.
 var ErrNoForward = decoder.ErrNoForward
 
-// Layer is a linear layer and its place.
+// Layer is a linear layer and its position in the model.
 type Layer = decoder.Layer
 
-// Decoder runs a model on the CPU. It has no weights. Several goroutines may use it on different states.
+// Decoder runs a model on the CPU. It contains no weights. Several goroutines may use it with different states.
 type Decoder struct {
-	// Decoder describes the model. An Observer sees its Layers in their order.
+	// Decoder describes the model. An Observer is called for its Layers in order.
 	*decoder.Decoder
-	// Workers is the number of goroutines that compute. Default 0: all processors.
+	// Workers is the number of computing goroutines. Default 0: one per processor.
 	Workers int
-	// Products multiplies by the linear layers. Default: the CPU, with Workers.
+	// Products multiplies by the weights of the linear layers. Default: the CPU, with Workers.
 	Products Products
 }
 
-// New makes a decoder from a model's config.json and the layout of its tensors; see [decoder.New] for its errors.
+// New creates a decoder from a model's config.json and the layout of its tensors. Its errors are those of
+// [decoder.New].
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	d, err := decoder.New(m, layout)
 	if err != nil {
@@ -33,7 +34,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	return &Decoder{Decoder: d}, nil
 }
 
-// Vocabulary returns the size of the vocabulary. The loss of a uniform guess is its logarithm.
+// Vocabulary returns the size of the vocabulary. The loss of a uniform guess is the natural logarithm of this size.
 func (d *Decoder) Vocabulary() int { return d.Vocab }
 
 // Blocks returns the number of blocks.

@@ -8,15 +8,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 )
 
-// Divergence returns the divergence of a state's predictions from those of a reference: the mean over all tokens of KL(reference
-// ‖ state), in nats. It also returns the losses of the state. The state must be behind the last block and have the same tokens.
-// The divergence has less noise than the loss, because it does not depend on the tokens that follow in the text.
+// Divergence returns the divergence of a state's predictions from those of a reference in nats: the mean over all
+// tokens of KL(reference ‖ state). It also returns the losses of the state. The state must be after the last block and
+// have the reference's tokens. The divergence has less noise than the loss, because it does not depend on the tokens
+// that follow in the text.
 func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weights) (float64, *Scores, error) {
 	if err := s.at(d.Blocks()); err != nil {
 		return 0, nil, err
 	}
 	if !slices.EqualFunc(ref.End.Tokens, s.Tokens, slices.Equal[[]int32]) {
-		return 0, nil, errors.New("the divergence is of states with the same tokens: start both from the same sequences")
+		return 0, nil, errors.New("a divergence needs two states with the same tokens: start both from the same sequences")
 	}
 	p, err := d.referenceLogits(ctx, ref)
 	if err != nil {
@@ -53,8 +54,8 @@ func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weigh
 	return mean, scores, err
 }
 
-// divergence returns KL(softmax(p) ‖ softmax(q)), given the logarithms of their sums of exponentials. It is the mean of p - q
-// under softmax(p), minus the difference of the logarithms.
+// divergence returns KL(softmax(p) ‖ softmax(q)). logP and logQ are the logarithms of the sums of exponentials of p and
+// q. The result is the mean of p - q under softmax(p), minus logP - logQ.
 func divergence(p, q []float32, logP, logQ float64) float64 {
 	mean := 0.0
 	for i, v := range p {

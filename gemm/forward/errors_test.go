@@ -50,8 +50,8 @@ func TestTokensThatDoNotFit(t *testing.T) {
 func TestWeightsThatOverflow(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	for layer, want := range map[string]string{
-		"model.layers.1.mlp.down_proj.weight":    "block 1: its results for sequence 0 are not finite",
-		"model.layers.0.self_attn.q_proj.weight": "block 0: its results for sequence 0 are not finite",
+		"model.layers.1.mlp.down_proj.weight":    "block 1: the results for sequence 0 are not finite",
+		"model.layers.0.self_attn.q_proj.weight": "block 0: the results for sequence 0 are not finite",
 		"lm_head.weight":                         "the loss in sequence 0 at position 0 is not finite",
 	} {
 		w := changed{forward.Stored(m), layer, float32(math.NaN())}
@@ -63,7 +63,7 @@ func TestWeightsThatOverflow(t *testing.T) {
 	// The second sequence alone has the token whose embedding overflows.
 	w := poisoned{forward.Stored(m), 5 * 48}
 	_, err := d.Run(t.Context(), w, [][]int32{{1, 2, 3}, {1, 2, 5, 4}}, nil)
-	if want := "block 0: its results for sequence 1 are not finite"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "block 0: the results for sequence 1 are not finite"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 }
@@ -93,7 +93,7 @@ func (s short) Tensor(ctx context.Context, name string) ([]float32, error) {
 func TestWeightsOfAnotherLength(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	_, err := d.Run(t.Context(), short{forward.Stored(m)}, sequences(128, 4), nil)
-	if want := `tensor "model.embed_tokens.weight": 6143 values were given, its shape has 6144`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `tensor "model.embed_tokens.weight": 6143 values were given, but its shape has 6144`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// experts are feed-forward networks. A router chooses a few of them for each token. One expert is in memory at a time: see
-// [Decoder.expertStep].
+// experts are routed experts: feed-forward networks, of which a router chooses a few for each token. One expert is in
+// memory at a time; see [Decoder.expertStep].
 type experts struct {
 	router     linear
-	correction []float32 // nil: none
+	correction []float32 // nil: no correction
 	routing    decoder.Routing
 	each       []*decoder.FFN
 	neurons    // buffers of the loaded expert
@@ -19,7 +19,7 @@ type experts struct {
 	x, z       sgemm.Matrix // inputs and outputs for the tokens of one expert
 }
 
-// loadExperts loads the router, and makes buffers for batches of rows rows.
+// loadExperts loads the router, and allocates buffers for batches of rows rows.
 func loadExperts(ctx context.Context, w Weights, d *decoder.Experts, rows int) (*experts, error) {
 	e := &experts{routing: d.Routing, each: d.Each, neurons: newNeurons(d.Each[0], rows)}
 	var err error

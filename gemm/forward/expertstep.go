@@ -20,12 +20,12 @@ func hasExperts(step decoder.Step) bool {
 	return false
 }
 
-// errExpertsBeside is the error for a step that no family has.
-var errExpertsBeside = errors.New("experts that are not the first part of a step's only branch are not supported")
+// errExpertsBeside is the error for a step that no supported family has.
+var errExpertsBeside = errors.New("experts must be the first part of a step's only branch")
 
-// expertStep returns a step whose branch begins with experts. Every expert processes its tokens of all batches before the next
-// expert is loaded. So memory holds one expert and its statistics, and the inputs and outputs of all tokens. Each token's outputs
-// are added in the order of the experts.
+// expertStep computes a step whose branch begins with experts. Every expert processes its tokens of all batches before
+// the next expert is loaded. Memory therefore holds one expert, the expert's statistics, and the inputs and outputs of
+// all tokens. Each token's outputs are added in the order of the experts.
 func (d *Decoder) expertStep(ctx context.Context, step decoder.Step, w Weights, s *State, o Observer) error {
 	if len(step) != 1 || step[0].Parts[0].Experts == nil {
 		return errExpertsBeside
@@ -56,7 +56,7 @@ func (d *Decoder) expertStep(ctx context.Context, step decoder.Step, w Weights, 
 		batches, tokens = append(batches, b), append(tokens, routes)
 	}
 	for i, network := range e.each {
-		var f *ffn // loaded if a token needs it
+		var f *ffn // loaded if any token needs it
 		for n, b := range batches {
 			if len(tokens[n][i]) == 0 {
 				continue
@@ -86,7 +86,7 @@ func (d *Decoder) expertStep(ctx context.Context, step decoder.Step, w Weights, 
 	return nil
 }
 
-// addExperts adds the outputs of all parts for x to h. experts has the outputs of the experts. y is a buffer.
+// addExperts adds the outputs of all parts for input x to h. experts holds the outputs of the experts. y is a buffer.
 func (b branch) addExperts(p *pass, h, y, x, experts sgemm.Matrix) error {
 	for i, part := range b.parts {
 		out := y
@@ -114,7 +114,7 @@ type ExpertObserver interface {
 	Done(names []string) error
 }
 
-// finish tells the observer that an expert has seen all its tokens.
+// finish tells the observer that an expert has processed all its tokens.
 func (p *pass) finish(f *ffn) error {
 	o, ok := p.observer.(ExpertObserver)
 	if !ok {

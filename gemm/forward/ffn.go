@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// ffn is a feed-forward network with its values.
+// ffn is a feed-forward network with its weights.
 type ffn struct {
 	in    linears
 	gated bool
@@ -17,7 +17,7 @@ type ffn struct {
 	neurons
 }
 
-// neurons are the buffers of a network: the outputs of its first layers and the inputs of its last.
+// neurons are the buffers of a network: the outputs of its first layers and the inputs of its last layer.
 type neurons struct{ y, z sgemm.Matrix }
 
 // newNeurons returns buffers for batches of rows rows.

@@ -13,11 +13,11 @@ type latent struct {
 	queries *raise // nil: the first layer of down computes the queries
 	kv      raise
 	heads   decoder.Heads
-	shared  int          // channels of a key that all heads share, its last
+	shared  int          // number of key channels that all heads share, at the end of a key
 	short   sgemm.Matrix // outputs of down
 }
 
-// loadLatent loads the layers, and makes buffers for batches of rows rows.
+// loadLatent loads the layers, and allocates buffers for batches of rows rows.
 func loadLatent(ctx context.Context, w Weights, d *decoder.Latent, h decoder.Heads, rows int) (*latent, error) {
 	l := &latent{heads: h, shared: d.Shared, short: sgemm.Dense(rows, d.Down[0].Outputs+d.Down[1].Outputs, nil)}
 	var err error

@@ -7,11 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// linear is a linear layer with its values.
+// linear is a linear layer with its weights.
 type linear struct {
 	decoder.Linear
 	w sgemm.Matrix
-	b []float32 // nil: none
+	b []float32 // nil: no bias
 }
 
 func loadLinear(ctx context.Context, w Weights, l decoder.Linear) (linear, error) {

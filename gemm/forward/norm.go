@@ -10,10 +10,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// norm is a norm over channels with its values.
+// norm is a norm over channels with its weights.
 type norm struct {
 	decoder.Norm
-	w, b []float32 // b is nil if it has none
+	w, b []float32 // b is nil if the norm has no bias
 }
 
 func loadNorm(ctx context.Context, w Weights, n decoder.Norm) (norm, error) {
@@ -93,5 +93,5 @@ func squares(x []float32, mean float64) float64 {
 	return s[0] + s[1] + (s[2] + s[3])
 }
 
-// square returns x². The conversion rounds the product, so no machine fuses it with the following addition.
+// square returns x². The conversion rounds the product, so that no machine fuses it with the following addition.
 func square(x float64) float64 { return float64(x * x) }

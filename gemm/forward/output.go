@@ -15,14 +15,14 @@ type output struct {
 	decoder.Head
 	norm   norm
 	linear linear
-	x      sgemm.Matrix // of the largest batch
-	logits sgemm.Matrix // of a chunk of a batch
+	x      sgemm.Matrix // buffer for the largest batch
+	logits sgemm.Matrix // buffer for a chunk of a batch
 }
 
-// chunkLogits limits the number of logits in memory at a time, but a chunk has at least 64 rows.
+// chunkLogits limits the number of logits in memory. A chunk has at least 64 rows in any case.
 const chunkLogits = 1 << 23
 
-// loadOutput loads the last norm and the head, and makes buffers for the batches of a state. o may be nil.
+// loadOutput loads the last norm and the head, and allocates buffers for the batches of a state. o may be nil.
 func (d *Decoder) loadOutput(ctx context.Context, w Weights, s *State, o Observer) (*output, error) {
 	norm, err := loadNorm(ctx, w, d.Head.Norm)
 	if err != nil {
@@ -43,7 +43,7 @@ func (o *output) inputs(b batch, s *State) (sgemm.Matrix, error) {
 	return x, o.norm.apply(o.pass, x, b.hidden(s))
 }
 
-// logitsOf returns a chunk of the logits of x, from a row on. The result is valid until the next call.
+// logitsOf returns a chunk of the logits of x that starts at row from. The result is valid until the next call.
 func (o *output) logitsOf(x sgemm.Matrix, from int) (sgemm.Matrix, error) {
 	to := min(x.Rows, from+o.logits.Rows)
 	y := o.logits.Slice(0, to-from, 0, o.logits.Cols)
@@ -61,12 +61,12 @@ func (o *output) logitsOf(x sgemm.Matrix, from int) (sgemm.Matrix, error) {
 // chunk is the logits of some rows of a batch. It is valid until the next chunk.
 type chunk struct {
 	batch
-	from, row int // its first row, in the batch and among all tokens
+	from, row int // first row of the chunk, in the batch and among all tokens
 	logits    sgemm.Matrix
 }
 
-// eachChunk computes the logits of a state chunk by chunk. The observer sees the head's inputs unless the head is
-// tied to the embedding.
+// eachChunk computes the logits of a state chunk by chunk. The observer gets the head's inputs unless the head is tied
+// to the embedding.
 func (o *output) eachChunk(s *State, f func(c chunk) error) error {
 	for b := range s.batches() {
 		x, err := o.inputs(b, s)

@@ -7,20 +7,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// part is a part of a block with its values. Its output is normalised and scaled before it is added to the
-// residual stream.
+// part is a part of a branch with its weights. Its output is normalised and scaled before it is added to the residual
+// stream.
 type part struct {
-	experts *experts    // nil: inner
+	experts *experts    // nil if inner is set
 	inner   interface { // attention or ffn
-		// apply computes y[tokens, hidden] from x[tokens, hidden]. The observer has already seen x as the
-		// input of the first layers.
+		// apply computes y[tokens, hidden] from x[tokens, hidden]. The observer has already received x as the input of
+		// the first layers.
 		apply(p *pass, y, x sgemm.Matrix) error
 	}
 	norm  norm
 	scale float32
 }
 
-// loadPart loads a part, and makes buffers for batches of rows rows.
+// loadPart loads a part, and allocates buffers for batches of rows rows.
 func loadPart(ctx context.Context, w Weights, d decoder.Part, rows int) (part, error) {
 	l := part{scale: d.Scale}
 	var err error

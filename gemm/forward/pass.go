@@ -8,11 +8,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Observer sees the inputs of linear layers.
+// Observer receives the inputs of linear layers.
 type Observer interface {
-	// Input is called with each input x[tokens, inputs], batch by batch in the order of the sequences.
-	// There is one call for all layers that share the input; names are their weights' names. The input of a
-	// routed expert has the tokens that are routed to it. If a batch has none, there is no call. x is read-only, and valid during
+	// Input is called with each input x[tokens, inputs], batch by batch in the order of the sequences. All layers that
+	// share an input share one call; names are the names of their weights. The input of a routed expert contains the
+	// tokens that are routed to it. If a batch has no such tokens, Input is not called. x is read-only and valid during
 	// the call. An error ends the pass.
 	Input(names []string, x sgemm.Matrix) error
 }
@@ -23,7 +23,7 @@ type pass struct {
 	workers   int
 	products  Products
 	observer  Observer  // may be nil
-	sequences [][]int32 // of the batch
+	sequences [][]int32 // sequences of the batch
 }
 
 // observe passes the input of some layers to the observer.
@@ -42,7 +42,7 @@ func namesOf(layers []decoder.Linear) []string {
 	return names
 }
 
-// rowRun is the number of rows that a worker takes at a time.
+// rowRun is the number of rows that a worker processes at a time.
 const rowRun = 32
 
 // rows calls f for the rows 0 to n-1.

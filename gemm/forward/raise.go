@@ -7,14 +7,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// raise computes long vectors from short ones: up(norm(x)).
+// raise is an up-projection from a low-rank vector: up(norm(x)).
 type raise struct {
 	norm norm
 	up   linear
 	x, y sgemm.Matrix
 }
 
-// loadRaise loads a projection, and makes buffers for batches of rows rows.
+// loadRaise loads an up-projection, and allocates buffers for batches of rows rows.
 func loadRaise(ctx context.Context, w Weights, d decoder.Raise, rows int) (r raise, err error) {
 	if r.norm, err = loadNorm(ctx, w, d.Norm); err != nil {
 		return r, err

@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// turns has cosines and sines for positions from 0.
+// turns holds the cosines and sines of all positions from 0.
 type turns struct{ cos, sin sgemm.Matrix }
 
 func newTurns(f decoder.Frequencies, positions int) turns {
@@ -27,7 +27,7 @@ func newTurns(f decoder.Frequencies, positions int) turns {
 	return t
 }
 
-// halves turns channels i and i + n/2.
+// halves rotates the channel pairs i and i + n/2.
 func halves(x, cos, sin []float32) {
 	a, b := x[:len(cos)], x[len(cos):2*len(cos)]
 	sin = sin[:len(cos)]
@@ -38,7 +38,7 @@ func halves(x, cos, sin []float32) {
 	}
 }
 
-// neighbours turns channels 2i and 2i + 1.
+// neighbours rotates the channel pairs 2i and 2i + 1.
 func neighbours(x, cos, sin []float32) {
 	for i, c := range cos {
 		s, u, v := sin[i], x[2*i], x[2*i+1]
@@ -47,7 +47,7 @@ func neighbours(x, cos, sin []float32) {
 	}
 }
 
-// turn turns the queries and keys in each row of y.
+// turn rotates the queries and keys in each row of y.
 func turn(p *pass, r *decoder.Rotary, y sgemm.Matrix, h decoder.Heads) error {
 	longest := 0
 	for _, tokens := range p.sequences {

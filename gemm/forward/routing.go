@@ -14,7 +14,8 @@ type choice struct {
 	weight float64
 }
 
-// choose returns a token's choices; correction may be nil. Of equal experts the first is chosen.
+// choose returns a token's experts and their factors. correction may be nil. If experts have equal scores, the first
+// one is chosen.
 func choose(r decoder.Routing, logits, correction []float32) []choice {
 	scores := routerScores(r, logits)
 	rank := slices.Clone(scores)
@@ -58,7 +59,7 @@ func routerScores(r decoder.Routing, logits []float32) []float64 {
 	return scores
 }
 
-// withinGroups ranks the experts of all but the best groups last.
+// withinGroups gives the experts outside the best groups the lowest rank.
 func withinGroups(r decoder.Routing, rank []float64) {
 	size := len(rank) / r.Groups
 	group := func(g int) []float64 { return rank[g*size : (g+1)*size] }
@@ -78,7 +79,7 @@ func withinGroups(r decoder.Routing, rank []float64) {
 	}
 }
 
-// largest returns the indices of the n largest values, from the largest down.
+// largest returns the indices of the n largest values, in descending order of value.
 func largest(values []float64, n int) []int {
 	var places []int
 	for range n {

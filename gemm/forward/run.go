@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// Run returns the losses of all predicted tokens. It is a Pass that keeps no other results. o may be nil.
+// Run returns the losses of all predicted tokens. It is [Decoder.Pass] without kept results. o may be nil.
 func (d *Decoder) Run(ctx context.Context, w Weights, tokens [][]int32, o Observer) (*Scores, error) {
 	r, err := d.Pass(ctx, w, tokens, PassOptions{Keep: Keep{Bytes: -1}, Observer: o})
 	if err != nil {
@@ -16,10 +16,10 @@ func (d *Decoder) Run(ctx context.Context, w Weights, tokens [][]int32, o Observ
 	return r.Scores, nil
 }
 
-// PassOptions are the options of Pass.
+// PassOptions are the options of [Decoder.Pass].
 type PassOptions struct {
 	Keep
-	// Observer sees the inputs of the linear layers. Default: none.
+	// Observer receives the inputs of the linear layers. Default: none.
 	Observer Observer
 	// Step is called after each of total steps: the blocks and the head. An error ends the pass. Default: not called.
 	Step func(done, total int) error

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Score computes the loss of every predicted token from the state behind the last block. o sees the head's
-// inputs, unless the head is tied to the embedding; it may be nil.
+// Score computes the loss of every predicted token from the state after the last block. o receives the head's inputs
+// unless the head is tied to the embedding. o may be nil.
 func (d *Decoder) Score(ctx context.Context, w Weights, s *State, o Observer) (*Scores, error) {
 	return d.score(ctx, w, &Result{End: s}, o)
 }
 
-// score is Score of the result's end. It also fills in the logits, if the result has room for them.
+// score is Score for the result's end state. It also keeps the logits if they are within the limit.
 func (d *Decoder) score(ctx context.Context, w Weights, r *Result, o Observer) (*Scores, error) {
 	s := r.End
 	if err := s.at(d.Blocks()); err != nil {
@@ -45,7 +45,7 @@ func (d *Decoder) score(ctx context.Context, w Weights, r *Result, o Observer) (
 	return s.scores(nats)
 }
 
-// targets returns the token after each token, and -1 for the last token of a sequence.
+// targets returns the next token of each token, and -1 for the last token of a sequence.
 func (s *State) targets() []int32 {
 	targets := make([]int32, 0, s.Hidden.Rows)
 	for _, tokens := range s.Tokens {

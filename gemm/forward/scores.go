@@ -43,11 +43,10 @@ func total64(v []float64) (sum float64) {
 	return sum
 }
 
-// Comparison is the rise of the loss from one set of weights to another.
+// Comparison is the increase of the loss from one set of weights to another.
 type Comparison struct {
-	// Difference is the mean loss after minus the mean loss before, in nats. Low and High are the ends of
-	// its 95 % interval by Student's distribution, over the differences of the sequences. They are infinite
-	// for a single sequence.
+	// Difference is the mean loss after minus the mean loss before, in nats. Low and High are the ends of its 95 %
+	// interval, from Student's distribution of the sequences' differences. Both are infinite for a single sequence.
 	Difference, Low, High float64
 }
 
@@ -56,11 +55,11 @@ func (c Comparison) PerplexityRatio() (ratio, low, high float64) {
 	return elementary.Exp(c.Difference), elementary.Exp(c.Low), elementary.Exp(c.High)
 }
 
-// Compare compares the losses of the same tokens with two sets of weights. It fails if the numbers or lengths
-// of the sequences differ.
+// Compare compares the losses of the same tokens with two sets of weights. It returns an error if the numbers or
+// lengths of the sequences differ.
 func Compare(before, after *Scores) (Comparison, error) {
 	if before == nil || after == nil {
-		return Comparison{}, errors.New("two losses are needed for a comparison")
+		return Comparison{}, errors.New("a comparison needs two losses")
 	}
 	n := len(before.Nats)
 	if n == 0 || len(after.Nats) != n {
@@ -80,8 +79,8 @@ func Compare(before, after *Scores) (Comparison, error) {
 		c.Low, c.High = math.Inf(-1), math.Inf(1)
 		return c, nil
 	}
-	// The mean is a ratio of sums over sequences. Its variance comes from the differences between each sequence's rise and the
-	// rise expected from its length.
+	// The mean is a ratio of sums over sequences. Its variance comes from the differences between each sequence's
+	// increase and the increase expected from its length.
 	squares := 0.0
 	for i := range rise {
 		squares += square(rise[i] - float64(c.Difference*length[i]))

@@ -4,10 +4,15 @@ import (
 	"context"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Start returns the state with the embeddings of sequences; see Check for their lengths. The state keeps the sequences.
+// Start returns the state with the embeddings of sequences. See Check for the valid lengths. The state keeps the
+// sequences.
 func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*State, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if err := d.Check(tokens); err != nil {
 		return nil, err
 	}

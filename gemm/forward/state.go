@@ -9,17 +9,17 @@ import (
 
 // State is the residual stream of some sequences between two blocks.
 type State struct {
-	// Tokens are the sequences; read only.
+	// Tokens are the sequences. They are read-only.
 	Tokens [][]int32
-	// Hidden has a row for each token, sequence after sequence.
+	// Hidden has one row per token, with the sequences in order.
 	Hidden sgemm.Matrix
-	// Next is the next block to compute; Blocks() after the last.
+	// Next is the index of the next block to compute. After the last block it is Blocks().
 	Next int
-	// Step is the first step of the next block that is not computed yet; see [Layer].
+	// Step is the first step of the next block that has not been computed; see [Layer].
 	Step int
 }
 
-// Clone returns an independent copy. The tokens are shared.
+// Clone returns an independent copy that shares the tokens.
 func (s *State) Clone() *State {
 	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next, s.Step}
 }
@@ -33,14 +33,14 @@ func (s *State) first(n int) *State {
 	return &State{s.Tokens[:n:n], s.Hidden.Slice(0, rows, 0, s.Hidden.Cols), s.Next, s.Step}
 }
 
-// batchTokens limits the tokens of a batch, unless a single sequence is longer. With 2048 tokens a product takes longer than
-// reading the weight.
+// batchTokens limits the tokens of a batch, unless a single sequence is longer. With 2048 tokens, a product takes
+// longer than reading the weights.
 const batchTokens = 2048
 
 // batch is some consecutive sequences.
 type batch struct {
-	first     int // sequence
-	row       int // of the first token
+	first     int // index of the first sequence
+	row       int // row of the first token
 	rows      int
 	sequences [][]int32
 }

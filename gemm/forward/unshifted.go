@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Unshifted returns a model's weights with their stored shifts (tensors *[weights.ShiftSuffix]) subtracted. A runtime gets the
+// Unshifted returns a model's weights minus their stored shifts (tensors *[weights.ShiftSuffix]). A runtime gets the
 // same outputs by subtracting shift·Σx. The model must stay open while the weights are used.
 func Unshifted(m *weights.Model, layout *arch.Layout) Weights { return unshifted{Stored(m), m, layout} }
 
@@ -31,7 +31,7 @@ func (u unshifted) Tensor(ctx context.Context, name string) ([]float32, error) {
 		return nil, err
 	}
 	if len(shift) == 0 || len(values)%len(shift) != 0 {
-		return nil, fmt.Errorf("tensor %q: has %d shifts for %d weights: convert the model again", name+weights.ShiftSuffix, len(shift), len(values))
+		return nil, fmt.Errorf("tensor %q: its %d shifts do not fit the %d weights: convert the model again", name+weights.ShiftSuffix, len(shift), len(values))
 	}
 	inputs := len(values) / len(shift)
 	for i := range values {

@@ -27,7 +27,7 @@ func TestUnshifted(t *testing.T) {
 		}
 	}
 	m := modelOf(t, map[string][]float32{"w": {1, 2, 3}, "w.lowtoggle_shift": {1, 2}})
-	if _, err := forward.Unshifted(m, nil).Tensor(t.Context(), "w"); err == nil || !strings.Contains(err.Error(), "has 2 shifts for 3 weights") {
+	if _, err := forward.Unshifted(m, nil).Tensor(t.Context(), "w"); err == nil || !strings.Contains(err.Error(), "its 2 shifts do not fit the 3 weights") {
 		t.Errorf("two shifts for three weights: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ type Weights interface {
 }
 
 // Stored returns a model's own weights. Quantised weights have their names in an unquantised checkpoint; their values are
-// computed in float32. The model stays open as long as they are used.
+// computed in float32. The model must stay open while the weights are used.
 func Stored(m *weights.Model) Weights {
 	return stored{m, sync.OnceValues(func() (*quant.Description, error) { return quant.Describe(m) })}
 }
@@ -59,7 +59,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 func tensor(ctx context.Context, w Weights, name string, n int) ([]float32, error) {
 	v, err := w.Tensor(ctx, name)
 	if err == nil && len(v) != n {
-		err = fmt.Errorf("tensor %q: %d values were given, its shape has %d: are these the weights of another model?", name, len(v), n)
+		err = fmt.Errorf("tensor %q: %d values were given, but its shape has %d: give weights of this model", name, len(v), n)
 	}
 	return v, err
 }

@@ -30,7 +30,7 @@ type Options struct {
 	// are not removed.
 	Shared bool
 	// Waiting is called if another process is collecting statistics in the folder, before Collect waits for that process. Default:
-	// nobody.
+	// not called.
 	Waiting func()
 }
 
@@ -81,7 +81,7 @@ func (o Options) step(done, total int) error {
 // counts as a block.
 func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, pass func(c *collection, blocks int) error) (s *Store, err error) {
 	if o.Key == "" {
-		return nil, fmt.Errorf("%s: there is no key to recognise the statistics by: give one that identifies the model and the tokens", dir)
+		return nil, fmt.Errorf("%s: the key of the statistics is empty: give one that identifies the model and the tokens", dir)
 	}
 	x, err := o.known(dir)
 	if err != nil {
@@ -120,7 +120,7 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 			rename *os.LinkError
 		)
 		if errors.As(err, &file) || errors.As(err, &rename) {
-			err = fmt.Errorf("%w: free disk space or mend the folder, and run again; finished statistics stay in %s", err, dir)
+			err = fmt.Errorf("%w: free disk space or make the folder writable, and run again; finished statistics stay in %s", err, dir)
 		}
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (c *collection) finish() (*index, error) {
 			continue // no token was routed to this expert
 		}
 		if in == nil {
-			return nil, fmt.Errorf("%s: the forward pass did not compute the inputs of %q: the folder stays unfinished", c.dir, l.Tensor)
+			return nil, fmt.Errorf("%s: the forward pass did not compute the inputs of %q, so the statistics in the folder are incomplete", c.dir, l.Tensor)
 		}
 		if in.Layers[0] == l.Tensor {
 			x.Inputs = append(x.Inputs, *in)

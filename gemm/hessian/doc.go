@@ -27,6 +27,6 @@
 //
 // # Memory
 //
-// Collecting takes the memory of the forward pass and 4K² bytes for each input of half a block. For a block
-// with routed experts it takes that for every expert's inputs, because any token may go to any expert.
+// Collecting takes the memory of the forward pass and 4K² bytes for each input of half a block. In a
+// block with routed experts, the inputs of every expert take 4K² bytes, because any token may go to any expert.
 package hessian

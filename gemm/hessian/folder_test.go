@@ -331,7 +331,7 @@ func TestAnotherIndexIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"pages": 12}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.again(dir, "a"); err == nil || !strings.Contains(err.Error(), "no index of calibration statistics: remove the folder, or choose another") {
+	if _, err := s.again(dir, "a"); err == nil || !strings.Contains(err.Error(), "is not an index of calibration statistics: remove the folder, or choose another") {
 		t.Errorf("error %v, want one that says what to do", err)
 	}
 	if got := contents(t, dir); len(got) != 1 || got["index.json"] != `{"pages": 12}` {

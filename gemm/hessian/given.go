@@ -41,7 +41,7 @@ func CollectFrom(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir 
 // keep writes statistics that were computed elsewhere.
 func (c *collection) keep(g Given) error {
 	if want := g.Width * (g.Width + 1) / 2; len(g.Triangle) != want || len(g.Layers) == 0 || g.Tokens < 1 {
-		return fmt.Errorf("statistics of %q: %d values for %d inputs and %d tokens", g.Layers, len(g.Triangle), g.Width, g.Tokens)
+		return fmt.Errorf("statistics of %q: %d values, %d inputs and %d tokens do not belong together: give n·(n+1)/2 values for n inputs, and at least 1 token", g.Layers, len(g.Triangle), g.Width, g.Tokens)
 	}
 	if !finite(g.Min) || !finite(g.Max) {
 		return notFinite(g.Layers[0])

@@ -171,12 +171,12 @@ func TestInputsThatAreNotFinite(t *testing.T) {
 	}{
 		{"model.layers.1.input_layernorm.weight", float32(math.Inf(1)), `block 1: the inputs of "model.layers.1.self_attn.q_proj.weight" are not finite`},
 		{"model.layers.0.self_attn.v_proj.weight", float32(math.NaN()), `block 0: the inputs of "model.layers.0.self_attn.o_proj.weight" are not finite`},
-		{"model.layers.0.mlp.up_proj.weight", 1e30, `block 0: the inputs of "model.layers.0.mlp.down_proj.weight" are as large as`},
+		{"model.layers.0.mlp.up_proj.weight", 1e30, `block 0: the inputs of "model.layers.0.mlp.down_proj.weight" reach a magnitude of`},
 		{"model.norm.weight", float32(math.NaN()), `the inputs of "lm_head.weight" are not finite`},
 	} {
 		dir := t.TempDir()
 		_, err := hessian.Collect(t.Context(), s.decoder, scaled{s.weights, test.tensor, test.factor}, s.tokens, dir, hessian.Options{Key: "a"})
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "very large weights before it") {
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "very large weights in earlier layers") {
 			t.Errorf("%s: error %v, want one with %q", test.tensor, err, test.want)
 		}
 		if partial, _ := filepath.Glob(filepath.Join(dir, ".*")); len(partial) > 0 {

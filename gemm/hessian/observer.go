@@ -62,7 +62,7 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 }
 
 func notFinite(layer string) error {
-	return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights before it", layer)
+	return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights in earlier layers", layer)
 }
 
 // Done writes the sum of an expert's input; see forward.ExpertObserver.
@@ -102,7 +102,7 @@ func (o *observer) write(s *sum) error {
 // writeFile writes the file of an input from the rows of its upper triangle. It does not use the Hessian of s.
 func (o *observer) writeFile(s *sum, width int, meanSquare float64, row func(i int) []float32) error {
 	if !finite(meanSquare) { // no element of H is larger than the largest on its diagonal
-		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",
+		return fmt.Errorf("the inputs of %q reach a magnitude of %g, whose square exceeds float32: look for very large weights in earlier layers",
 			s.names[0], max(-s.low, s.high))
 	}
 	in := &indexed{fileName(s.names[0]), input{s.names, width, s.tokens, Range{float64(s.low), float64(s.high), math.Sqrt(meanSquare)}}}

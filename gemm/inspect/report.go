@@ -194,9 +194,9 @@ func (r *Report) conclude(zeros func(layerShape) (cost.Estimate, error)) error {
 	case tot.Linear == 0 && len(r.Quantised) > 0:
 		r.NotWorthIt = "all linear layers are quantised in formats that conversions copy unchanged"
 	case tot.Linear == 0:
-		r.NotWorthIt = "the model has no linear layers of a type that can be changed"
+		r.NotWorthIt = "the model has no linear layer whose weights have a dtype that conversions can change"
 	case linear < worthwhile*float64(r.Elements()):
-		r.NotWorthIt = fmt.Sprintf("linear layers have only %d of %d weights", tot.Linear, r.Elements())
+		r.NotWorthIt = fmt.Sprintf("only %d of the model's %d values are weights of linear layers", tot.Linear, r.Elements())
 	case r.Ceiling.Relative > 1-worthwhile:
 		r.NotWorthIt = "even all-zero weights would save less than 1 % of the energy"
 	}

@@ -44,8 +44,8 @@ func TestConclude(t *testing.T) {
 		{reportOf(t, 0, [2]float64{0.6, 0.596}), 0.596 / 0.6, "would save less than 1 %"},
 		{reportOf(t, 0, [2]float64{0.6, 0.592}), 0.592 / 0.6, ""},
 		{reportOf(t, 98_000, [2]float64{1, 0.6}), 0.6, ""},
-		{reportOf(t, 100_000, [2]float64{1, 0.6}), 0.6, "only 1000 of 101000 weights"},
-		{reportOf(t, 5), 0, "no linear layers"},
+		{reportOf(t, 100_000, [2]float64{1, 0.6}), 0.6, "only 1000 of the model's 101000 values are weights"},
+		{reportOf(t, 5), 0, "no linear layer whose weights"},
 		{&Report{}, 0, ""},
 	} {
 		if (test.notWorthIt == "") != (test.r.NotWorthIt == "") || !strings.Contains(test.r.NotWorthIt, test.notWorthIt) {

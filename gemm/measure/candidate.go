@@ -6,23 +6,28 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Candidate is a list of products with one set of weights.
+// Candidate is a list of products whose weights belong to one source.
 type Candidate struct {
 	Name     string
 	Products []cuda.Product
-	// Files are the mapped files that hold operands. A fault of their memory is an error that names the files. Default: none.
+	// Files are the mapped files that hold operands. If the memory of a mapped file fails, the error names these files.
+	// Default: none.
 	Files []string
-	// Kernels are descriptions of the kernels of quantised layers. Default: none.
+	// Kernels describe the kernels of quantised layers. Default: none.
 	Kernels []string
 	// Apart is true for a variant that runs in its own memory, so that its ratios include the effect of its addresses.
 	// Default: false.
 	Apart bool
 }
 
-// NewCandidate returns a candidate of products. It reads whole operands.
+// NewCandidate returns a candidate for products. It reads the operands completely.
 func NewCandidate(ctx context.Context, name string, products []operand.Product) (Candidate, error) {
+	if ctx == nil {
+		return Candidate{}, parallel.ErrNoContext
+	}
 	c := Candidate{Name: name, Kernels: operand.Kernels(products)}
 	for _, p := range products {
 		if err := ctx.Err(); err != nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// CardResults is a comparison on one card or on several. The JSON for a single card is its [Result].
+// CardResults is a comparison on one or several cards. For a single card, its JSON is that card's [Result].
 type CardResults struct {
 	// Cards are the cards with measurements.
 	Cards []CardResult `json:"cards"`
 	// Total and Spread are for several cards. They are absent if a card has no measurements.
 	Total  *LoadTotals  `json:"total,omitempty"`
 	Spread *LoadSpreads `json:"spread,omitempty"`
-	// Invalid lists the reasons against the results of several cards, without null comparisons that miss by chance.
+	// Invalid lists the reasons why the results of several cards are not valid. Null comparisons whose misses chance
+	// explains are left out.
 	Invalid []string `json:"invalid,omitempty"`
 
 	asked int // number of requested cards
@@ -38,9 +39,9 @@ type LoadSpreads struct {
 	Loads []Spread `json:"loads"`
 }
 
-// CompareOn is [Compare] on all cards at the same time. progress is called with each card's name and events, from several
-// goroutines; the name of a single card is empty. A nil progress is not called. o.Progress is not used. The results are nil if
-// nothing was measured on any card. After an error they hold the completed measurements.
+// CompareOn is [Compare] on all cards at the same time. It calls progress with each card's name and events, from
+// several goroutines. The name of a single card is empty. progress may be nil. o.Progress is not used. The results are
+// nil if no card measured anything. After an error they hold the completed measurements.
 func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -64,7 +65,7 @@ func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants 
 	return joinResults(cards, results), err
 }
 
-// joinResults adds up the cards' results. Some may be nil.
+// joinResults combines the cards' results. Some results may be nil.
 func joinResults(cards []Named, results []*Result) *CardResults {
 	r := &CardResults{asked: len(cards)}
 	var names []string
@@ -95,7 +96,7 @@ func joinResults(cards []Named, results []*Result) *CardResults {
 	return r
 }
 
-// Several reports whether the comparison was requested on several cards.
+// Several reports whether the comparison was requested on more than one card.
 func (r *CardResults) Several() bool { return r.asked > 1 }
 
 // MarshalJSON returns the result of a single card, or the document of several cards.
@@ -107,7 +108,8 @@ func (r *CardResults) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*document)(r))
 }
 
-// Holds reports whether every card has a valid result. With precise, all results must also have reached the meter's precision.
+// Holds reports whether every card has a valid result. If precise is true, every result must also have reached the
+// meter's precision.
 func (r *CardResults) Holds(precise bool) bool {
 	if len(r.Cards) < r.asked {
 		return false

@@ -10,17 +10,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// resident has the candidates of a comparison on the card.
+// resident holds the candidates of a comparison that are on the card.
 type resident struct {
 	batches []Batch
 	memory  common
 	loads   power.Loads
 	apart   []Batch // candidates in their own memory
-	forced  []Batch // those of apart whose [Candidate].Apart is false
+	forced  []Batch // candidates in apart that did not ask for their own memory ([Candidate].Apart is false)
 }
 
-// add uploads a candidate and checks its results. The first candidate is the baseline, and the second is its copy, whose memory
-// becomes the common memory. The baseline is checked after the copy is added.
+// add uploads a candidate and checks its results. The first candidate is the baseline. The second candidate is the
+// baseline's copy, whose memory becomes the common memory. The baseline itself is checked after its copy has been
+// added.
 func (r *resident) add(ctx context.Context, m Machine, c Candidate, on cuda.Options) ([]gemm.Deviation, error) {
 	b, err := m.NewBatch(ctx, c.Name, c.Products, on)
 	if err != nil {
@@ -56,18 +57,18 @@ func (r *resident) add(ctx context.Context, m Machine, c Candidate, on cuda.Opti
 
 func (r *resident) guest(source Batch, name string) *guest { return &guest{&r.memory, source, name} }
 
-// close frees the candidates' memory. After an error the machine's Close frees it.
+// close frees the candidates' memory. If close fails, the machine's Close frees the memory.
 func (r *resident) close() {
 	for _, b := range r.batches {
 		_ = b.Close()
 	}
 }
 
-// common is a place in the card's memory. Every candidate is copied to this place before it runs, so all have the same addresses.
-// Different addresses would change energy and time by some tenths of a per cent.
+// common is memory on the card that all candidates share. Every candidate is copied there before it runs, so all have
+// the same addresses. Different addresses would change energy and time by some tenths of a per cent.
 type common struct {
 	place Batch
-	holds *guest // nil: undefined
+	holds *guest // nil: contents undefined
 }
 
 // guest is a candidate that runs in the common memory.
@@ -77,7 +78,7 @@ type guest struct {
 	name   string
 }
 
-// settle copies the candidate to the common memory, unless it is there.
+// settle copies the candidate to the common memory, unless it is already there.
 func (g *guest) settle() error {
 	m := g.memory
 	if m.holds == g {
@@ -91,7 +92,7 @@ func (g *guest) settle() error {
 	return nil
 }
 
-// check checks the candidate's results in the common memory.
+// check checks the candidate's results while it is in the common memory.
 func (g *guest) check(ctx context.Context) ([]gemm.Deviation, error) {
 	if err := g.settle(); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (g *guest) Start(n int) error {
 	return g.memory.place.Start(n)
 }
 
-// Pace paces all candidates.
+// Pace sets the pace of all candidates, because they run in the same memory.
 func (g *guest) Pace(ctx context.Context, every time.Duration) error {
 	return g.memory.place.Pace(ctx, every)
 }

@@ -64,7 +64,7 @@ func TestOtherForms(t *testing.T) {
 	typed[0].X, typed[0].W = normal(weights.F16, 32, 64, 0, 1, 0), normal(weights.F16, 48, 64, 0, 0.02, 1)
 	for tile, want := range map[int]string{
 		1: "other ran in its own memory, because its weights have another type or form than normal's",
-		2: "other needs other kernels than normal",
+		2: "other uses different kernels from normal",
 	} {
 		for _, products := range [][]cuda.Product{scaled, typed} {
 			m := &counting{Machine: placesMatter(1), wrap: func(i int, b Batch) Batch {

@@ -16,39 +16,39 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Event reports the progress of a measurement. Stage "prepare" counts the candidates on the card; the others are those of
-// [power.Options].
+// Event reports the progress of a measurement. Stage "prepare" counts the candidates on the card. The other stages are
+// those of [power.Options].
 type Event = progress.Event
 
 // Options are the options of [Compare]. The zero value is ready to use.
 type Options struct {
-	// Cold makes every product read its weights from memory, as in decode ([cuda.Options]). If layers are smaller than 32 MB on
-	// average, all layers are stacked equally, because kernel launches would otherwise dominate. Default: false.
+	// Cold makes every product read its weights from memory, as in decode ([cuda.Options]). Layers smaller than 32 MB
+	// on average are stacked, all by the same number, because kernel launches would otherwise dominate. Default: false.
 	Cold bool
-	// Duties are measured one after the other; see [power.Options].Duty. The result is for the first duty, and its AtDuty has the
-	// results for the others. Default: back to back.
+	// Duties are measured in turn; see [power.Options].Duty. The result is for the first duty, and its AtDuty holds the
+	// results for the other duties. Default: one duty, back to back.
 	Duties []float64
-	// Meter's Clock and Self are replaced by the machine's, and its Duty by Duties.
+	// Meter holds the meter's options. The machine's values replace Clock and Self, and Duties replaces Duty.
 	Meter power.Options
-	// Progress is called after each candidate, including the null, is uploaded and checked, and then during the metering instead
-	// of Meter's Progress. Default: Meter's Progress, during the metering only.
+	// Progress is called after each candidate, including the null, has been uploaded and checked. During the
+	// measurement it replaces Meter.Progress. Default: Meter.Progress, during the measurement only.
 	Progress func(Event)
-	// Ready is called when all candidates are on the card, before the metering. Default: nothing.
+	// Ready is called when all candidates are on the card, before the measurement starts. Default: not called.
 	Ready func()
 }
 
-// Compare measures one pass through the products with the variants' weights, against the baseline's and a
-// copy of the baseline's. Every candidate must multiply the same shapes in the same order. All candidates
-// are on the card at once.
+// Compare measures one pass through the products, with the variants' weights and with a copy of the baseline's weights,
+// against the baseline. Every candidate must have products of the same shapes in the same order. All candidates are on
+// the card at once.
 //
-// All candidates run in the same memory: each is copied there before its windows. So addresses do not affect the ratios. The
-// common memory is no larger than a copy of the baseline. Candidates with [Candidate].Apart, or with codes or scales in another
-// layout than the baseline's, run in their own memory.
+// All candidates run in the same memory: each is copied there before its windows, so addresses do not affect the
+// ratios. The common memory has the size of the baseline. Candidates run in their own memory if [Candidate].Apart is
+// set, or if the layout of their codes or scales differs from the baseline's.
 //
-// Operands or results that are not finite are a [gemm.ErrNotFinite]; wrong results are an error too. Nothing is
-// measured then. Once the metering has begun the result is never nil: with an error it holds the
-// measurements so far. When the context ends, Compare returns at once, and the card's memory is freed when
-// the machine is closed.
+// Errors: [gemm.ErrNotFinite] if operands or results are not finite, and another error if results are wrong; nothing is
+// measured in either case. Once the measurement has started, the result is never nil: after an error it holds the
+// measurements so far. When the context ends, Compare returns at once. The card's memory is then freed when the machine
+// is closed.
 func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (r *Result, err error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -70,7 +70,7 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 
 func compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (*Result, error) {
 	if len(baseline.Products) == 0 {
-		return nil, fmt.Errorf("%s: no products", baseline.Name)
+		return nil, fmt.Errorf("%s: no products to measure", baseline.Name)
 	}
 	null := Candidate{Name: baseline.Name + " (copy)", Products: baseline.Products}
 	all := append([]Candidate{baseline, null}, variants...)
@@ -78,7 +78,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		return nil, err
 	}
 	on := cuda.Options{Cold: o.Cold, Stack: 1}
-	if o.Cold { // by the smallest candidate, so that all have equal stacks and copies
+	if o.Cold { // sized for the smallest candidate, so that all have equal stacks and copies
 		least := bytesOf(baseline.Products)
 		for _, c := range variants {
 			least = min(least, bytesOf(c.Products))
@@ -89,7 +89,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack, SameMemory: true}
 	put := &resident{}
 	defer func() {
-		if ctx.Err() == nil || r.Result == nil { // else closing would wait for the card's queue; the machine's Close frees the memory
+		if ctx.Err() == nil || r.Result == nil { // otherwise closing would wait for the card's queue; the machine's Close frees the memory
 			put.close()
 		}
 	}()
@@ -99,7 +99,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 			return nil, roomFor(err, len(all), baseline)
 		}
 		r.check(found)
-		on.Repeat = repeats(put.batches[0]) // so that executions of all candidates have the same number of passes
+		on.Repeat = repeats(put.batches[0]) // so that an execution has the same number of passes for all candidates
 		if o.Progress != nil {
 			o.Progress(Event{Stage: "prepare", Done: int64(i + 1), Total: int64(len(all))})
 		}
@@ -154,12 +154,12 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 		same := slices.Equal(b.Kernels(), first.Kernels())
 		switch forced := slices.Contains(put.forced, b); {
 		case forced && !same:
-			r.Warn("%s needs other kernels than %s: the ratios include the difference between kernels, and the effect of addresses, some tenths of a per cent", b.Name(), baseline)
+			r.Warn("%s uses different kernels from %s, and has its own memory: the kernels also change its ratios, and memory addresses change its ratios by some tenths of a per cent", b.Name(), baseline)
 		case forced:
-			r.Warn("%s ran in its own memory, because its weights have another type or form than %s's: its ratios include the effect of "+
-				"addresses, some tenths of a per cent", b.Name(), baseline)
+			r.Warn("%s ran in its own memory, because its weights have another type or form than %s's: memory addresses "+
+				"change its ratios by some tenths of a per cent", b.Name(), baseline)
 		case !same:
-			r.Invalidate("%s runs other kernels than %s, so they differ in more than their bits", b.Name(), baseline)
+			r.Invalidate("%s and %s run different kernels, so the ratios show more than the difference in the weights", b.Name(), baseline)
 		}
 	}
 	if r.Baseline.Seconds > 0 {
@@ -175,18 +175,18 @@ func bytesOf(products []cuda.Product) (bytes int) {
 	return bytes
 }
 
-// sameProblems returns an error if candidates have products of different shapes. Types and roles may differ, and kernels then
-// differ, too.
+// sameProblems returns an error if candidates have products of different shapes. Types and roles may differ; the
+// kernels then differ as well.
 func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {
 		if len(c.Products) != len(first.Products) {
-			return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number, and only sources with the same products can be compared: name layers that both have", first.Name, len(first.Products), c.Name, len(c.Products))
+			return fmt.Errorf("%s has %d layers and %s has %d, but only sources with the same products can be compared: choose layers that both have", first.Name, len(first.Products), c.Name, len(c.Products))
 		}
 		for i, p := range c.Products {
 			q := first.Products[i]
 			if a, b := p.Problem, q.Problem; a.M != b.M || a.N != b.N || a.K != b.K {
-				return fmt.Errorf("%s of %s is %v and %s of %s is %v: only sources with the same products can be compared", q.Name, first.Name, q.Problem, p.Name, c.Name, p.Problem)
+				return fmt.Errorf("%s of %s is %v, but %s of %s is %v: only sources with the same products can be compared", q.Name, first.Name, q.Problem, p.Name, c.Name, p.Problem)
 			}
 		}
 	}
@@ -206,10 +206,10 @@ func roomFor(err error, candidates int, c Candidate) error {
 		}
 		seen[&p.X.Data[0]] = true
 	}
-	return fmt.Errorf("%w; %d candidates of about %.3g GB each must fit on the card together: compare fewer candidates, layers or tokens", err, candidates, float64(bytes)/1e9)
+	return fmt.Errorf("%w; all %d candidates, of about %.3g GB each, must fit on the card together: compare fewer candidates, layers or tokens", err, candidates, float64(bytes)/1e9)
 }
 
-// check keeps the worst deviation of a candidate's results.
+// check records the worst deviation among a candidate's results.
 func (r *Result) check(found []gemm.Deviation) {
 	for _, d := range found {
 		if d.Compared == 0 {

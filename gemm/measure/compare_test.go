@@ -87,8 +87,8 @@ func TestSameProblems(t *testing.T) {
 		products []cuda.Product
 		want     string
 	}{
-		"fewer":   {[]cuda.Product{usual}, "the layers of base (2) and of other (1) differ in number"},
-		"more":    {[]cuda.Product{usual, usual, usual}, "the layers of base (2) and of other (3) differ in number"},
+		"fewer":   {[]cuda.Product{usual}, "base has 2 layers and other has 1"},
+		"more":    {[]cuda.Product{usual, usual, usual}, "base has 2 layers and other has 3"},
 		"outputs": {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.N = 17 })}, "other is 8x17x32 bf16 stationary"},
 		"tokens":  {[]cuda.Product{w(func(p *gemm.Problem) { p.M = 9 }), usual}, "other is 9x16x32 bf16 stationary"},
 		"inputs":  {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.K = 31 })}, "other is 8x16x31 bf16 stationary"},
@@ -142,7 +142,7 @@ func TestOutOfMemory(t *testing.T) {
 	full := fmt.Errorf("batch base: w: %w: cuMemAlloc", cuda.ErrOutOfMemory)
 	m := &counting{Machine: Simulated(power.DefaultSim()), refuse: full, at: 1}
 	_, err := Compare(t.Context(), m, base, []Candidate{candidate("other", base.Products...)}, Options{})
-	const advice = "; 3 candidates of about 0.0015 GB each must fit on the card together: compare fewer "
+	const advice = "; all 3 candidates, of about 0.0015 GB each, must fit on the card together: compare fewer "
 	if !errors.Is(err, cuda.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), full.Error()+advice) {
 		t.Errorf("error %v", err)
 	}
@@ -217,7 +217,7 @@ func TestOtherKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := strings.Contains(strings.Join(r.Invalid, ""), "zeros runs other kernels than normal"); told != (tile == 2) || told && r.Valid {
+		if told := strings.Contains(strings.Join(r.Invalid, ""), "zeros and normal run different kernels"); told != (tile == 2) || told && r.Valid {
 			t.Errorf("kernel %d: valid %v, %q", tile, r.Valid, r.Invalid)
 		}
 	}

@@ -15,8 +15,8 @@ type gpu struct {
 	clock  power.Clock
 }
 
-// Open opens the GPU with CUDA's number index, from 0, and its sensors. [NoGPU] returns true for the error if this machine cannot
-// measure.
+// Open opens the GPU with the given CUDA index, from 0, and its sensors. If this machine cannot measure energy, [NoGPU]
+// is true for the error.
 func Open(index int) (Machine, error) {
 	return machineOf(cuda.Open(index))
 }
@@ -39,8 +39,8 @@ func machineOf(device *cuda.Device, err error) (Machine, error) {
 	return &gpu{device, card, power.HostClock()}, nil
 }
 
-// NoGPU reports whether an error means that no GPU's energy can be measured here: there is no GPU, no library,
-// no sensor, or only a slice of a GPU.
+// NoGPU reports whether an error means that the energy of a GPU cannot be measured on this machine: there is no GPU, no
+// library or no sensor, or the GPU is a MIG slice.
 func NoGPU(err error) bool {
 	for _, reason := range []error{cuda.ErrNoGPU, power.ErrNoNVML, power.ErrNoCGO, power.ErrNoCard, power.ErrMIG} {
 		if errors.Is(err, reason) {

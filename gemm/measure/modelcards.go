@@ -2,9 +2,9 @@ package measure
 
 import "github.com/lowtoggle/lowtoggle/gemm/power"
 
-// ModelTotal has the totals over all cards.
+// ModelTotal holds the totals over all cards.
 type ModelTotal struct {
-	// Relative is of the workload.
+	// Relative is the workload's energy after conversion relative to before.
 	Relative float64      `json:"relative_energy,omitempty"`
 	Interval []float64    `json:"interval,omitempty"`
 	Phases   []PhaseTotal `json:"phases"`
@@ -14,12 +14,12 @@ type ModelTotal struct {
 type PhaseTotal struct {
 	Phase string  `json:"phase"`
 	Share float64 `json:"share"`
-	Loads []Total `json:"loads"` // source and output: a pass through all layers
+	Loads []Total `json:"loads"` // source and output: one pass through all layers
 }
 
-// ModelSpread has the differences between cards.
+// ModelSpread holds the differences between cards.
 type ModelSpread struct {
-	// Relative is of the workload.
+	// Relative is the range of the workload's relative energy.
 	Relative *Range        `json:"relative_energy,omitempty"`
 	Phases   []PhaseSpread `json:"phases"`
 }
@@ -30,7 +30,7 @@ type PhaseSpread struct {
 	Loads []Spread `json:"loads"`
 }
 
-// join computes totals and spread of the cards' phases. It removes cards that did not begin.
+// join computes the totals and the spread over the cards. It removes cards without any measurement.
 func (r *ModelReport) join() {
 	var names []string
 	var relative []float64
@@ -51,7 +51,7 @@ func (r *ModelReport) join() {
 		return
 	}
 	r.Total, r.Spread = &ModelTotal{}, &ModelSpread{Relative: rangeOf(names, relative), Phases: []PhaseSpread{}}
-	together := ModelEnergy{} // phases over all cards
+	together := ModelEnergy{} // sums over all cards, by phase
 	for i, p := range r.Cards[0].Phases {
 		of := Phase{Phase: p.Phase, Share: p.Share}
 		var loads [][]power.Comparison
@@ -79,7 +79,7 @@ func (r *ModelReport) join() {
 	r.Total.Relative, r.Total.Interval = together.Relative, together.Interval
 }
 
-// totals returns the measured totals of all cards. Names are the card and the phase.
+// totals returns the measured totals of all cards. Each name consists of the card and the phase.
 func (r *ModelReport) totals() (names []string, runs []*Result) {
 	for _, c := range r.Cards {
 		own, of := c.totals(c.Name + ", ")
@@ -88,7 +88,7 @@ func (r *ModelReport) totals() (names []string, runs []*Result) {
 	return names, runs
 }
 
-// loads returns the loads of a phase's total: source and output; nil if unknown.
+// loads returns the two loads of a phase's total, source and output; nil if they are unknown.
 func (p *Phase) loads() []power.Comparison {
 	t := p.Total
 	switch {

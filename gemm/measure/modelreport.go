@@ -8,15 +8,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// ModelReport is the result of [Models]. The JSON for a single card is the card's [ModelEnergy].
+// ModelReport is the result of [Models]. For a single card, its JSON is that card's [ModelEnergy].
 type ModelReport struct {
 	// Cards are the cards with measurements.
 	Cards []CardEnergy `json:"cards"`
 	// Total and Spread are for several cards. They are absent if a card has no measurements.
 	Total  *ModelTotal  `json:"total,omitempty"`
 	Spread *ModelSpread `json:"spread,omitempty"`
-	// Invalid lists the reasons against the totals of several cards. Missed null comparisons are left out if chance explains
-	// their number.
+	// Invalid lists the reasons why the totals of several cards are not valid. Null comparisons whose misses chance
+	// explains are left out.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
@@ -26,25 +26,26 @@ type CardEnergy struct {
 	*ModelEnergy
 }
 
-// ModelEnergy is the result of a card: ratios of the output to the source.
+// ModelEnergy is the result of one card. Ratios are output relative to source.
 type ModelEnergy struct {
 	GPU       string    `json:"gpu"`
 	CardID    string    `json:"card_id,omitempty"`   // as in [power.Info]
-	Simulated bool      `json:"simulated,omitempty"` // figures mean nothing
+	Simulated bool      `json:"simulated,omitempty"` // whether the card is simulated; simulated figures say nothing about a real card
 	Role      cost.Role `json:"role"`
 	X         string    `json:"x"`
-	// Relative is the workload's ratio: the phases' ratios weighted by their shares. It is absent until every phase has been
-	// measured.
+	// Relative is the workload's energy ratio: the phases' ratios weighted by their shares of the workload. It is
+	// absent until every phase has been measured.
 	Relative float64   `json:"relative_energy,omitempty"`
 	Interval []float64 `json:"interval,omitempty"` // 95 %
 	Phases   []Phase   `json:"phases"`
-	// Invalid lists the reasons against the totals, without null comparisons that miss by chance.
+	// Invalid lists the reasons why the totals are not valid. Null comparisons whose misses chance explains are left
+	// out.
 	Invalid []string `json:"invalid,omitempty"`
 	// Kernels are the kernels of quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
-	// KernelsAfter are the output's kernels if they differ from the source's, which are then in Kernels.
+	// KernelsAfter are the output's kernels if they differ from the source's kernels.
 	KernelsAfter []string `json:"kernels_after,omitempty"`
-	// Skipped are layers whose stored form no GPU can multiply.
+	// Skipped are the layers whose stored form no GPU can multiply.
 	Skipped []string `json:"not_measured,omitempty"`
 }
 
@@ -53,11 +54,12 @@ type Phase struct {
 	Phase  string  `json:"phase"` // prefill or decode
 	Share  float64 `json:"share"`
 	Tokens int     `json:"m"`
-	// TooLarge is true if the models do not fit on the card: Total is then the sum of the rows.
+	// TooLarge is true if the models do not fit on the card. Total is then the sum of the rows.
 	TooLarge bool  `json:"too_large,omitempty"`
 	Total    *Row  `json:"total,omitempty"`
 	Layers   []Row `json:"layers,omitempty"` // a row for each kind of layer
-	// Components is the total's power by component, predicted; absent if the card has no model.
+	// Components is the predicted power of the total by component. It is absent if there is no component model of the
+	// card.
 	Components *Signature `json:"components,omitempty"`
 }
 
@@ -65,7 +67,7 @@ type Phase struct {
 type Row struct {
 	Kind   string `json:"kind,omitempty"`
 	Layers int    `json:"count"`
-	// Identical layers were not measured: both models have the same bytes.
+	// Identical is true for layers with the same bytes in both models. They are not measured.
 	Identical    bool      `json:"identical,omitempty"`
 	Relative     float64   `json:"relative_energy,omitempty"`
 	Interval     []float64 `json:"interval,omitempty"`
@@ -78,7 +80,7 @@ func (r *Row) of(run *Result) {
 	r.Run, r.Relative, r.Interval, r.RelativeTime = run, v.RelativeEnergy, v.Interval, v.RelativeTime
 }
 
-// AtDuty returns the phase at the further duty of that index ([Options].Duties); nil if it was not measured.
+// AtDuty returns the phase at the additional duty with index i ([Options].Duties); nil if it was not measured.
 func (p Phase) AtDuty(i int) *Phase {
 	measured := false
 	at := func(r Row) Row {
@@ -109,7 +111,7 @@ func (p Phase) AtDuty(i int) *Phase {
 	return &other
 }
 
-// Several reports whether the comparison was requested on several cards.
+// Several reports whether the comparison was requested on more than one card.
 func (r *ModelReport) Several() bool { return len(r.Cards) != 1 || r.Cards[0].Name != "" }
 
 // MarshalJSON returns the result of a single card, or the document of several cards.
@@ -121,14 +123,14 @@ func (r *ModelReport) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*document)(r))
 }
 
-// Measured reports whether anything was measured, or found to be identical.
+// Measured reports whether anything was measured or found to be identical.
 func (r *ModelReport) Measured() bool {
 	return slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return len(c.Phases) > 0 })
 }
 
-// Holds reports whether all totals exist and are valid. With precise, they must also have reached the meter's
-// precision. A row of a single kind may miss its null comparison, as one in twenty does by chance. It may not be invalid
-// for another reason.
+// Holds reports whether all totals exist and are valid. If precise is true, they must also have reached the meter's
+// precision. A row of one kind of layer may miss its null comparison, as happens by chance in one of twenty. It must
+// not be invalid for any other reason.
 func (r *ModelReport) Holds(precise bool) bool {
 	if !r.Several() {
 		return r.Cards[0].complete(precise) && len(r.Cards[0].Invalid) == 0
@@ -136,8 +138,8 @@ func (r *ModelReport) Holds(precise bool) bool {
 	return !slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return !c.complete(precise) }) && len(r.Invalid) == 0
 }
 
-// complete reports whether all totals exist and, with precise, have reached the precision. No row is invalid for
-// another reason than its null comparison.
+// complete reports whether all totals exist and no row is invalid for a reason other than its null comparison. If
+// precise is true, the totals must also have reached the meter's precision.
 func (e *ModelEnergy) complete(precise bool) bool {
 	short := func(r *Result) bool { return precise && !r.precise() }
 	invalid := func(r Row) bool { return r.Run != nil && !r.Run.Valid && !r.Run.OnlyNull() }
@@ -147,7 +149,7 @@ func (e *ModelEnergy) complete(precise bool) bool {
 			return true
 		case t.Identical:
 			return false
-		case t.Run == nil: // the sum of rows, each of which must have reached the precision
+		case t.Run == nil: // the total is the sum of the rows, and each row must have reached the precision
 			return slices.ContainsFunc(p.Layers, func(r Row) bool { return short(r.Run) })
 		default:
 			return short(t.Run)
@@ -155,12 +157,12 @@ func (e *ModelEnergy) complete(precise bool) bool {
 	})
 }
 
-// Unchanged reports whether all layers are identical, so nothing was measured.
+// Unchanged reports whether all layers are identical and nothing was measured.
 func (e *ModelEnergy) Unchanged() bool {
 	return !slices.ContainsFunc(e.Phases, func(p Phase) bool { return p.Total == nil || !p.Total.Identical })
 }
 
-// Signatures returns the signatures of all phases that have one.
+// Signatures returns the signatures of all phases with a signature.
 func (e *ModelEnergy) Signatures() (list []*Signature) {
 	for _, p := range e.Phases {
 		if p.Components != nil {
@@ -170,7 +172,7 @@ func (e *ModelEnergy) Signatures() (list []*Signature) {
 	return list
 }
 
-// totals returns the measured totals. Names are a prefix and the phase.
+// totals returns the measured totals. Each name consists of prefix and the phase.
 func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
 	for _, p := range e.Phases {
 		if t := p.Total; t != nil && t.Run != nil {
@@ -183,8 +185,8 @@ func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
 	return names, runs
 }
 
-// weigh computes the workload's ratio from the phases, weighted by their shares of the source's energy. The phases'
-// errors are independent.
+// weigh computes the workload's ratio from the phases' ratios, weighted by the phases' shares of the source's energy.
+// The errors of the phases are independent.
 func (e *ModelEnergy) weigh() {
 	if e.Unchanged() {
 		return
@@ -208,7 +210,7 @@ func (e *ModelEnergy) weigh() {
 	e.Relative, e.Interval = ratio, []float64{ratio - half, ratio + half}
 }
 
-// sumRows returns the total of rows, weighted by energy; nil if one is unknown.
+// sumRows returns the total of rows, weighted by energy; nil if the energy of any row is unknown.
 func sumRows(rows []Row) *Row {
 	var total Row
 	var joules, after, square float64

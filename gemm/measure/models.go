@@ -18,41 +18,42 @@ import (
 
 // ModelOptions are the options of [Models]. The zero value is ready to use.
 type ModelOptions struct {
-	// Operands gives X, the role, the kernel of quantised layers, the seed and the family. Other fields are ignored: layers are
-	// multiplied in their stored form, and phases have their own tokens.
+	// Operands gives X, the role, the kernel of quantised layers, the seed and the family. Its other fields are
+	// ignored: layers are multiplied in their stored form, and each phase has its own number of tokens.
 	Operands operand.Options
-	// Workload gives the phases that are measured, and their weights. Default: [cost.DefaultWorkload].
+	// Workload gives the phases to measure and their shares. Default: [cost.DefaultWorkload].
 	Workload cost.Workload
-	// TotalOnly measures all layers together and no row for each kind. Default: false.
+	// TotalOnly measures all layers together and leaves out the rows by kind of layer. Default: false.
 	TotalOnly bool
-	// Duties has the meaning of [Options.Duties].
+	// Duties are the duties to measure; see [Options].Duties.
 	Duties []float64
-	// Meter ends a row by its Precision or its Time; its Clock and Self are the machine's.
+	// Meter holds the options of each measurement. The machine's values replace Clock and Self. Precision or Time ends
+	// a row.
 	Meter power.Options
-	// Splitter splits the totals' power by component, by a model of the first card. Default: no split.
+	// Splitter splits the totals' power by component. Its model must describe the first card. Default: no split.
 	Splitter *Splitter
-	// Progress is called with each card's name and events, from several goroutines; the name of a single card is empty. Default: not
-	// called.
+	// Progress is called with each card's name and events, from several goroutines. The name of a single card is empty.
+	// Default: not called.
 	Progress func(card string, e Event)
 }
 
-// Models measures the energy of all linear layers of a model and of its converted copy, on one card or on
-// several at the same time. In every phase of the workload it compares a pass through all layers
-// ([Compare]) and then, if there are several kinds of layers, the layers of each kind. Prefill has
-// [operand.PrefillTokens] tokens, decode has [operand.DecodeTokens] and reads the weights from memory.
+// Models measures the energy of all linear layers of a model and of its converted copy, on one card or on several cards
+// at the same time. In every phase of the workload it compares one pass through all layers ([Compare]). If there are
+// several kinds of layers, it then compares each kind. Prefill has [operand.PrefillTokens] tokens. Decode has
+// [operand.DecodeTokens] tokens and reads the weights from memory.
 //
-// after must have layers with the names of before's layers. A layer whose stored form no GPU can multiply is left out, and the
-// report names the layer. Layers with the same bytes in both models are not measured. A model that does not fit on a card is
-// measured kind by kind, and the total is the sum of the kinds.
+// The layers of after must have the same names as the layers of before. A layer whose stored form no GPU can multiply
+// is left out and named in the report. Layers with the same bytes in both models are not measured. If a model does not
+// fit on a card, each kind of layer is measured separately, and the total is the sum over the kinds.
 //
-// The report is nil only if there are no cards or the layers were not found. After any other error it holds the completed
-// measurements. The caller closes the models.
+// The report is nil only if there are no cards or the layers cannot be found. After any other error it holds the
+// completed measurements. The caller closes the models.
 func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
 	}
 	if len(cards) == 0 {
-		return nil, errors.New("no card to measure on: give one, as Open returns it")
+		return nil, errors.New("no card to measure on: give a machine opened with Open")
 	}
 	for _, m := range []*weights.Model{before, after} {
 		if err := m.Usable(); err != nil {
@@ -76,7 +77,7 @@ func Models(ctx context.Context, cards []Named, before, after *weights.Model, o 
 type modelRun struct {
 	ModelOptions
 	set           *operand.Set
-	files         string          // names both models in errors of mapped memory
+	files         string          // names of both models, for errors of mapped memory
 	before, after []operand.Layer // in the same order
 	skipped       []string
 }
@@ -105,7 +106,7 @@ func (m *modelRun) measure(ctx context.Context, cards []Named, before, after *we
 		return own.measure(ctx, r.Cards[i].ModelEnergy)
 	})
 	r.join()
-	if err == nil { // of the first card; all cards run the same kernels
+	if err == nil { // kernels of the first card; all cards run the same kernels
 		err = first.split(ctx, r.Cards[0].ModelEnergy)
 	}
 	return r, err
@@ -157,13 +158,13 @@ func (m *modelRun) candidates(ctx context.Context, before, after []operand.Layer
 	return source, output, err
 }
 
-// cardRun is the work of one card.
+// cardRun is the measurement on one card.
 type cardRun struct {
 	*modelRun
 	machine  Machine
 	name     string // the card's name; empty for a single card
 	ready    func()
-	selfTest *power.SelfTest // made once
+	selfTest *power.SelfTest // runs once
 }
 
 // measure measures every phase of the workload. After an error e holds the completed measurements.
@@ -199,7 +200,7 @@ func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 	return nil
 }
 
-// phase measures the total and then, if there are several kinds of layers, every kind.
+// phase measures the total. If there are several kinds of layers, it then measures each kind.
 func (c *cardRun) phase(ctx context.Context, e *ModelEnergy, p *Phase) (err error) {
 	p.Total, err = c.row(ctx, e, p, p.Phase, func(operand.Layer) bool { return true })
 	p.TooLarge = errors.Is(err, cuda.ErrOutOfMemory)
@@ -225,7 +226,7 @@ func (c *cardRun) phase(ctx context.Context, e *ModelEnergy, p *Phase) (err erro
 	return nil
 }
 
-// row measures some layers.
+// row measures the layers for which in is true.
 func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage string, in func(operand.Layer) bool) (*Row, error) {
 	var before, after []operand.Layer
 	identical := true
@@ -271,7 +272,7 @@ func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage strin
 	return row, err
 }
 
-// nameKernels adds the kernels of a row. Without quantised layers a candidate names none.
+// nameKernels adds the kernels of a row to the result. A candidate without quantised layers has none.
 func (c *cardRun) nameKernels(e *ModelEnergy, before, after []string) {
 	add := func(list *[]string, kernels []string) {
 		if len(kernels) == 0 {
@@ -292,8 +293,8 @@ func (c *cardRun) nameKernels(e *ModelEnergy, before, after []string) {
 	}
 }
 
-// split adds the split of power by component to every phase. It reads all bits, which takes time, so it runs
-// after the measurements.
+// split adds the split of power by component to every phase. It reads all bits, which takes time, so it runs after the
+// measurements.
 func (c *cardRun) split(ctx context.Context, e *ModelEnergy) error {
 	if c.Splitter == nil {
 		return nil

@@ -2,7 +2,8 @@ package measure
 
 import "gonum.org/v1/gonum/stat/distuv"
 
-// MostMisses returns the number of misses that n 95 % intervals of true values exceed with less than 5 % chance.
+// MostMisses returns the largest plausible number of misses among n 95 % intervals: more misses have a chance below 5
+// %.
 func MostMisses(n int) int {
 	misses := distuv.Binomial{N: float64(n), P: 0.05}
 	k := 0
@@ -12,7 +13,7 @@ func MostMisses(n int) int {
 	return k
 }
 
-// InvalidReasons lists the reasons against results that belong together, each with its result's name. Null
+// InvalidReasons lists the reasons why results that belong together are not valid, each with its result's name. Null
 // comparisons that miss 1 are left out if chance explains their number ([MostMisses]).
 func InvalidReasons(names []string, results []*Result) (reasons []string) {
 	missed := 0

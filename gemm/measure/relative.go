@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Relative is a point's energy and time over the baseline's.
+// Relative is a point's energy and time relative to the baseline.
 type Relative struct {
 	Name   string
 	Energy float64
@@ -14,9 +14,9 @@ type Relative struct {
 	Reading
 }
 
-// Relative returns every point's reading relative to the baseline at that time. The baseline is interpolated
-// between the readings before and after, linearly in its logarithm; at either end it is the nearest reading.
-// Points without any reading of the baseline are left out.
+// Relative returns every point's reading relative to the baseline at the time of the reading. The baseline is
+// interpolated linearly, in its logarithm, between its readings before and after. Before its first and after its last
+// reading, the nearest reading is used. If the baseline has no reading, no point is returned.
 func (s *Session) Relative() []Relative {
 	var list []Relative
 	for i, r := range s.Readings {
@@ -31,8 +31,8 @@ func (s *Session) Relative() []Relative {
 	return list
 }
 
-// Scatter returns the standard deviation of one relative energy. It is estimated from the baseline's readings, each
-// relative to those around it. It is NaN for fewer than four readings of the baseline.
+// Scatter returns the standard deviation of one relative energy. It compares each reading of the baseline with the
+// neighbouring readings of the baseline. It is NaN for fewer than four readings of the baseline.
 func (s *Session) Scatter() float64 {
 	var off []float64
 	all := 0
@@ -42,7 +42,7 @@ func (s *Session) Scatter() float64 {
 		}
 		all++
 		if joules, _, ok := s.baselineAt(i); ok && s.inside(i) {
-			// As for a point, the variance has two parts: this reading's and the interpolated baseline's.
+			// As for a point, the variance has two parts: the reading itself and the interpolated baseline.
 			off = append(off, math.Log(r.PerExecution/joules))
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Session) inside(i int) bool {
 	return before && after
 }
 
-// nearest returns the baseline's reading nearest to i in a direction, without i itself.
+// nearest returns the baseline's reading nearest to reading i in a direction, without i itself.
 func (s *Session) nearest(i, step int) (Reading, bool) {
 	for j := i + step; j >= 0 && j < len(s.Readings); j += step {
 		if s.Readings[j].Baseline {

@@ -11,12 +11,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Point is a pair of operands in a series.
+// Point is one pair of operands in a series.
 type Point struct {
 	Name string
-	// Operands returns x[M,K] and w[N,K]. RunSeries calls it ahead of time, in another goroutine, for one point at a time.
+	// Operands returns x[M,K] and w[N,K]. RunSeries calls it ahead of time in another goroutine, one point at a time.
 	Operands func(ctx context.Context) (x, w gemm.Matrix, err error)
 }
 
@@ -26,50 +27,53 @@ type SeriesOptions struct {
 	Cold bool
 	// Every is the number of points between two readings of the baseline. Default 8.
 	Every int
-	// Settle is the time that a point runs before its window. If power differs by more than 4 % from the
-	// reading before, the window is repeated: temperature and power control take longer to settle then.
-	// Default 600 ms.
+	// Settle is how long a point runs before its window. If power differs by more than 4 % from the previous reading,
+	// the window is repeated, because temperature and power control then take longer to settle. Default 600 ms.
 	Settle time.Duration
-	// Meter's Window, WarmUp, SelfTest and Progress are used. Its Clock and Self are replaced by the
-	// machine's.
+	// Meter holds the meter's options. Window, WarmUp, SelfTest and Progress are used. The machine's values replace
+	// Clock and Self.
 	Meter power.Options
-	// Done is called after every reading, also of the baseline. Its error ends the series. Default: nothing.
+	// Done is called after every reading, including readings of the baseline. An error from Done ends the series.
+	// Default: not called.
 	Done func(*Session, Reading) error
 }
 
-// Reading is one window of a point; joules and seconds are per product.
+// Reading is one window of a point. Joules and seconds are per product.
 type Reading struct {
 	power.Window
-	// Baseline is true for readings of the baseline.
+	// Baseline is true for a reading of the baseline.
 	Baseline bool `json:"baseline,omitempty"`
 }
 
-// Session has the readings of one run of a series on one card, in time order.
+// Session holds the readings of one run of a series on one card, in time order.
 type Session struct {
 	Platform  *cuda.Info      `json:"platform,omitempty"`
 	Card      power.Info      `json:"card"`
-	Simulated bool            `json:"simulated,omitempty"` // figures mean nothing
+	Simulated bool            `json:"simulated,omitempty"` // whether the card is simulated; simulated figures say nothing about a real card
 	Kernel    *cuda.Kernel    `json:"kernel,omitempty"`
 	SelfTest  *power.SelfTest `json:"self_test,omitempty"`
-	Steady    bool            `json:"steady"` // the warm-up reached the steady state
+	Steady    bool            `json:"steady"` // whether the warm-up reached the steady state
 	Settle    float64         `json:"settle_seconds"`
-	Deviation *gemm.Deviation `json:"deviation,omitempty"` // of the baseline's product, from the reference
+	Deviation *gemm.Deviation `json:"deviation,omitempty"` // deviation of the baseline's result from the reference
 	Date      string          `json:"date,omitempty"`
 	Command   string          `json:"command,omitempty"`
 	Readings  []Reading       `json:"readings"`
 }
 
-// RunSeries measures many points of one problem, each for one window, without pauses: the next point's
-// operands are uploaded while a point runs. All points and the baseline run in the same memory, so that addresses do not
-// affect their ratios. The baseline is measured first, last, after every o.Every points,
-// and whenever the next point is not ready. So drifts can be removed ([Session.Relative]).
+// RunSeries measures many points of one problem, each for one window, without pauses: the next point's operands are
+// uploaded while a point runs. All points and the baseline run in the same memory, so addresses do not affect their
+// ratios. The baseline is measured first, last, after every o.Every points, and whenever the next point is not ready.
+// This allows drifts to be removed ([Session.Relative]).
 //
-// Operands that are not finite are a [gemm.ErrNotFinite] that names the point. The baseline's result is compared
-// with the reference. Results of points are not checked: the caller must make sure that they cannot
-// overflow. Once the card runs, the session is never nil: with an error it holds the readings so far.
+// Errors: [gemm.ErrNotFinite], with the point's name, if operands are not finite. The baseline's result is compared
+// with the reference. The results of points are not checked, so the caller must ensure that they cannot overflow. Once
+// the card runs, the session is never nil: after an error it holds the readings so far.
 func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, points []Point, o SeriesOptions) (*Session, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if m == nil || baseline.Operands == nil {
-		return nil, errors.New("a series needs a machine, and a baseline with operands")
+		return nil, errors.New("a series needs a machine and a baseline with operands")
 	}
 	if o.Every < 1 {
 		o.Every = 8
@@ -105,7 +109,7 @@ func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, p
 	return s, v.read(ctx, s)
 }
 
-// series is a running series.
+// series is a series in progress.
 type series struct {
 	machine   Machine
 	problem   gemm.Problem
@@ -113,20 +117,20 @@ type series struct {
 	points    []Point
 	meter     *power.Meter
 	baseline  *guest
-	point     *guest // the latest
+	point     *guest // latest point
 	memory    common
-	upload    Batch // of the next point
+	upload    Batch // memory into which the next point is uploaded
 	batches   []Batch
-	each      int // products of an execution
+	each      int // products per execution
 	deviation *gemm.Deviation
-	watts     float64 // of the latest reading
+	watts     float64 // power of the latest reading
 }
 
-// settled is the largest relative change of power from the reading before.
+// settled is the largest relative change of power from the previous reading that needs no repetition.
 const settled = 0.04
 
-// prepare uploads the baseline's operands three times: into the memory that keeps them, the memory that runs, and the memory for
-// uploads of points.
+// prepare uploads the baseline's operands three times: to the memory that keeps them, to the memory in which everything
+// runs, and to the memory for uploads of points.
 func (v *series) prepare(ctx context.Context, baseline Point) error {
 	x, w, err := baseline.Operands(ctx)
 	if err != nil {
@@ -167,7 +171,8 @@ type ready struct {
 	err  error
 }
 
-// load uploads the points one at a time. free signals that the previous point was copied to the memory in which it runs.
+// load uploads the points one at a time. A value from free means that the previous point has been copied to the memory
+// in which it runs.
 func (v *series) load(ctx context.Context, free <-chan struct{}, to chan<- ready) {
 	defer close(to)
 	for _, p := range v.points {
@@ -229,7 +234,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 				return err
 			}
 			since++
-		case !more && s.Readings[len(s.Readings)-1].Baseline: // the last reading may have been of the baseline already
+		case !more && s.Readings[len(s.Readings)-1].Baseline: // the last reading may already be a reading of the baseline
 			return nil
 		default:
 			if err := v.one(ctx, s, v.baseline, ""); err != nil {
@@ -245,7 +250,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 // one measures the baseline, which has no name, or a point.
 func (v *series) one(ctx context.Context, s *Session, load power.Load, name string) error {
 	w, err := v.meter.Reading(ctx, load, v.opt.Settle)
-	if err == nil && math.Abs(w.Watts/v.watts-1) > settled { // also for the first reading
+	if err == nil && math.Abs(w.Watts/v.watts-1) > settled { // true for the first reading as well
 		w, err = v.meter.Reading(ctx, load, v.opt.Settle)
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ type simSequence struct {
 
 func (s simulated) NewSequence(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic) (Sequence, error) {
 	if len(products)+len(traffic) == 0 {
-		return nil, fmt.Errorf("sequence %s: give at least one product or one kind of traffic", name)
+		return nil, fmt.Errorf("sequence %s: give at least one product or traffic pattern", name)
 	}
 	var kernels []power.SimKernel
 	for _, p := range products {

@@ -5,24 +5,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Time and power of traffic on the simulated card, invented as well.
+// Time and power of traffic on the simulated card. The numbers are invented.
 const (
-	simCache       = 50 << 20 // bytes that have room in the L2 cache
-	simCopyBytes   = 3.5e12   // a second, read and written
+	simCache       = 50 << 20 // bytes that fit into the L2 cache
+	simCopyBytes   = 3.5e12   // bytes per second, read and written
 	simCopyWatts   = 350
-	simCachedBytes = 6e12 // a second, where they stay in the cache
+	simCachedBytes = 6e12 // bytes per second within the cache
 	simCachedWatts = 300
-	simFillBytes   = 3e12 // a second
+	simFillBytes   = 3e12 // bytes per second
 	simFillWatts   = 300
 	simLaunchWatts = 150
-	simSpinWatts   = 250  // of all multiprocessors
-	simSpinRound   = 2e-6 // seconds
+	simSpinWatts   = 250  // power of all multiprocessors
+	simSpinRound   = 2e-6 // seconds per round
 	simRestWatts   = 120
 	simSMs         = 132
-	simMemoryWatts = 52 // of the memory, above idle, for simCopyBytes
+	simMemoryWatts = 52 // power of the memory above idle at simCopyBytes
 )
 
-// simMemory returns the power of the memory above idle, in watts, for a rate in bytes a second.
+// simMemory returns the power of the memory above idle in watts, at a rate in bytes per second.
 func simMemory(rate float64) float64 { return simMemoryWatts * min(1, rate/simCopyBytes) }
 
 // simTraffic returns the power and time of one execution of traffic.
@@ -63,7 +63,7 @@ func simTraffic(t cuda.Traffic) (k power.SimKernel, err error) {
 	return k, nil
 }
 
-// simShare returns the share of the multiprocessors that the given number of blocks keeps busy; 0 means all.
+// simShare returns the share of the multiprocessors that a number of blocks keeps busy; 0 blocks means all.
 func simShare(blocks int) float64 {
 	if blocks == 0 {
 		return 1

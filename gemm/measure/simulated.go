@@ -17,19 +17,19 @@ import (
 type simulated struct {
 	card      *power.Sim
 	addresses float64 // see [power.SimOptions].Addresses
-	loaded    *int    // whole models and batches
+	loaded    *int    // number of whole models and batches that have been loaded
 }
 
-// Simulated returns a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
-// more bits differ between neighbouring rows of the weights. o is [power.DefaultSim] with changes. It panics if [OpenSimulated]
-// returns an error.
+// Simulated returns a machine without a GPU, for tests and trials. In virtual time, its card draws more power the more
+// bits differ between neighbouring rows of the weights. o is [power.DefaultSim] with changes. Simulated panics if
+// [OpenSimulated] returns an error.
 func Simulated(o power.SimOptions) Machine { return newSimulated(power.NewSim(o), o) }
 
 func newSimulated(card *power.Sim, o power.SimOptions) Machine {
 	return simulated{card: card, addresses: o.Addresses, loaded: new(int)}
 }
 
-// OpenSimulated is [Simulated] with an error if o.State cannot be read or [power.OpenSim] refuses o.
+// OpenSimulated is [Simulated] but returns an error if o.State cannot be read or [power.OpenSim] rejects o.
 func OpenSimulated(o power.SimOptions) (Machine, error) {
 	card, err := power.OpenSim(o)
 	if err != nil {
@@ -43,18 +43,18 @@ func (s simulated) Clock() power.Clock   { return s.card }
 func (s simulated) Platform() *cuda.Info { return nil }
 func (s simulated) Close() error         { return s.card.Close() }
 
-// Time and power of products on the simulated card. The numbers are invented, like [power.DefaultSim], and the same
-// for every type.
+// Time and power of products on the simulated card. The numbers are invented, like those of [power.DefaultSim], and are
+// the same for every type.
 const (
-	simOps       = 7e14 // a second
-	simBytes     = 4e12 // a second
-	simStill     = 450  // watts of a product by constant weights
-	simToggling  = 500  // additional watts if every bit toggled
-	simExecution = 5e-3 // least seconds of an execution
-	simKernel    = 3e-6 // least seconds of a single kernel
+	simOps       = 7e14 // operations per second
+	simBytes     = 4e12 // bytes per second
+	simStill     = 450  // watts of a product with constant weights
+	simToggling  = 500  // additional watts if every bit toggles
+	simExecution = 5e-3 // least seconds per execution
+	simKernel    = 3e-6 // least seconds per kernel
 )
 
-// simProduct returns the power and time of one execution of a product.
+// simProduct returns the power and time of one execution of product p.
 func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err error) {
 	if err := ctx.Err(); err != nil {
 		return k, err
@@ -72,12 +72,12 @@ func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err err
 	return k, err
 }
 
-// SimulatedKernel returns the power and time of a pass through products on the card of [Simulated].
+// SimulatedKernel returns the power and time of one pass through products on a [Simulated] card.
 func SimulatedKernel(ctx context.Context, products []cuda.Product) (power.SimKernel, error) {
 	return (&simBatch{name: "products", products: products, stack: 1}).pass(ctx)
 }
 
-// nextPlace returns the factor by which the addresses of the next model or batch change its power.
+// nextPlace returns the factor by which the addresses of the next loaded model or batch change its power.
 func (s simulated) nextPlace() float64 {
 	defer func() { *s.loaded++ }()
 	return 1 + s.addresses*float64(1-*s.loaded%3)
@@ -101,7 +101,7 @@ func (s simulated) NewMix(ctx context.Context, name string, products []cuda.Prod
 
 func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (*simBatch, error) {
 	if len(products)+len(traffic) == 0 {
-		return nil, fmt.Errorf("batch %s: give at least one product or one kind of traffic", name)
+		return nil, fmt.Errorf("batch %s: give at least one product or traffic pattern", name)
 	}
 	b := &simBatch{name: name, products: slices.Clone(products), traffic: slices.Clone(traffic), stack: max(1, o.Stack), copies: 1, place: s.nextPlace()}
 	k, err := b.pass(ctx)
@@ -120,13 +120,13 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 	return b, nil
 }
 
-// draw sets the power, multiplied by the effect of the addresses.
+// draw sets the power to k, multiplied by the effect of the addresses.
 func (b *simBatch) draw(k power.SimKernel) {
 	b.kernel = k
 	b.Draw(k.Watts*b.place, k.Memory)
 }
 
-// pass returns the power and time of a pass through all products and traffic, without the effect of addresses.
+// pass returns the power and time of one pass through all products and traffic, without the effect of addresses.
 func (b *simBatch) pass(ctx context.Context) (power.SimKernel, error) {
 	var sum power.SimKernel // Watts holds joules here
 	add := func(k power.SimKernel) {
@@ -154,7 +154,7 @@ func (b *simBatch) pass(ctx context.Context) (power.SimKernel, error) {
 	return sum, nil
 }
 
-// toggling returns the share of bits that differ from one row to the next.
+// toggling returns the share of bits that differ between neighbouring rows.
 func toggling(w gemm.Matrix) float64 {
 	stride := len(w.Data) / w.Rows
 	a, b := w.Data[:len(w.Data)-stride], w.Data[stride:]
@@ -168,20 +168,20 @@ func toggling(w gemm.Matrix) float64 {
 	return float64(n) / float64(max(1, all))
 }
 
-// simBatch is a simulated load with its products.
+// simBatch is a simulated load together with its products.
 type simBatch struct {
 	*power.SimLoad
 	name                  string
 	products              []cuda.Product
 	traffic               []cuda.Traffic
 	stack, copies, passes int
-	place                 float64 // factor of the power, by the addresses
+	place                 float64 // effect of the addresses on power, as a factor
 	kernel                power.SimKernel
 }
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
 
-// Copy takes the other batch's power, without the effect of its addresses.
+// Copy takes the power of the other batch, without the effect of that batch's addresses.
 func (b *simBatch) Copy(from Batch) error {
 	f := from.unwrapped().(*simBatch)
 	for i, p := range b.products {
@@ -196,7 +196,7 @@ func (b *simBatch) Copy(from Batch) error {
 
 func (b *simBatch) unwrapped() Batch { return b }
 
-// Replace sets the power of the new operands.
+// Replace sets the power of the new operands x and w.
 func (b *simBatch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	b.products[i].X, b.products[i].W = x, w
 	k, err := b.pass(ctx)

@@ -14,20 +14,20 @@ import (
 // Splitter splits the power of products by component, with a model of the card.
 type Splitter struct {
 	*component.Model
-	// From is the origin of the model, for reports.
+	// From is the origin of the model, named in reports.
 	From string
 }
 
 // Dissected is the input of [Splitter.Split]: products on one card.
 type Dissected struct {
 	Name          string // name of the phase or product
-	Cold          bool   // weights come from memory
+	Cold          bool   // whether weights come from memory
 	Before, After []cuda.Product
-	Kernels       []cuda.Kernel // of Before's products, if known
+	Kernels       []cuda.Kernel // kernels of Before's products, if known
 	Platform      *cuda.Info    // nil: unknown
-	// Seconds and Clock (MHz) are measured for one pass through Before's products; 0 if they were not measured.
+	// Seconds and Clock (in MHz) were measured for one pass through Before's products; 0 if they were not measured.
 	Seconds, Clock float64
-	// AfterSeconds and AfterClock are the same for After's products.
+	// AfterSeconds and AfterClock are the same figures for After's products.
 	AfterSeconds, AfterClock float64
 }
 
@@ -36,18 +36,19 @@ type Signature struct {
 	Name   string           `json:"name"`
 	Before component.Split  `json:"before"`
 	After  *component.Split `json:"after,omitempty"`
-	// From is the file of the model, and Date the day on which it was measured.
+	// From is the model's file, and Date the day of the measurements in it.
 	From string `json:"from"`
 	Date string `json:"date,omitempty"`
-	// Off is the largest relative error of a prediction for a held-out kernel.
+	// Off is the largest relative error of the model's predictions for held-out kernels.
 	Off float64 `json:"held_out_worst_error,omitempty"`
-	// Advice is absent if Unfit has a reason against advice from the model.
+	// Unfit is the reason why the model gives no advice. Advice is absent if Unfit is set.
 	Unfit       string            `json:"unfit,omitempty"`
 	Advice      *component.Advice `json:"advice,omitempty"`
 	AfterAdvice *component.Advice `json:"advice_after,omitempty"`
 }
 
-// Split splits the power of products by component. It samples the bits of every operand, which takes about 10 ms per operand.
+// Split splits the power of products by component. It samples the bits of every operand, which takes about 10 ms per
+// operand.
 func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	if s.Model == nil {
 		return nil, fmt.Errorf("%s: %w: no model of the card was given", d.Name, component.ErrUnfit)
@@ -70,8 +71,8 @@ func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	return sig, err
 }
 
-// dissect splits the power of products, given their seconds and clock (0 if unknown), and adds advice. The error may be a
-// [component.ErrUnfit] together with a split; it then has the reason why there is no advice.
+// dissect splits the power of products and adds advice. seconds and clock are 0 if unknown. If the error is a
+// [component.ErrUnfit], the split may be valid nevertheless, and the error is the reason why there is no advice.
 func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Product, seconds, clock float64) (split component.Split, a *component.Advice, err error) {
 	kernels, err := s.kernels(ctx, d, products)
 	if err != nil {
@@ -90,7 +91,8 @@ func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Pro
 	return split, a, unfit
 }
 
-// kernels returns products in the form of package component, with the toggling of their operands' bits and without times.
+// kernels converts products to kernels of package component, with the toggling of their operands' bits and without
+// times.
 func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Product) ([]component.Kernel, error) {
 	activity, err := cost.CalibrationFor(s.Card)
 	if err != nil {
@@ -115,7 +117,7 @@ func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Pro
 	return LayerKernels(s.Model, layers)
 }
 
-// blocks returns a matrix as an operand of the cost model.
+// blocks converts a matrix to an operand of the cost model.
 func blocks(m gemm.Matrix) cost.Operand {
 	size := m.DType.Bits() / 8
 	return func(_ context.Context, row, rows, col, cols int) ([]byte, error) {
@@ -128,8 +130,8 @@ func blocks(m gemm.Matrix) cost.Operand {
 	}
 }
 
-// ComponentGEMM returns a product of random operands on a card in the form of package component. k is the kernel, and info
-// describes the card; either is nil if unknown.
+// ComponentGEMM converts a product of random operands on a card to a GEMM of package component. k is the kernel and
+// info describes the card. k and info may be nil if they are unknown.
 func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, card *component.Facts) component.Gemm {
 	g := component.Gemm{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
 	if card != nil {
@@ -141,15 +143,15 @@ func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, c
 	if k == nil || info == nil || k.Waves <= 0 {
 		return g
 	}
-	// The number of tiles is computed from Waves. Some kernels report implausible values.
-	const smallest, largest = 64 * 8, 256 * 256 // results of a tile of any kernel of cuBLASLt
+	// The number of tiles is computed from Waves. Some kernels report implausible numbers of waves.
+	const smallest, largest = 64 * 8, 256 * 256 // results per tile, of any kernel of cuBLASLt
 	if tile := float64(p.M) * float64(p.N) / (k.Waves * float64(info.SMs)); tile >= smallest && tile <= largest {
 		g.Tile = tile
 	}
 	return g
 }
 
-// LayerKernels returns the kernels of layers that run one after the other.
+// LayerKernels returns the kernels of layers that run in sequence.
 func LayerKernels(m *component.Model, layers []component.Gemm) ([]component.Kernel, error) {
 	all := 0.0
 	for _, g := range layers {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Named is a machine with its name in reports and errors, such as "card 0".
@@ -13,19 +15,22 @@ type Named struct {
 	Machine
 }
 
-// Together runs work on all machines at the same time, each in its own goroutine, and returns when all are done.
-// work gets a machine's index and stores its results itself.
+// Together runs work on all machines at the same time, each in its own goroutine, and returns when all are done. work
+// is called with the index of its machine and must store its results itself.
 //
-// Each card is measured separately. work should call ready before it measures ([Options.Ready]). ready returns when all running
-// cards have called it, or the context ends. So cards begin together. They need not stay in step, and one may run longer than the
-// others.
+// Each card is measured separately. work should call ready before it measures ([Options].Ready). ready returns when all
+// running cards have called it, or when the context ends, so that all cards start at the same time. The cards are not
+// synchronised after that, and one card may run longer than the others.
 //
-// Cards of one host share its cooling and power supply, as in use. Heat from other cards affects all loads of a card alike, but
-// the card's figures may differ from a measurement of the card alone.
+// Cards of one host share its cooling and power supply, as they do in production. Heat from other cards affects all
+// loads of a card equally, but the card's figures may differ from a measurement of the card alone.
 //
-// The first error cancels the other machines. Errors name their machines; errors of cancelled machines are left
-// out. When ctx ends, its error is returned without names.
+// The first error cancels the work on the other machines. Each error names its machine. Errors caused by the
+// cancellation are left out. If ctx ends, its error is returned without the names of machines.
 func Together(ctx context.Context, machines []Named, work func(ctx context.Context, i int, ready func()) error) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	start := newGate(len(machines))
@@ -57,17 +62,17 @@ func Together(ctx context.Context, machines []Named, work func(ctx context.Conte
 	return errors.Join(errs...)
 }
 
-// gate opens when all remaining participants wait at it.
+// gate opens when all remaining participants wait at the gate.
 type gate struct {
 	mu       sync.Mutex
-	expected int // number of participants that have not left
+	expected int // number of participants that have not left the gate
 	waiting  int
 	open     chan struct{} // closed when the waiting participants may continue
 }
 
 func newGate(expected int) *gate { return &gate{expected: expected, open: make(chan struct{})} }
 
-// wait returns when all remaining participants wait, or the context ends.
+// wait returns when all remaining participants wait, or when the context ends.
 func (g *gate) wait(ctx context.Context) {
 	g.mu.Lock()
 	g.waiting++
@@ -80,7 +85,7 @@ func (g *gate) wait(ctx context.Context) {
 	}
 }
 
-// leave removes a participant.
+// leave removes one participant.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

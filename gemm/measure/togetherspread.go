@@ -8,17 +8,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Spread is the range of figures among cards that ran the same load. A figure is absent if some card lacks it.
+// Spread is the range of figures among cards that ran the same load. A figure is absent if it is unknown for any card.
 type Spread struct {
 	Name           string `json:"name"`
 	RelativeEnergy *Range `json:"relative_energy,omitempty"`
 	RelativeTime   *Range `json:"relative_time,omitempty"`
-	// Differ is true if the cards' energy ratios differ by more than their intervals explain. By chance alone, Differ is true for
-	// identical cards in one run of twenty.
+	// Differ is true if the cards' energy ratios differ by more than their intervals explain. For identical cards,
+	// Differ is true by chance in one run of twenty.
 	Differ      *bool  `json:"differ,omitempty"`
-	Joules      *Range `json:"joules,omitempty"` // of a pass
+	Joules      *Range `json:"joules,omitempty"` // joules per pass
 	Watts       *Range `json:"watts,omitempty"`
-	Seconds     *Range `json:"seconds,omitempty"` // of a pass
+	Seconds     *Range `json:"seconds,omitempty"` // seconds per pass
 	Clock       *Range `json:"clock_mhz,omitempty"`
 	Temperature *Range `json:"temperature_c,omitempty"`
 }
@@ -31,7 +31,7 @@ type Range struct {
 	LargestCard  string  `json:"largest_card"`
 }
 
-// rangeOf returns the range of the cards' values; nil if one is not above 0.
+// rangeOf returns the range of the cards' values; nil if any value is not above 0.
 func rangeOf(names []string, values []float64) *Range {
 	r := Range{Smallest: math.Inf(1), Largest: math.Inf(-1)}
 	for i, v := range values {
@@ -48,7 +48,7 @@ func rangeOf(names []string, values []float64) *Range {
 	return &r
 }
 
-// spreadsOf compares cards of these names that ran the same loads.
+// spreadsOf compares the results of cards with these names that ran the same loads.
 func spreadsOf(names []string, cards [][]power.Comparison) []Spread {
 	list := make([]Spread, len(cards[0]))
 	for load := range list {
@@ -74,7 +74,7 @@ func spreadsOf(names []string, cards [][]power.Comparison) []Spread {
 	return list
 }
 
-// known returns the value, or 0 if it is unknown.
+// known returns *v, or 0 if v is nil.
 func known(v *float64) float64 {
 	if v == nil {
 		return 0
@@ -82,14 +82,14 @@ func known(v *float64) float64 {
 	return *v
 }
 
-// differ is Cochran's Q test of the cards' ratios at 95 % (Biometrics 10, 1954): the sum of squared distances
-// from their weighted mean, in standard errors. Of two cards it is the usual test of a difference. It is nil if
-// an interval is unknown.
+// differ is Cochran's Q test of the cards' ratios at 95 % (Biometrics 10, 1954). Q is the sum of the squared distances
+// from the weighted mean, in standard errors. For two cards it is the usual test of a difference. The result is nil if
+// any interval is unknown.
 func differ(cards [][]power.Comparison, load int) *bool {
 	var weight, mean float64
 	weightOf := func(c power.Comparison) float64 {
 		z := distuv.UnitNormal.Quantile(0.975)
-		deviation := max((c.Interval[1]-c.Interval[0])/2/z, 1e-9) // a width of 0 is chance
+		deviation := max((c.Interval[1]-c.Interval[0])/2/z, 1e-9) // an interval of width 0 is a coincidence
 		return 1 / (deviation * deviation)
 	}
 	for _, c := range cards {

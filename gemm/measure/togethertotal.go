@@ -6,16 +6,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Total is one load on all cards together. A figure is absent if some card lacks it.
+// Total is one load on all cards together. A figure is absent if it is unknown for any card.
 type Total struct {
 	Name   string  `json:"name"`
-	Joules float64 `json:"joules,omitempty"` // of one pass on every card
-	Watts  float64 `json:"watts,omitempty"`  // of all cards together
-	// RelativeEnergy is after/before of Joules. Its 95 % interval follows from the cards' own, whose errors are
-	// independent: a drift of the shared air cancels on each card.
+	Joules float64 `json:"joules,omitempty"` // joules of one pass on every card
+	Watts  float64 `json:"watts,omitempty"`  // total power of all cards
+	// RelativeEnergy is Joules after/before. Its 95 % interval follows from the cards' intervals, whose errors are
+	// independent: a drift of the shared air temperature cancels within each card's ratio.
 	RelativeEnergy float64   `json:"relative_energy,omitempty"`
 	Interval       []float64 `json:"interval,omitempty"`
-	// RelativeTime is before/after of the passes per second of all cards together.
+	// RelativeTime is the number of passes per second of all cards together, before/after.
 	RelativeTime float64   `json:"relative_time,omitempty"`
 	TimeInterval []float64 `json:"time_interval,omitempty"`
 }
@@ -25,7 +25,7 @@ func (r *Result) Loads() []power.Comparison {
 	return append([]power.Comparison{{Summary: r.Baseline}, r.Null}, r.Variants...)
 }
 
-// totalsOf adds up cards that ran the same loads. The first load is the baseline.
+// totalsOf sums the results of cards that ran the same loads. The first load is the baseline.
 func totalsOf(cards [][]power.Comparison) []Total {
 	list := make([]Total, len(cards[0]))
 	for i := range list {
@@ -58,7 +58,7 @@ func total(cards [][]power.Comparison, load int) Total {
 	if without(cards, func(c []power.Comparison) bool { return c[0].Seconds > 0 && c[load].RelativeTime > 0 }) {
 		return t
 	}
-	// Rates of passes add up, weighted by the rates before. Time is the inverse of the rate.
+	// The cards' pass rates add up, weighted by the rates before. Time is the inverse of the rate.
 	rates := make([]float64, len(cards))
 	for i, c := range cards {
 		rates[i] = 1 / c[0].Seconds
@@ -70,7 +70,7 @@ func total(cards [][]power.Comparison, load int) Total {
 	return t
 }
 
-// without reports whether some card lacks something.
+// without reports whether has is false for any card.
 func without(cards [][]power.Comparison, has func([]power.Comparison) bool) bool {
 	for _, c := range cards {
 		if !has(c) {
@@ -80,7 +80,7 @@ func without(cards [][]power.Comparison, has func([]power.Comparison) bool) bool
 	return false
 }
 
-// weighed returns the weighted mean of the cards' ratios, and its interval if all have one.
+// weighed returns the weighted mean of the cards' ratios. It also returns the interval if all ratios have one.
 func weighed(cards [][]power.Comparison, weights []float64, ratio func([]power.Comparison) (float64, []float64)) (mean float64, interval []float64) {
 	var sum, square float64
 	all := true

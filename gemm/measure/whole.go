@@ -21,24 +21,26 @@ import (
 
 // WholeOptions are the options of [Whole]. The zero value is ready to use.
 type WholeOptions struct {
-	// Family is the models' family. Default: the catalogue's entry.
+	// Family is the models' family. Default: the family in the catalogue.
 	Family *arch.Family
-	// Batches are the numbers of sequences of the decode steps. Default: 1, 16, 64. Empty but not nil: none.
+	// Batches are the batch sizes (numbers of sequences) of the decode steps. Default: 1, 16, 64. Empty but not nil: no
+	// decode.
 	Batches []int
-	// Context is the number of tokens of each sequence of a decode step. Default: that of a [Request]'s middle output
-	// token, Prompt + Output/2; 1024 without a prefill; at most the model's limit.
+	// Context is the number of tokens of each sequence in a decode step. Default: the length of a [Request]'s sequence
+	// at its middle output token, Prompt + Output/2, or 1024 without a prefill; at most the model's limit.
 	Context int
-	// Prompt is the number of tokens of the prefill. Default 4096, or what the model's limit leaves beside Output. Negative:
-	// no prefill.
+	// Prompt is the number of tokens of the prefill. Default 4096, or the model's limit minus Output if that is
+	// smaller. Negative: no prefill.
 	Prompt int
-	// Others are further outputs of the same source, measured beside the first. Default: none.
+	// Others are additional outputs of the same source, measured in the same steps. Default: none.
 	Others []*weights.Model
-	// Output is the number of tokens that a [Request] generates after its prompt. Default 256, or what the model's limit
-	// leaves after Prompt; half of the limit if Prompt is not given.
+	// Output is the number of tokens that a [Request] generates after its prompt. Default 256, or the model's limit
+	// minus Prompt if that is smaller; half of the limit if Prompt is not given.
 	Output int
-	// Meter ends a step by its Precision or its Time; its Clock and Self are the machine's.
+	// Meter holds the options of each step's measurement. The machine's values replace Clock and Self. Precision or
+	// Time ends a step.
 	Meter power.Options
-	// Progress gets events while the models are loaded and measured. Default: none.
+	// Progress is called with events while the models are loaded and measured. Default: not called.
 	Progress func(Event)
 }
 
@@ -54,46 +56,47 @@ func (o *WholeOptions) works() []runner.Work {
 	return all
 }
 
-// WholeReport is the energy of two whole models, step by step.
+// WholeReport is the energy of whole models, step by step.
 type WholeReport struct {
 	GPU       string      `json:"gpu"`
 	CardID    string      `json:"card_id,omitempty"`   // as in [power.Info]
-	Simulated bool        `json:"simulated,omitempty"` // figures mean nothing
+	Simulated bool        `json:"simulated,omitempty"` // whether the card is simulated; simulated figures say nothing about a real card
 	Steps     []WholeStep `json:"steps"`
-	// Note says that the model's limit made a default of the options smaller.
+	// Note says whether the model's limit reduced a default of the options.
 	Note string `json:"note,omitempty"`
-	// Requests has one for each decode step, if the prefill was measured too and left room for an output.
+	// Requests has one request for each decode step, if the prefill was measured too and left room for an output.
 	Requests []Request `json:"requests,omitempty"`
-	// Invalid lists the reasons why figures cannot be trusted. A null comparison that misses by chance is no reason.
+	// Invalid lists the reasons why figures are not valid. Null comparisons whose misses chance explains are left out.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// WholeStep is a step of a server: a decode step or a prefill.
+// WholeStep is one step of a server: a decode step or a prefill.
 type WholeStep struct {
 	Phase   string `json:"phase"` // decode or prefill
 	Batch   int    `json:"batch"`
 	Context int    `json:"context"` // tokens of each sequence
-	Tokens  int    `json:"tokens"`  // computed by the step
-	// Relative is the output's energy over the source's, with its 95 % interval; RelativeTime is the same for time.
+	Tokens  int    `json:"tokens"`  // tokens computed in the step
+	// Relative is the output's energy relative to the source's, with its 95 % interval. RelativeTime is the relative
+	// time.
 	Relative     float64   `json:"relative_energy,omitempty"`
 	Interval     []float64 `json:"interval,omitempty"`
 	RelativeTime float64   `json:"relative_time,omitempty"`
 	TimeInterval []float64 `json:"time_interval,omitempty"`
-	// Before is the source, After the output, Copy a copy of the source.
+	// Before is the source, After the output, and Copy a copy of the source.
 	Before StepCost `json:"before"`
 	After  StepCost `json:"after"`
 	Copy   StepCost `json:"copy"`
-	// Others are the further outputs, in the options' order.
+	// Others are the additional outputs, in the order of the options.
 	Others []WholeOther `json:"others,omitempty"`
 	// LinearEnergy and LinearTime are the energy and time of the source's linear layers run alone, as shares of the
-	// source's.
+	// source's energy and time.
 	LinearEnergy float64       `json:"linear_share_of_energy,omitempty"`
 	LinearTime   float64       `json:"linear_share_of_time,omitempty"`
-	Kernels      []cuda.Kernel `json:"kernels,omitempty"` // of the products, one of each shape
+	Kernels      []cuda.Kernel `json:"kernels,omitempty"` // kernels of the products, one for each shape
 	Run          *power.Result `json:"run,omitempty"`     // joules and seconds are per step
 }
 
-// WholeOther is a further output in a step. Its fields have the meaning of [WholeStep]'s.
+// WholeOther is an additional output in a step. Its fields have the meaning of [WholeStep]'s fields.
 type WholeOther struct {
 	Model        string    `json:"model"` // its folder
 	Relative     float64   `json:"relative_energy,omitempty"`
@@ -103,51 +106,51 @@ type WholeOther struct {
 	After        StepCost  `json:"after"`
 }
 
-// StepCost is the energy and time of a token in a step. Absent fields are unknown.
+// StepCost is the energy and time per token of a step. Absent fields are unknown.
 type StepCost struct {
 	Joules    float64  `json:"joules_per_token,omitempty"`
-	Seconds   float64  `json:"seconds_per_token,omitempty"` // step time over all its tokens; one sequence gets a token every Batch times as long
+	Seconds   float64  `json:"seconds_per_token,omitempty"` // step time divided by the tokens of all sequences; one sequence gets a token every Batch times this time
 	Watts     float64  `json:"watts,omitempty"`
 	SMClock   *float64 `json:"clock_mhz,omitempty"`
 	Capped    *bool    `json:"capped,omitempty"`
 	PerSecond float64  `json:"tokens_per_second,omitempty"`
 }
 
-// Request is the energy of a request whose prompt is prefilled alone and whose output is decoded in a batch. It is an
-// estimate from two measured steps. Every output token is taken to cost as much as one of the decode step, whose sequences
-// have Context tokens; in a real request the sequence grows from Prompt to Prompt + Output tokens, Prompt + Output/2 on
-// average.
+// Request is the energy of a request. Its prompt is prefilled alone, and its output is decoded in a batch. It is an
+// estimate from two measured steps. Every output token is assumed to cost as much as a token of the decode step, whose
+// sequences have Context tokens. In a real request the sequence grows from Prompt to Prompt + Output tokens, and has
+// Prompt + Output/2 tokens on average.
 type Request struct {
 	Batch   int `json:"batch"`
 	Context int `json:"decode_context_tokens"`
 	Prompt  int `json:"prompt_tokens"`
 	Output  int `json:"output_tokens"`
-	// Joules per output token, and per token of prompt and output together, of source and output.
+	// The joules are per output token, and per token of prompt and output together, before and after the conversion.
 	PerOutputBefore float64 `json:"joules_per_output_token_before"`
 	PerOutputAfter  float64 `json:"joules_per_output_token_after"`
 	PerTotalBefore  float64 `json:"joules_per_total_token_before"`
 	PerTotalAfter   float64 `json:"joules_per_total_token_after"`
-	// Relative weights the ratios of both steps by the source's energy; Interval does the same for their intervals, whose errors are
-	// independent.
+	// Relative is the mean of both steps' ratios, weighted by the source's energy in each. Interval combines their
+	// intervals, whose errors are independent.
 	Relative float64   `json:"relative_energy"`
 	Interval []float64 `json:"interval,omitempty"`
 }
 
-// Whole measures the energy of whole models with all their operations, in decode steps at several batch sizes and in a
-// prefill. In every step it compares the source with the output, with a copy of the source, and with the other outputs,
-// and then runs the source's linear layers alone. Activations have the type of the weights, as in the usual runtimes. The
-// caller closes the models.
+// Whole measures the energy of whole models with all their operations, in a prefill and in decode steps at several
+// batch sizes. In every step it compares the source with the output, with a copy of the source, and with the additional
+// outputs. It then runs the source's linear layers alone. Activations have the type of the weights, as in common
+// runtimes. The caller closes the models.
 //
 // All models run the source's kernels in the source's buffers and read the source's KV cache, except for the step's own
-// token. So their steps differ from the source's only in the values and addresses of weights. Between two blocks the
-// models exchange their memory, so that each has had the addresses of every other: the ratios are free of the addresses'
-// effects. After an exchange every model must compute the tokens that it computed before.
+// token. Their steps therefore differ only in the values and addresses of the weights. Between two blocks the models
+// exchange their memory, so that each model is measured at every set of addresses and the effects of addresses cancel
+// in the ratios. After an exchange every model must compute the same tokens as before.
 //
-// Routed experts get the tokens that the source's routers chose, in all models.
+// In all models, routed experts get the tokens that the source's routers chose.
 //
-// All models and the copy must fit on the card, with the KV cache of one step. A model that package decoder does not
-// describe is an error. Without NVRTC the error is a [cuda.ErrNoCompiler]. With an error the report holds the steps so
-// far; it is nil if nothing was measured.
+// All models and the copy must fit on the card, together with the KV cache of one step. Whole returns an error for a
+// model that package decoder does not describe, and a [cuda.ErrNoCompiler] without NVRTC. After an error the report
+// holds the steps so far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -170,7 +173,7 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 		err = w.step(ctx, work)
 	}
 	r.finish(o)
-	if ctx.Err() == nil { // after ctx ends, closing would wait for the card's queue; the machine's Close frees the memory
+	if ctx.Err() == nil { // if ctx has ended, closing would wait for the card's queue; the machine's Close frees the memory
 		err = errors.Join(err, w.close())
 	}
 	if len(r.Steps) == 0 && err != nil {
@@ -179,13 +182,13 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 	return r, err
 }
 
-// wholeRun measures models that exchange their memory. The weights of model i are in the memory of model (i+turned) mod
-// the number of models.
+// wholeRun measures models that exchange their memory. The weights of model i are in the memory of model (i+turned)
+// modulo the number of models.
 type wholeRun struct {
 	WholeOptions
 	machine  Machine
 	report   *WholeReport
-	models   []Runner // source, copy, output, others
+	models   []Runner // source, copy, output, additional outputs
 	names    []string
 	turned   int
 	selfTest *power.SelfTest
@@ -206,7 +209,7 @@ func (w *wholeRun) load(ctx context.Context, before, after *weights.Model) error
 		}
 		on, err := w.machine.NewRunner(ctx, m, layout, longest)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			return fmt.Errorf("%s: %w: the source, a copy and the output must fit on the card together", m.Dir, err)
+			return fmt.Errorf("%s: %w: the source, its copy and all outputs must fit on the card together", m.Dir, err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Dir, err)
@@ -234,11 +237,11 @@ func (w *wholeRun) close() error {
 // place returns the number of the memory that holds model i.
 func (w *wholeRun) place(i int) int { return (i + w.turned) % len(w.models) }
 
-// turn exchanges the models' memory until each model is the given number of places from its own.
+// turn exchanges the models' memory until each model is places memories from its own.
 func (w *wholeRun) turn(ctx context.Context, places int) error {
 	for w.turned != places%len(w.models) {
 		if err := w.models[0].Rotate(ctx, w.models[1:]); err != nil {
-			return fmt.Errorf("exchanging the models' memory: %w", err)
+			return fmt.Errorf("exchanging the memory of the models: %w", err)
 		}
 		w.turned = (w.turned + 1) % len(w.models)
 	}
@@ -302,13 +305,13 @@ func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
 	return err
 }
 
-// wholeStep is a step while it is measured.
+// wholeStep is a step that is being measured.
 type wholeStep struct {
 	run   *wholeRun
 	work  runner.Work
-	steps []Step    // of the models' memories
-	next  [][]int32 // tokens that each model computed first
-	wrong []string  // results that differ from them
+	steps []Step    // one step for each memory
+	next  [][]int32 // tokens that each model computed before any exchange
+	wrong []string  // models whose later tokens differ
 }
 
 // prepare captures the step in every model's memory, and checks that the copy computes the source's tokens.
@@ -324,7 +327,7 @@ func (s *wholeStep) prepare(ctx context.Context) error {
 		}
 		step, err := m.NewStep(ctx, w.names[i], s.work, like)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			err = fmt.Errorf("%w: measure a step of fewer sequences or fewer tokens", err)
+			err = fmt.Errorf("%w: measure a step with fewer sequences or fewer tokens", err)
 		}
 		if err != nil {
 			return fmt.Errorf("%v: %w", s.work, err)
@@ -338,7 +341,7 @@ func (s *wholeStep) prepare(ctx context.Context) error {
 		}
 		s.next = append(s.next, next)
 	}
-	s.check("the copy computed other tokens than the source", s.next[1], s.next[0])
+	s.check("the copy and the source computed different tokens", s.next[1], s.next[0])
 	return nil
 }
 
@@ -359,7 +362,7 @@ func (s *wholeStep) check(reason string, got, want []int32) {
 	}
 }
 
-// arrange moves every model that many places from its own memory, and checks the models' results there.
+// arrange moves every model places memories from its own, and checks that its results have not changed.
 func (s *wholeStep) arrange(ctx context.Context, places int) error {
 	if places == s.run.turned {
 		return nil
@@ -372,7 +375,7 @@ func (s *wholeStep) arrange(ctx context.Context, places int) error {
 		if err != nil {
 			return err
 		}
-		s.check(fmt.Sprintf("after an exchange of memory, %s computed other tokens than before", name), got, s.next[i])
+		s.check(fmt.Sprintf("%s computed different tokens after the models exchanged their memory", name), got, s.next[i])
 	}
 	return nil
 }
@@ -380,7 +383,8 @@ func (s *wholeStep) arrange(ctx context.Context, places int) error {
 // at returns the step of the memory that holds model i.
 func (s *wholeStep) at(i int) Step { return s.steps[s.run.place(i)] }
 
-// linearSettle is the time that the linear layers run before a window: their power differs little from the step's.
+// linearSettle is how long the linear layers run before a window. It is short, because their power is close to the
+// step's power.
 const linearSettle = 500 * time.Millisecond
 
 // linear measures the linear layers of the source alone, in two windows.
@@ -417,7 +421,7 @@ func (s *wholeStep) close() (err error) {
 	return err
 }
 
-// placed is a model's step in the memory that holds the model at the time.
+// placed is a model's step in the memory that holds the model at the moment.
 type placed struct {
 	step  *wholeStep
 	model int
@@ -455,7 +459,7 @@ func stepCost(s power.Summary, tokens int) StepCost {
 	return c
 }
 
-// finish computes the requests and the reasons against the figures.
+// finish computes the requests and lists the reasons why figures are not valid.
 func (r *WholeReport) finish(o WholeOptions) {
 	var names []string
 	var runs []*Result
@@ -499,7 +503,7 @@ func (s *WholeStep) Name() string {
 	return strings.TrimSpace(runner.Work{Sequences: s.Batch, Context: s.Context, Decode: s.Phase == "decode"}.String())
 }
 
-// Holds reports whether all steps are valid. With precise, they must also have reached the meter's precision.
+// Holds reports whether all steps are valid. If precise is true, they must also have reached the meter's precision.
 func (r *WholeReport) Holds(precise bool) bool {
 	short := func(s WholeStep) bool {
 		return s.Relative == 0 || precise && s.Run.Stopped != power.StoppedPrecision

@@ -73,7 +73,7 @@ func TestWhole(t *testing.T) {
 	if q.Batch != 8 || q.Context != 32 || q.Prompt != 48 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/64)-1) > 1e-9 {
 		t.Errorf("request %+v, want %v J per output token", q, want)
 	}
-	if want := "the model takes sequences of at most 64 tokens: a request is taken to have 48 prompt and 16 output tokens"; r.Note != want {
+	if want := "the model's sequences have at most 64 tokens: a request is assumed to have 48 prompt tokens and 16 output tokens"; r.Note != want {
 		t.Errorf("note %q, want %q", r.Note, want)
 	}
 }
@@ -102,10 +102,10 @@ func TestWholeRequest(t *testing.T) {
 func TestWholeCheck(t *testing.T) {
 	before, after := wholeModels(t)
 	testmodel.OK(t, measure.WholeOptions{}.Check(before, after))
-	testmodel.WantError(t, measure.WholeOptions{Context: 65}.Check(before, after), "a decode step of sequences of 65 tokens: the model takes at most 64")
-	testmodel.WantError(t, measure.WholeOptions{Prompt: 65}.Check(before, after), "a prefill of sequences of 65 tokens: the model takes at most 64")
+	testmodel.WantError(t, measure.WholeOptions{Context: 65}.Check(before, after), "a decode step with sequences of 65 tokens: the model's limit is 64 tokens")
+	testmodel.WantError(t, measure.WholeOptions{Prompt: 65}.Check(before, after), "a prefill with sequences of 65 tokens: the model's limit is 64 tokens")
 	long := measure.WholeOptions{Prompt: 50, Output: 15}.Check(before, after)
-	testmodel.WantError(t, long, "a request of sequences of 65 tokens: the model takes at most 64")
+	testmodel.WantError(t, long, "a request with sequences of 65 tokens: the model's limit is 64 tokens")
 	if !errors.Is(long, measure.ErrTooLong) {
 		t.Error(long)
 	}
@@ -167,9 +167,9 @@ func TestWholeWithoutRoom(t *testing.T) {
 		if !errors.Is(err, cuda.ErrOutOfMemory) {
 			t.Errorf("%+v: %v", c, err)
 		}
-		want := "the source, a copy and the output must fit on the card together"
+		want := "the source, its copy and all outputs must fit on the card together"
 		if c.models == 3 {
-			want = "measure a step of fewer sequences or fewer tokens"
+			want = "measure a step with fewer sequences or fewer tokens"
 		}
 		testmodel.WantError(t, err, want)
 		measured := 0
@@ -215,7 +215,7 @@ func TestWholeExchangesMemory(t *testing.T) {
 		return r.Steps[0]
 	}
 	warned := func(s measure.WholeStep) bool {
-		return slices.ContainsFunc(s.Run.Warnings, func(w string) bool { return strings.Contains(w, "effects of addresses") })
+		return slices.ContainsFunc(s.Run.Warnings, func(w string) bool { return strings.Contains(w, "effects of memory addresses") })
 	}
 	short := run(5 * time.Second)
 	if off := math.Abs(short.Run.Null.RelativeEnergy - 1); off < 0.015 || !warned(short) {
@@ -257,7 +257,7 @@ func TestWholeChecksResults(t *testing.T) {
 	r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{4}, Prompt: -1, Meter: power.Options{Time: time.Minute}})
 	testmodel.OK(t, err)
 	if s := r.Steps[0]; s.Run.Valid || r.Holds(false) || !slices.ContainsFunc(r.Invalid, func(w string) bool {
-		return strings.Contains(w, "after an exchange of memory, output computed other tokens than before")
+		return strings.Contains(w, "output computed different tokens after the models exchanged their memory")
 	}) {
 		t.Errorf("%d blocks, invalid: %q", len(s.Run.Blocks), r.Invalid)
 	}

@@ -19,8 +19,8 @@ import (
 type Runner interface {
 	// NewStep prepares a step; see [runner.Model.NewStep]. like is nil or another step of the same machine.
 	NewStep(ctx context.Context, name string, w runner.Work, like Step) (Step, error)
-	// Rotate moves the weights to the memory of the first of the others, theirs to the next one's, and those of the last
-	// to this model's; see [runner.Rotate].
+	// Rotate moves this model's weights to the memory of the first of the others, the first one's weights to the memory
+	// of the second, and so on. The weights of the last model move to this model's memory; see [runner.Rotate].
 	Rotate(ctx context.Context, others []Runner) error
 	Close() error
 }
@@ -28,16 +28,16 @@ type Runner interface {
 // Step is a step of a whole model on a card; see [runner.Step].
 type Step interface {
 	power.Load
-	// Elapsed is the card's time for the last Start's replays.
+	// Elapsed is the time of all replays of the last Start, by the card's clock.
 	Elapsed() (time.Duration, error)
-	// Next returns the tokens that the last replay computed, one of each sequence.
+	// Next returns the tokens that the last replay computed, one for each sequence.
 	Next() ([]int32, error)
-	// Kernels are the kernels of the step's products, one of each shape; empty if unknown.
+	// Kernels are the kernels of the step's products, one for each shape; empty if unknown.
 	Kernels() []cuda.Kernel
 	Close() error
 }
 
-// NewRunner puts a whole model on the card, for sequences of at most longest tokens.
+// NewRunner loads a whole model onto the card, for sequences of at most longest tokens.
 func (g *gpu) NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error) {
 	d, err := decoder.New(m, layout)
 	if err != nil {
@@ -69,15 +69,15 @@ func (r gpuRunner) Rotate(ctx context.Context, others []Runner) error {
 	return runner.Rotate(ctx, all...)
 }
 
-// NewRunner of a simulated card keeps what the card's power depends on: the sizes of the linear layers and the switching
-// activity of their weights.
+// NewRunner of a simulated card only keeps what determines the card's power: the sizes of the linear layers and the
+// toggling of their weights.
 func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error) {
 	d, err := decoder.New(m, layout)
 	if err != nil {
 		return nil, err
 	}
 	if longest > d.Limit {
-		return nil, fmt.Errorf("sequences of %d tokens: the model takes at most %d", longest, d.Limit)
+		return nil, fmt.Errorf("sequences of %d tokens: the model's limit is %d tokens", longest, d.Limit)
 	}
 	r := &simRunner{card: s.card, place: s.nextPlace()}
 	err = weights.Guard(m.Dir, func() error {
@@ -102,12 +102,12 @@ func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch
 // simRunner is a whole model on a simulated card.
 type simRunner struct {
 	card              *power.Sim
-	weights, toggling float64 // of all linear layers: their number, and the mean share of bits that toggle
-	place             float64 // factor of the power, by the addresses
+	weights, toggling float64 // of all linear layers: number of weights, and mean share of bits that toggle
+	place             float64 // effect of the addresses on power, as a factor
 }
 
-// simRest is the time of all other operations as a share of the linear layers' time. Their power is the power of weights that do
-// not toggle.
+// simRest is the time of all other operations relative to the time of the linear layers. Their power is the power of
+// weights that do not toggle.
 const simRest = 0.25
 
 func (r *simRunner) NewStep(ctx context.Context, name string, w runner.Work, _ Step) (Step, error) {
@@ -138,17 +138,17 @@ type simStep struct {
 	*power.SimLoad
 	runner          *simRunner
 	work            runner.Work
-	linear, seconds float64 // of the linear layers, and of all
+	linear, seconds float64 // time of the linear layers, and of all operations
 }
 
-// Start draws the power of the weights that the model's memory holds now.
+// Start draws the power of the weights that are now in the model's memory.
 func (s simStep) Start(n int) error {
 	joules := s.linear*(simStill+simToggling*s.runner.toggling) + (s.seconds-s.linear)*simStill
 	s.Draw(joules/s.seconds*s.runner.place, simMemory(2*s.runner.weights/s.seconds))
 	return s.SimLoad.Start(n)
 }
 
-// Next depends on the weights, as a model's tokens do.
+// Next depends on the weights, like a real model's tokens.
 func (s simStep) Next() ([]int32, error) {
 	return slices.Repeat([]int32{int32(1e6 * s.runner.toggling)}, s.work.Sequences), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// coded is a quantised layer as the tensor cores read it: one expert of a weight.
+// coded is a quantised layer in the form that the tensor cores read: one expert of a weight.
 type coded struct {
 	w          *quant.Quantised
 	expert     int
@@ -23,8 +23,8 @@ type coded struct {
 	check      func() error
 }
 
-// codedOf yields the layers of a quantised weight with their names: the weight's name, with the expert's number if there are
-// several.
+// codedOf yields the layers of a quantised weight with their names. A layer's name is the weight's name, followed by
+// the expert's number if there are several experts.
 func codedOf(w *quant.Quantised) iter.Seq2[string, *coded] {
 	return func(yield func(string, *coded) bool) {
 		d, check := len(w.Shape), sync.OnceValue(func() error { return weights.Guard(strings.Join(w.Files(), " or "), w.Check) })
@@ -40,7 +40,7 @@ func codedOf(w *quant.Quantised) iter.Seq2[string, *coded] {
 	}
 }
 
-// coded finds a quantised layer by its name; nil if there is none.
+// coded returns the quantised layer with a name; nil if there is none.
 func (m *model) coded(name string) *coded {
 	if !m.codes {
 		return nil
@@ -85,7 +85,8 @@ func (c *coded) block(ctx context.Context, row, rows, col, cols int) ([]byte, er
 	return m.Data, err
 }
 
-// whole returns all elements. It adds the scales if kernels multiply the codes unchanged, and the codes if a kernel dequantises them.
+// whole returns all elements. If kernels multiply the codes unchanged, the matrix has the scales. If a kernel
+// dequantises the codes, the matrix has the codes.
 func (c *coded) whole(ctx context.Context) (gemm.Matrix, error) {
 	values, err := c.w.Load(c.expert)
 	if err = errors.Join(err, ctx.Err()); err != nil {
@@ -108,7 +109,7 @@ func (c *coded) whole(ctx context.Context) (gemm.Matrix, error) {
 	return m, nil
 }
 
-// scalesOf returns the scales that multiply the codes of a matrix.
+// scalesOf returns the scales for the codes of a matrix.
 func scalesOf(m *quant.Matrix) *gemm.Scales {
 	s := &gemm.Scales{Rows: m.Block[0], Cols: m.Block[1]}
 	for n := 0; n < m.N; n += m.Block[0] {
@@ -119,7 +120,7 @@ func scalesOf(m *quant.Matrix) *gemm.Scales {
 	return s
 }
 
-// transposed returns the scales of the transpose of a matrix of rows × cols.
+// transposed returns the scales for the transpose of a rows × cols matrix.
 func transposed(s *gemm.Scales, rows, cols int) *gemm.Scales {
 	t := &gemm.Scales{Rows: s.Cols, Cols: s.Rows}
 	across, down := (cols-1)/s.Cols+1, (rows-1)/s.Rows+1
@@ -131,7 +132,8 @@ func transposed(s *gemm.Scales, rows, cols int) *gemm.Scales {
 	return t
 }
 
-// codesOf returns the four-bit codes of a matrix as a dequantising kernel reads them; nil if no kernel does.
+// codesOf returns the four-bit codes of a matrix in the form that a dequantising kernel reads; nil if no such kernel
+// supports them.
 func codesOf(m *quant.Matrix) *gemm.Codes {
 	c := &gemm.Codes{Rows: m.N, Cols: m.K, FP4: m.Book.Codes == "mxfp4" || m.Book.Codes == "nvfp4", Group: m.Block[1], ScaleType: m.Book.ScaleType}
 	if len(m.Book.Values) != 16 || m.Block[0] != 1 || m.K%m.Block[1] != 0 {
@@ -140,7 +142,7 @@ func codesOf(m *quant.Matrix) *gemm.Codes {
 	order := m.InputsByGroup()
 	for at, k := range order {
 		if int(m.Group[k]) != at/c.Group {
-			return nil // groups of different sizes
+			return nil // groups have different sizes
 		}
 	}
 	if c.ScaleType != weights.F8E4M3 && c.ScaleType != weights.F8E8M0 {
@@ -174,10 +176,10 @@ func codesOf(m *quant.Matrix) *gemm.Codes {
 	return c
 }
 
-// packedCodes are the four-bit codes of a layer in memory, two in a byte.
+// packedCodes are the four-bit codes of a layer, packed as in memory: two codes per byte.
 type packedCodes struct{ *coded }
 
-// packed returns a layer's packed codes; nil if no kernel dequantises its codes from four bits.
+// packed returns a layer's packed codes; nil if no kernel dequantises four-bit codes of this layer.
 func (l Layer) packed() *Matrix {
 	c, ok := l.W.values.(*coded)
 	if !ok || c.transposed || c.w.Operand() != weights.BF16 {

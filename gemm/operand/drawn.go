@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// drawn is a matrix of a pattern. Blocks are drawn one by one. If a block needs the whole matrix, the matrix is drawn
-// once and blocks are cut from it.
+// drawn is a matrix with values of a pattern. Blocks are drawn one at a time. If a block needs the whole matrix, the
+// matrix is drawn once, and blocks are copied from it.
 type drawn struct {
 	source Source
 	spec   pattern.Spec
@@ -24,16 +24,16 @@ func newDrawn(s Source, spec pattern.Spec) *Matrix {
 	return &Matrix{DType: spec.DType, Rows: spec.Rows, Cols: spec.Cols, values: &drawn{source: s, spec: spec}}
 }
 
-// mostForBlocks is the largest size in bytes of a matrix that is drawn whole to cut blocks from it.
+// mostForBlocks is the largest size in bytes of a matrix that is drawn completely to copy blocks from it.
 const mostForBlocks = 8 << 30
 
-// tooLarge returns an error if blocks need a matrix that is too large.
+// tooLarge returns an error if blocks need the whole matrix and the matrix is too large.
 func (d *drawn) tooLarge() error {
 	bytes := float64(d.spec.Rows) * float64(d.spec.Cols) * float64(d.spec.DType.Bits()/8)
 	if d.source.Pattern.Local() || bytes <= mostForBlocks {
 		return nil
 	}
-	return fmt.Errorf("%s: one of its steps needs the whole matrix of %.0f GB, and at most %.1f GB are possible: choose a smaller shape",
+	return fmt.Errorf("%s: a step of this pattern needs the whole matrix of %.0f GB, but the limit is %.1f GB: choose a smaller shape",
 		d.source.Text, bytes/1e9, mostForBlocks/1e9)
 }
 

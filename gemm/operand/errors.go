@@ -10,17 +10,18 @@ import (
 // ErrNoFile is the error for sources whose file or folder does not exist.
 var ErrNoFile = errors.New("there is no such file or folder")
 
-// noFile returns an ErrNoFile that says how to download path, if it may be a model's name on the Hugging Face Hub.
+// noFile returns an ErrNoFile. If path may be the name of a model on the Hugging Face Hub, the error says how to
+// download the model.
 func noFile(path string) error {
 	if hub := weights.FromHub(path); hub != "" {
 		return fmt.Errorf("%s: %w: %s", path, ErrNoFile, hub)
 	}
-	return fmt.Errorf("%s: %w", path, ErrNoFile)
+	return fmt.Errorf("%s: %w: name a model's folder, or a safetensors file", path, ErrNoFile)
 }
 
-// NotFoundError is the error for a source that names a tensor or layers that the model does not have.
+// NotFoundError is the error for a source that names a tensor or layer that the model does not have.
 type NotFoundError struct {
-	Path string // of the model
+	Path string // path of the model
 	text string
 }
 
@@ -30,12 +31,12 @@ func noTensor(path, name string) error {
 	return &NotFoundError{path, fmt.Sprintf("%s has no tensor %q", path, name)}
 }
 
-// ShapeError is the error for N and K of [Options] that differ from a source's shape.
+// ShapeError is the error for N and K in [Options] that differ from a source's shape.
 type ShapeError struct{ text string }
 
 func (e *ShapeError) Error() string { return e.text }
 
-// TypeError is the error for a layer whose stored type no GPU multiplies, if [Options] name no other type.
+// TypeError is the error for a layer whose stored type no GPU multiplies, if [Options].Type is not set.
 type TypeError struct {
 	Layer string
 	DType weights.DType
@@ -45,7 +46,7 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("%s: no GPU multiplies %v directly", e.Layer, e.DType)
 }
 
-// ProblemError is the error for an impossible product, for example if its sizes are too large for its type.
+// ProblemError is the error for an invalid product, for example if its sizes are too large for its type.
 type ProblemError struct{ err error }
 
 func (e *ProblemError) Error() string { return e.err.Error() }

@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// kernel returns the role of a quantised layer's weights, the assumed kernel, and a description of the kernel that is assumed
-// or measured.
+// kernel returns the role of a quantised layer's weights, the assumed kernel, and a description of the kernel that is
+// assumed or measured.
 func (o Options) kernel(f quant.Format, typ arith.Type, tokens int) (cost.Role, cost.Kernel, string, error) {
 	role, k, err := o.Kernel.Role(f, typ.Operand(), tokens)
 	name := string(k)
@@ -26,8 +26,8 @@ func (o Options) kernel(f quant.Format, typ arith.Type, tokens int) (cost.Role, 
 	return role, k, fmt.Sprintf("%s: %s, %s", name, f, role.Slot()), err
 }
 
-// Kernels describes the kernels of products, each once; the kernel of unquantised layers comes last. Without quantised
-// layers the result is nil.
+// Kernels describes the kernels of products, each once. The kernel of unquantised layers comes last. If there are no
+// quantised layers, the result is nil.
 func Kernels(products []Product) (list []string) {
 	plain := func(p Product) bool { return p.Kernel == "" }
 	quantised := slices.DeleteFunc(slices.Clone(products), plain)

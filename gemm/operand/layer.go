@@ -14,17 +14,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Layer is a linear layer's weights w[N,K].
+// Layer is the weight w[N,K] of a linear layer.
 type Layer struct {
 	Name string
-	Kind string // the family's name for such layers, as in [arch.Layout.Kind]; empty for patterns
+	Kind string // the family's name for this kind of layer, as in [arch.Layout.Kind]; empty for patterns
 	W    *Matrix
-	// Format is the format of a quantised layer, or of a pattern that replaces its codes; nil for others. W is then the matrix
-	// that kernels multiply by.
+	// Format is the format of a quantised layer, or of the quantised layer whose codes a pattern replaces; nil for
+	// other layers. If Format is set, W is the matrix by which kernels multiply.
 	Format *quant.Format
 }
 
-// Linear returns all linear layers of an open model, in the file's order, and the names of layers that cannot be
+// Linear returns all linear layers of an open model in the file's order, and the names of layers that cannot be
 // multiplied. The error is that of resolving the model's architecture. The caller closes the model.
 func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err error) {
 	of, err := s.resolved(Of(m))
@@ -34,8 +34,8 @@ func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err er
 	return of.matching("")
 }
 
-// Same returns the layers of another open model that have the names of these layers. The error is a [NotFoundError] if it
-// has no such layer. The caller closes the model.
+// Same returns the layers of another open model that have the same names as the given layers. The error is a
+// [NotFoundError] if the model lacks any of them. The caller closes the model.
 func (s *Set) Same(m *weights.Model, layers []Layer) ([]Layer, error) {
 	of, err := s.resolved(Of(m))
 	if err != nil {
@@ -51,8 +51,8 @@ func namesOf(layers []Layer) (names []string) {
 	return names
 }
 
-// layers returns every source's layers. Patterns take names and shapes of the reference's layers, and "PATH:" of
-// another model takes their names. shapes are the reference's layers.
+// layers returns the layers of every source. Patterns get names and shapes of the reference's layers. "PATH:" of
+// another model gets their names. shapes are the reference's layers.
 func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shapes []Layer, err error) {
 	if slices.ContainsFunc(sources, func(s Source) bool { return s.Path == "" && s.Pattern == pattern.Pattern{} }) {
 		return nil, nil, errNoSource
@@ -77,8 +77,8 @@ func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shap
 	return all, shapes, nil
 }
 
-// reference returns the source whose shapes patterns take: the first one from a file, else the first pattern that begins
-// with a tensor; -1 if no source has a shape.
+// reference returns the index of the source whose shapes patterns get: the first source from a file, or else the first
+// pattern that begins with a tensor. It returns -1 if no source has a shape.
 func reference(sources []Source) int {
 	if i := slices.IndexFunc(sources, func(s Source) bool { return s.Path != "" }); i >= 0 {
 		return i
@@ -86,7 +86,7 @@ func reference(sources []Source) int {
 	return slices.IndexFunc(sources, Source.HasShape)
 }
 
-// shapes returns the reference's layers. Without a file they have no values.
+// shapes returns the layers of the reference. If the reference is not a file, the layers have no values.
 func (s *Set) shapes(sources []Source, at int) ([]Layer, error) {
 	o := s.options
 	if at < 0 {
@@ -112,10 +112,10 @@ func (s *Set) shapes(sources []Source, at int) ([]Layer, error) {
 	if len(all) > 1 {
 		what = fmt.Sprintf("%d layers, the first with N=%d, K=%d", len(all), all[0].W.Rows, all[0].W.Cols)
 	}
-	return nil, &ShapeError{fmt.Sprintf("%s is %s; give M alone", src.Text, what)}
+	return nil, &ShapeError{fmt.Sprintf("%s has %s: give M only", src.Text, what)}
 }
 
-// shaped returns the layers of a source that has a shape.
+// shaped returns the layers of a source with a shape.
 func (s *Set) shaped(src Source) ([]Layer, error) {
 	if src.Path != "" {
 		return s.stored(src, nil)
@@ -142,12 +142,12 @@ func (s *Set) shaped(src Source) ([]Layer, error) {
 	return []Layer{{Name: name, W: w}}, nil
 }
 
-// draw returns a pattern's layers in the types and shapes of others.
+// draw returns layers with a pattern's values in the types and shapes of the layers in like.
 func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, error) {
 	all := make([]Layer, len(like))
 	for i, l := range like {
 		if _, ok := l.W.DType.Format(); !ok {
-			return nil, fmt.Errorf("%s: values of type %s cannot be drawn from a pattern", l.Name, l.W.DType)
+			return nil, fmt.Errorf("layer %s: a pattern cannot replace weights of type %s: choose a layer in BF16, F16, F32, F8_E4M3, F8_E5M2 or I8", l.Name, l.W.DType)
 		}
 		spec := pattern.Spec{DType: l.W.DType, Rows: l.W.Rows, Cols: l.W.Cols, Seed: s.options.Seed + uint64(i) + 1}
 		if err := src.checkRange(ctx, spec.DType, spec.Seed); err != nil {
@@ -161,8 +161,8 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 	return all, nil
 }
 
-// stored returns the layers of a file that a source names. Without a name it returns the layers with the names of like, or all
-// layers. It reads no data.
+// stored returns the layers of a file that a source names. If the source names only the file, it returns the layers
+// with the names of like, or all linear layers. It reads no values.
 func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	m, err := s.resolved(src)
 	if err != nil {
@@ -181,13 +181,13 @@ func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	return all, err
 }
 
-// has reports whether a tensor or a quantised layer has this name.
+// has reports whether a tensor or quantised layer has a name.
 func (m *model) has(name string) bool {
 	_, ok := m.Tensor(name)
 	return ok || m.coded(name) != nil
 }
 
-// storedIn returns the name of the quantised weight that a tensor is a part of, if layers can be made of its codes.
+// storedIn returns the name of the quantised weight to which a tensor belongs, if the weight's codes can be multiplied.
 func (m *model) storedIn(tensor string) string {
 	for _, w := range m.quantised.Weights {
 		if m.coded(w.Name) != nil && slices.ContainsFunc(w.Tensors, func(t quant.Stored) bool { return t.Name == tensor }) {
@@ -197,7 +197,7 @@ func (m *model) storedIn(tensor string) string {
 	return ""
 }
 
-// named returns the layers of these names.
+// named returns the layers with the given names.
 func (m *model) named(path string, names []string) (all []Layer, err error) {
 	for _, name := range names {
 		if c := m.coded(name); c != nil {
@@ -210,7 +210,7 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 		}
 		l, err := m.layer(t)
 		if w := m.storedIn(name); err != nil && w != "" {
-			return nil, fmt.Errorf("%w; the tensor is a part of the quantised weight %s: name this weight", err, w)
+			return nil, fmt.Errorf("%w; the tensor is part of the quantised weight %s: give the name of this weight", err, w)
 		}
 		if err != nil {
 			return nil, err
@@ -220,8 +220,8 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 	return all, nil
 }
 
-// matching returns the linear layers that match wildcards, or all of them, and the names of layers that cannot be
-// multiplied. Without Options.Quantised, quantised layers are in neither list.
+// matching returns the linear layers whose names match wildcards, or all if wildcards is empty, and the names of layers
+// that cannot be multiplied. Without Options.Quantised, quantised layers are in neither list.
 func (m *model) matching(wildcards string) (all []Layer, skipped []string, err error) {
 	matches := func(name string) bool {
 		ok, _ := path.Match(wildcards, name)
@@ -255,14 +255,15 @@ func (m *model) matching(wildcards string) (all []Layer, skipped []string, err e
 	return all, skipped, err
 }
 
-// takesPlain reports whether the weight is taken although the config calls it quantised: it is stored unquantised.
+// takesPlain reports whether a weight is used although the config declares it as quantised, because it is stored
+// unquantised.
 func (m *model) takesPlain(w *quant.Weight) bool {
 	q, ok := m.quantised.Weight(w.Name)
 	return ok && q.Plain() && m.codes && m.layout.IsLinearWeight(q)
 }
 
 func (m *model) layer(t weights.Tensor) (Layer, error) {
-	w, err := gemm.FromTensor(t, 0) // which copies nothing
+	w, err := gemm.FromTensor(t, 0) // FromTensor copies nothing here
 	if err != nil {
 		return Layer{}, err
 	}
@@ -271,15 +272,28 @@ func (m *model) layer(t weights.Tensor) (Layer, error) {
 
 // noLayers returns the error of a source without layers.
 func noLayers(src Source, skipped []string, q *quant.Description) error {
-	text := "the model has no linear layers"
+	where, text := src.Text, ""
 	switch {
+	case len(skipped) > 0 && src.Tensors != "":
+		text = fmt.Sprintf("none of the layers that match %q can be multiplied (%s)", src.Tensors, beginning(skipped))
 	case len(skipped) > 0:
-		text = fmt.Sprintf("none of its layers is a matrix of numbers that can be multiplied (%s)", strings.Join(skipped, ", "))
+		where, text = src.Path, fmt.Sprintf("none of the model's linear layers can be multiplied (%s)", beginning(skipped))
 	case src.Tensors != "":
 		text = fmt.Sprintf("no tensor or linear layer matches %q", src.Tensors)
+	default:
+		where, text = src.Path, "the model has no linear layers"
 	}
 	if q.Any() {
 		text += "; the checkpoint is quantised (" + q.Formats() + ")"
 	}
-	return &NotFoundError{src.Path, src.Text + ": " + text}
+	return &NotFoundError{src.Path, where + ": " + text}
+}
+
+// beginning lists at most three names, and the number of the others.
+func beginning(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -17,22 +17,22 @@ type Matrix struct {
 	DType      weights.DType
 	Rows, Cols int
 
-	values values // nil: a shape without values
+	values values // nil for a shape without values
 
 	mu        sync.Mutex
 	exponents map[weights.DType]int
 }
 
-// values are the elements of a matrix.
+// values are the values of a matrix's elements.
 type values interface {
-	// block reads rows × cols elements, starting at row and col.
+	// block reads rows × cols elements, starting at (row, col).
 	block(ctx context.Context, row, rows, col, cols int) ([]byte, error)
 	// whole returns all elements. It must be called under a guard.
 	whole(ctx context.Context) (gemm.Matrix, error)
 }
 
-// Block returns the bytes of rows × cols elements, starting at row and col. It reads nothing else if possible. NaN and
-// infinity in a block of a [Product]'s operand are a [gemm.ErrNotFinite].
+// Block returns the bytes of rows × cols elements, starting at (row, col). It reads no other elements if possible. For
+// a [Product]'s operand, NaN and infinity in a block are a [gemm.ErrNotFinite].
 func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	if m == nil || m.values == nil {
 		return nil, errNoValues
@@ -40,7 +40,8 @@ func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, e
 	return m.values.block(ctx, row, rows, col, cols)
 }
 
-// Whole returns all elements. The result may share memory with a mapped file or with earlier results, and must not be changed.
+// Whole returns all elements. The result may share memory with a mapped file or earlier results, and must not be
+// changed.
 func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) {
 	if m == nil || m.values == nil {
 		return gemm.Matrix{}, errNoValues
@@ -48,8 +49,8 @@ func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) {
 	return m.values.whole(ctx)
 }
 
-// Exponent returns the exponent of the power of two by which the source's values were multiplied to fit the matrix's type;
-// 0 if they were not. It may read the whole source.
+// Exponent returns the exponent of the power of two by which the source's values were multiplied to fit into the
+// matrix's type; 0 if they were not multiplied. It may read the whole source.
 func (m *Matrix) Exponent(ctx context.Context) (int, error) {
 	if m == nil || m.values == nil {
 		return 0, errNoValues
@@ -60,13 +61,13 @@ func (m *Matrix) Exponent(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// errNoValues is the error of a Matrix that a caller made: [Set.Products] makes them.
-var errNoValues = errors.New("the matrix has no values: take it from a product of a Set")
+// errNoValues is the error of a Matrix without values, which a caller made instead of [Set.Products].
+var errNoValues = errors.New("the matrix has no values: use a matrix that Set.Products returned")
 
 // Bytes returns the size of the whole matrix in bytes.
 func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }
 
-// exponent returns the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
+// exponent returns the exponent of the power of two that scales m into the range of type d ([gemm.Matrix.Exponent]).
 func (m *Matrix) exponent(ctx context.Context, d weights.DType) (e int, err error) {
 	if d == m.DType || d.Bits() != 8 {
 		return 0, nil
@@ -92,7 +93,7 @@ func (m *Matrix) exponent(ctx context.Context, d weights.DType) (e int, err erro
 	return e, err
 }
 
-// elements returns the elements in any order, without a copy if they are stored.
+// elements returns the elements in any order. It does not copy stored elements.
 func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 	if s, ok := m.values.(*stored); ok {
 		return s.m, nil
@@ -100,7 +101,7 @@ func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 	return m.Whole(ctx)
 }
 
-// files returns the files that hold m's elements; none for patterns.
+// files returns the files that hold m's elements; nil for patterns.
 func (m *Matrix) files() []string {
 	if m == nil {
 		return nil
@@ -116,7 +117,7 @@ func (m *Matrix) files() []string {
 	return nil
 }
 
-// guard runs read, which may read mapped memory.
+// guard runs read, which may read mapped memory, and returns memory faults as errors.
 func (m *Matrix) guard(read func() error) error {
 	if s, ok := m.values.(*stored); ok {
 		return weights.Guard(s.file, read)
@@ -124,7 +125,7 @@ func (m *Matrix) guard(read func() error) error {
 	return read()
 }
 
-// SameBytes reports whether both matrices are stored in files, with the same bytes, type and shape.
+// SameBytes reports whether both matrices are stored in files and have the same bytes, type and shape.
 func (m *Matrix) SameBytes(other *Matrix) bool {
 	if other == nil {
 		return false
@@ -139,8 +140,8 @@ func (m *Matrix) SameBytes(other *Matrix) bool {
 		bytes.Equal(weights.Need(a.m.Data), weights.Need(b.m.Data))
 }
 
-// fit returns m in type d, multiplied by the power of two that brings the matrix scale into d's range. Operands that are
-// compared with each other use the same scale.
+// fit returns m in type d, multiplied by the power of two that scales the matrix scale into d's range. Operands to be
+// compared use the same matrix scale.
 func (m *Matrix) fit(d weights.DType, scale *Matrix) *Matrix {
 	if scale.values == nil {
 		scale = m
@@ -148,7 +149,7 @@ func (m *Matrix) fit(d weights.DType, scale *Matrix) *Matrix {
 	return &Matrix{DType: d, Rows: m.Rows, Cols: m.Cols, values: &fitted{m, d, scale}}
 }
 
-// fitted is a matrix in another type.
+// fitted is a matrix converted to another type.
 type fitted struct {
 	from  *Matrix
 	to    weights.DType
@@ -173,7 +174,7 @@ func (f *fitted) block(ctx context.Context, row, rows, col, cols int) ([]byte, e
 	}
 	m := gemm.Matrix{DType: f.from.DType, Rows: rows, Cols: cols, Data: data}
 	if err := m.Finite(); err != nil {
-		return nil, fmt.Errorf("the block from row %d and column %d is %w", row, col, err)
+		return nil, fmt.Errorf("the block that starts at row %d, column %d is %w", row, col, err)
 	}
 	m, err = m.Fit(f.to, e)
 	return m.Data, err

@@ -14,23 +14,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Product is y[M,N] = x[M,K]·w[N,K]ᵀ with a layer's weights w. Both operands are in the product's type.
+// Product is y[M,N] = x[M,K]·w[N,K]ᵀ with the weight w of a layer. Both operands have the product's type.
 type Product struct {
 	Layer   string
 	Problem gemm.Problem
 	X, W    *Matrix
-	// Kernel describes the kernel that multiplies a quantised layer; empty for others. Assumed is this kernel's library, or
-	// empty for lowtoggle's own kernel.
+	// Kernel describes the kernel that multiplies a quantised layer; empty for unquantised layers. Assumed is the
+	// library of that kernel, or empty for lowtoggle's own kernel.
 	Kernel  string
 	Assumed cost.Kernel
-	// Format is the format of a quantised layer; nil for others.
+	// Format is the format of a quantised layer; nil for an unquantised layer.
 	Format *quant.Format
-	// Codes are the packed codes [N, K/2] of a layer whose four-bit codes a kernel dequantises, two in a byte; nil for others.
+	// Codes are the packed codes [N, K/2] of a layer whose four-bit codes a kernel dequantises, two per byte; nil for
+	// other layers.
 	Codes *Matrix
 }
 
-// SameKernel reports whether the same kernel multiplies two products with codes of the same kind, or both products are
-// unquantised.
+// SameKernel reports whether the same kernel multiplies two products with the same kind of codes, or whether both
+// products are unquantised.
 func (p Product) SameKernel(other Product) bool {
 	if p.Format == nil || other.Format == nil {
 		return p.Format == other.Format
@@ -38,7 +39,7 @@ func (p Product) SameKernel(other Product) bool {
 	return p.Assumed == other.Assumed && p.Format.Codes == other.Format.Codes && p.Format.Per == other.Format.Per && p.Format.Block == other.Format.Block
 }
 
-// Multiplication describes the kernel, also of an unquantised layer.
+// Multiplication describes the kernel. Unlike Kernel, it is set for unquantised layers as well.
 func (p Product) Multiplication() string {
 	if p.Kernel != "" {
 		return p.Kernel
@@ -50,8 +51,8 @@ func (p Product) Multiplication() string {
 	return fmt.Sprintf("%s: unquantised layers, %s", cost.CuBLASLt, role.Slot())
 }
 
-// Whole returns both operands with all elements. Layers that share their activations share x's memory. Operands may
-// lie in mapped memory of [Product.Files]: read them under [weights.Guard].
+// Whole returns both operands with all elements. Layers that share their activations share x's memory. Operands may lie
+// in the mapped memory of [Product.Files], so read them under [weights.Guard].
 func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
 	err = weights.Guard(strings.Join(p.Files(), ", "), func() error {
 		var err error
@@ -66,7 +67,7 @@ func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
 	return x, w, err
 }
 
-// Files returns the files with the operands' elements.
+// Files returns the files that hold the operands' elements.
 func (p Product) Files() (files []string) {
 	for _, m := range []*Matrix{p.X, p.W} {
 		for _, f := range m.files() {
@@ -78,12 +79,11 @@ func (p Product) Files() (files []string) {
 	return files
 }
 
-// Products returns the products with every source's layers, in the order of the sources. It reads and draws
-// nothing. A layer's weights have the same scale in all sources.
+// Products returns the products with every source's layers, in the order of the sources. It reads and draws no values.
+// A layer's weights have the same scale in all sources.
 //
-// The error is a [NotFoundError] if a model lacks a tensor or layer, a [ShapeError] if N and K do not fit the
-// sources, a [TypeError] if weights need another type, and a [ProblemError] if a product is too large for its
-// type.
+// The error is a [NotFoundError] if a model lacks a tensor or layer, a [ShapeError] if N and K differ from the sources'
+// shapes, a [TypeError] if weights need a different type, and a [ProblemError] if a product is too large for its type.
 func (s *Set) Products(ctx context.Context, sources ...Source) ([][]Product, error) {
 	layers, shapes, err := s.layers(ctx, sources)
 	if err != nil {
@@ -98,9 +98,10 @@ func (s *Set) Products(ctx context.Context, sources ...Source) ([][]Product, err
 	return all, nil
 }
 
-// Multiply returns the products of m tokens with layers. If m is 0, X decides: as many tokens as its tensor has, or
-// PrefillTokens. If weights must be converted to the product's type, they get the scale of the layer at the same index
-// of like if the shapes are equal, else their own. Errors are those of [Set.Products].
+// Multiply returns the products of m tokens with layers. If m is 0, the number of tokens is that of X's tensor, or
+// PrefillTokens if X is a pattern. Weights that must be converted to the product's type get a scale. The scale is that
+// of the layer with the same index in like if the shapes are equal, or else the weight's own. Errors are those of
+// [Set.Products].
 func (s *Set) Multiply(ctx context.Context, layers, like []Layer, m int) ([]Product, error) {
 	all := make([]Product, len(layers))
 	for i, l := range layers {
@@ -147,8 +148,8 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 	return p, nil
 }
 
-// activations returns a layer's x. Layers with the same number of inputs share x of a pattern. Layers with the same tensor share
-// its matrix.
+// activations returns a layer's x. Layers with the same number of inputs share the x of a pattern. Layers with the same
+// tensor share its matrix.
 func (s *Set) activations(ctx context.Context, l Layer, m int, typ arith.Type) (*Matrix, error) {
 	src := s.options.x(typ)
 	key := activations{typ: typ, rows: m, in: l.W.Cols}
@@ -173,7 +174,7 @@ func (s *Set) activations(ctx context.Context, l Layer, m int, typ arith.Type) (
 	x = x.fit(typ.Operand(), x)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if have := s.xs[key]; have != nil { // made meanwhile
+	if have := s.xs[key]; have != nil { // another goroutine has made it meanwhile
 		return have, nil
 	}
 	s.xs[key] = x
@@ -191,7 +192,7 @@ func (s *Set) makeActivations(ctx context.Context, src Source, of activations) (
 	return newDrawn(src, pattern.Spec{DType: d, Rows: of.rows, Cols: of.in, Seed: s.options.Seed}), nil
 }
 
-// storedActivations returns the first rows of a tensor, or all if the number of rows is 0.
+// storedActivations returns the first rows of a tensor, or all rows if the number of rows is 0.
 func (s *Set) storedActivations(src Source, of activations) (*Matrix, error) {
 	m, err := s.open(src)
 	if err != nil {
@@ -206,9 +207,9 @@ func (s *Set) storedActivations(src Source, of activations) (*Matrix, error) {
 	case err != nil:
 		return nil, err
 	case x.Cols != of.in:
-		return nil, fmt.Errorf("%s: tensor %q has %d inputs, and the layer has %d", src.Path, of.tensor, x.Cols, of.in)
+		return nil, fmt.Errorf("%s: tensor %q has %d inputs, but the layer has %d", src.Path, of.tensor, x.Cols, of.in)
 	case of.rows > x.Rows:
-		return nil, fmt.Errorf("%s: tensor %q has %d tokens, which are fewer than %d", src.Path, of.tensor, x.Rows, of.rows)
+		return nil, fmt.Errorf("%s: tensor %q has only %d of the %d requested tokens", src.Path, of.tensor, x.Rows, of.rows)
 	case of.rows > 0:
 		x.Data = x.Data[:len(x.Data)/x.Rows*of.rows]
 		x.Rows = of.rows

@@ -11,12 +11,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// sampleSide is the side of the square of values that checkRange draws.
+// sampleSide is the number of rows and columns of values that checkRange draws.
 const sampleSide = 64
 
-// checkRange returns an error for a pattern whose values do not fit type d: more than one in a hundred exceeds d's
-// largest value, or all nonzero values become zero. It checks the first step only; the others are the
-// user's choice. It accepts patterns that begin with a tensor.
+// checkRange returns an error for a pattern whose values are outside the range of type d: more than one in a hundred
+// exceeds d's largest value, or all nonzero values become zero. It checks only the first step, because the user chooses
+// the later steps. It accepts patterns that begin with a tensor.
 func (s Source) checkRange(ctx context.Context, d weights.DType, seed uint64) error {
 	if _, _, ok := s.Pattern.Tensor(); ok {
 		return nil
@@ -50,9 +50,9 @@ func (s Source) checkRange(ctx context.Context, d weights.DType, seed uint64) er
 	}
 	switch {
 	case beyond > n/100:
-		return fmt.Errorf("%s exceeds the range of %s (%.3g)", first, d, most)
+		return fmt.Errorf("%s exceeds the range of %s (±%.3g): choose smaller values", first, d, most)
 	case nonzero > 0 && kept == 0:
-		return fmt.Errorf("%s is nothing but zeros in %s: choose larger values", first, d)
+		return fmt.Errorf("%s becomes zero everywhere in %s: choose larger values", first, d)
 	}
 	return nil
 }

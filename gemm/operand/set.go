@@ -14,43 +14,47 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Numbers of tokens (M of a product) in the phases of a workload. PrefillTokens is the default.
+// PrefillTokens and DecodeTokens are the numbers of tokens (M of a product) in the phases of a workload. PrefillTokens
+// is the default.
 const (
 	PrefillTokens = cost.PrefillTokens
 	DecodeTokens  = cost.DecodeTokens
 )
 
-// DefaultSize is N and K of patterns if no source has a shape.
+// DefaultSize is the default of N and K for patterns if no source has a shape.
 const DefaultSize = 8192
 
 // Options are the options of [NewSet]. The zero value is ready to use.
 type Options struct {
-	// Type is the arithmetic of the products. Default: the type in which weights are stored; BF16 for patterns.
+	// Type is the arithmetic of the products. Default: the type of the stored weights, or BF16 for patterns.
 	Type arith.Type
-	// X gives the activations. With "PATH:" every layer takes the tensor of its own name. Default: DefaultX of
-	// the type.
+	// X gives the activations. With "PATH:" every layer uses the tensor with the layer's name. Default: DefaultX of the
+	// type.
 	X Source
-	// Tokens is M. Default: all tokens of X if X names tensors, else PrefillTokens.
+	// Tokens is M. Default: all tokens of X if X names tensors, or else PrefillTokens.
 	Tokens int
-	// N and K are the outputs and inputs of patterns. If a source has a shape, N and K must equal it. Default:
-	// the source's shape, or DefaultSize.
+	// N and K are the numbers of outputs and inputs of patterns. If a source has a shape, N and K must equal it.
+	// Default: the source's shape, or DefaultSize.
 	N, K int
-	// Streaming makes the weights the streamed operand of the kernel, not the stationary one. Default: false.
+	// Streaming puts the weights into the streaming operand slot of the kernel instead of the stationary slot. Default:
+	// false.
 	Streaming bool
 	// Seed is the seed of all patterns. Default: 0.
 	Seed uint64
-	// Quantised takes quantised layers, too, as the tensor cores read them; see [quant.Matrix.Operand]. Default: they are
-	// left out.
+	// Quantised includes quantised layers in the form that the tensor cores read; see [quant.Matrix.Operand]. Default:
+	// they are left out.
 	Quantised bool
-	// Kernel is the assumed kernel of quantised layers, which determines the role of their weights. Default: the kernels that
-	// vLLM runs on Hopper.
+	// Kernel is the assumed kernel of quantised layers. It determines the role of their weights. Default: the kernels
+	// that vLLM uses on Hopper.
 	Kernel cost.Kernel
-	// OnCard is true for products for package cuda. Its dequantising kernels take four-bit weights in the same role as Kernel,
-	// but always as the A operand with at most [gemm.FewTokens] tokens. Default: products are for predictions.
+	// OnCard is true if package cuda will multiply the products. Its dequantising kernels take four-bit weights in the
+	// same role as Kernel. With at most [gemm.FewTokens] tokens, they always take them as the A operand. Default:
+	// products are for predictions.
 	OnCard bool
-	// OpenURL opens a model in an object store; the set closes it. Default: such sources are an error.
+	// OpenURL opens a model in an object store. The set closes the model. Default: a source in an object store is an
+	// error.
 	OpenURL func(url string) (*weights.Model, error)
-	// Family describes the models' architecture. Default: the catalogue's family for their config.json.
+	// Family describes the models' architecture. Default: the family in the catalogue for the models' config.json.
 	Family *arch.Family
 }
 
@@ -64,8 +68,8 @@ func (o Options) x(t arith.Type) Source {
 	return o.X
 }
 
-// Set makes layers and products. It opens and resolves every model once. Layers with the same number of inputs
-// share their activations. Its methods may be called from several goroutines.
+// Set builds layers and products. It opens and resolves every model once. Layers with the same number of inputs share
+// their activations. Its methods may be called from several goroutines.
 type Set struct {
 	options Options
 
@@ -74,23 +78,23 @@ type Set struct {
 	xs     map[activations]*Matrix
 }
 
-// activations that layers share.
+// activations is the key of activations that layers share.
 type activations struct {
-	tensor   string // empty: a draw
+	tensor   string // empty for values of a pattern
 	typ      arith.Type
 	rows, in int
 }
 
-// model is a model that a source names.
+// model is a model that a source names, with its layout.
 type model struct {
 	*weights.Model
-	own      bool         // opened by the set
+	own      bool         // whether the set has opened the model
 	resolved bool         // layout was resolved
-	layout   *arch.Layout // nil: of no known family
+	layout   *arch.Layout // nil if the family is unknown
 
 	quantised *quant.Description
 	weights   *quant.Set
-	codes     bool // quantised layers are taken, too
+	codes     bool // whether quantised layers are included
 }
 
 // NewSet returns an empty set. The caller must close it with [Set.Close].
@@ -98,7 +102,7 @@ func NewSet(o Options) *Set {
 	return &Set{options: o, models: map[any]*model{}, xs: map[activations]*Matrix{}}
 }
 
-// Close closes the models that the set has opened. Their operands must not be used after that.
+// Close closes the models that the set has opened. Their operands must not be used afterwards.
 func (s *Set) Close() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +120,7 @@ func (s *Set) open(src Source) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var key any = src.Path
-	if src.model != nil { // the path is not unique: single files of a folder share it
+	if src.model != nil { // the path is not unique, because single files of a folder share it
 		key = src.model
 	}
 	if m := s.models[key]; m != nil {
@@ -140,7 +144,7 @@ func (s *Set) open(src Source) (*model, error) {
 func (s *Set) openPath(path string) (*weights.Model, error) {
 	if weights.IsURL(path) {
 		if s.options.OpenURL == nil {
-			return nil, fmt.Errorf("%s: can only be read from a disk here: copy the model to a disk, and name its folder", path)
+			return nil, fmt.Errorf("%s: this command does not read object stores: copy the model to a disk and give its folder", path)
 		}
 		return s.options.OpenURL(path)
 	}
@@ -150,8 +154,8 @@ func (s *Set) openPath(path string) (*weights.Model, error) {
 	return weights.Open(path)
 }
 
-// Model returns the model that a source names with its layout, which is nil if the family is not known. Both are nil for a
-// source that names no model or a part of one.
+// Model returns the model that a source names and the model's layout, which is nil if the family is unknown. Both are
+// nil for a source that does not name a whole model.
 func (s *Set) Model(src Source) (*weights.Model, *arch.Layout, error) {
 	if src.Path == "" || src.Tensors != "" {
 		return nil, nil, nil
@@ -163,7 +167,7 @@ func (s *Set) Model(src Source) (*weights.Model, *arch.Layout, error) {
 	return m.Model, m.layout, nil
 }
 
-// resolved returns the model of a source with its layout.
+// resolved returns the model of a source with its layout resolved.
 func (s *Set) resolved(src Source) (*model, error) {
 	m, err := s.open(src)
 	if err != nil {

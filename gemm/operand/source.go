@@ -14,19 +14,19 @@ import (
 
 // Source is the origin of an operand's values: a pattern, or tensors of a model. The zero value is no source.
 type Source struct {
-	Text    string          // as it was written
-	Pattern pattern.Pattern // if Path is empty
-	Path    string          // of a folder or a safetensors file; empty for patterns
-	Tensors string          // a name, or one with wildcards; empty for all linear layers
+	Text    string          // text from which it was parsed
+	Pattern pattern.Pattern // used if Path is empty
+	Path    string          // path of a folder or safetensors file; empty for patterns
+	Tensors string          // a name, possibly with wildcards; empty for all linear layers
 
-	model *weights.Model // opened by the caller; nil: at Path
+	model *weights.Model // a model opened by the caller; nil: the model at Path
 }
 
 // errNoSource is the error of the zero Source.
-var errNoSource = errors.New("a source of values is missing: parse a pattern or PATH:TENSOR, or take a model's")
+var errNoSource = errors.New("a source of values is missing: give a pattern, PATH:TENSOR or a model")
 
-// Parse reads a pattern, or PATH:TENSOR. The path may be a URL of an object store, which Parse does not access. If the path does
-// not exist, the error is an [ErrNoFile]; all other errors are about the text.
+// Parse reads a pattern or PATH:TENSOR. The path may be a URL of an object store, which Parse does not access. If the
+// path does not exist, the error is an [ErrNoFile]. All other errors are about the text.
 func Parse(text string) (Source, error) {
 	s := Source{Text: text}
 	p, wrong := pattern.Parse(text)
@@ -56,7 +56,7 @@ func Parse(text string) (Source, error) {
 	if _, err := os.Stat(text); err == nil {
 		return s, noTensorIn(text)
 	}
-	return s, fmt.Errorf("%w\nor a tensor, as in MODEL:NAME (MODEL: alone means all its linear layers)", wrong)
+	return s, fmt.Errorf("%w\nor a tensor, as in MODEL:NAME (MODEL: alone means all linear layers of the model)", wrong)
 }
 
 // readURL reads a source in an object store. Its path ends at the first colon after the scheme.
@@ -71,7 +71,7 @@ func (s *Source) readURL() error {
 }
 
 func noTensorIn(path string) error {
-	return fmt.Errorf("%s: which tensor? write %[1]s:NAME, or %[1]s: for all its linear layers", path)
+	return fmt.Errorf("%s: no tensor is named: write %[1]s:NAME, or %[1]s: for all linear layers", path)
 }
 
 // MustParse is [Parse] for constant texts. It panics on an error.
@@ -83,8 +83,8 @@ func MustParse(text string) Source {
 	return s
 }
 
-// Of returns the source of all linear layers of an open model. The caller closes the model. A nil model gives the zero Source, which
-// has no products.
+// Of returns the source of all linear layers of an open model. The caller closes the model. For a nil model, Of returns
+// the zero Source, which has no products.
 func Of(m *weights.Model) Source {
 	if m == nil {
 		return Source{}
@@ -100,8 +100,8 @@ func DefaultX(t arith.Type) Source {
 	return MustParse("normal(0,1)")
 }
 
-// DefaultW returns the default pattern of weights: normal(0,0.02), similar to a trained layer. For FP8 and INT8, whose
-// weights are stored with a scale, it is DefaultX.
+// DefaultW returns the default pattern of weights: normal(0,0.02), which is similar to a trained layer. For FP8 and
+// INT8, whose weights are stored with a scale, it equals DefaultX.
 func DefaultW(t arith.Type) Source {
 	if t == arith.INT8 || t == arith.FP8 {
 		return DefaultX(t)
@@ -109,22 +109,22 @@ func DefaultW(t arith.Type) Source {
 	return MustParse("normal(0,0.02)")
 }
 
-// HasShape reports whether the source has a shape: it names tensors, or it is a pattern that begins with a tensor.
+// HasShape reports whether the source has a shape: it names tensors, or is a pattern that begins with a tensor.
 func (s Source) HasShape() bool {
 	_, _, tensor := s.Pattern.Tensor()
 	return s.Path != "" || tensor
 }
 
-// checkTensors returns an error for invalid wildcards, and for steps of a pattern after a name.
+// checkTensors returns an error for invalid wildcards, and for pattern steps after a tensor's name.
 func (s Source) checkTensors() error {
 	if name, steps, piped := strings.Cut(s.Tensors, "|"); piped {
 		meant := fmt.Sprintf("tensor(%s:%s) | %s", s.Path, strings.TrimSpace(name), strings.TrimSpace(steps))
 		if _, err := pattern.Parse(meant); err == nil {
-			return fmt.Errorf("%s: only patterns have steps; write %s", s.Text, meant)
+			return fmt.Errorf("%s: only patterns can have steps: write %s", s.Text, meant)
 		}
 	}
 	if _, err := path.Match(s.Tensors, ""); err != nil {
-		return fmt.Errorf("%s: %q matches nothing: [ begins a set of characters and ] must end it", s.Text, s.Tensors)
+		return fmt.Errorf("%s: %q is not a valid wildcard: close each [ with a ]", s.Text, s.Tensors)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 func TestParse(t *testing.T) {
@@ -42,19 +43,19 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                  "expected a source (normal, uniform, const, zeros, set or tensor), found the end",
-		"m":                 `m: which tensor? write m:NAME, or m: for all its linear layers`,
+		"m":                 `m: no tensor is named: write m:NAME, or m: for all linear layers`,
 		"ones":              "expected a source, found ones",
 		"model":             "or a tensor, as in MODEL:NAME",
 		"Zeros":             "did you mean zeros?",
 		"normal(0,2":        "expected , or ) in normal, found the end",
 		"normal(0,-1)":      "normal(0,-1)\n           ^",
 		"zeros | sparce(1)": "did you mean sparse?",
-		"m:w | round(4)":    "m:w | round(4): only patterns have steps; write tensor(m:w) | round(4)",
-		"nowhere:w":         "nowhere: there is no such file or folder",
-		"nowhere:":          "nowhere: there is no such file or folder",
+		"m:w | round(4)":    "m:w | round(4): only patterns can have steps: write tensor(m:w) | round(4)",
+		"nowhere:w":         "nowhere: there is no such file or folder: name a model's folder, or a safetensors file",
+		"nowhere:":          "nowhere: there is no such file or folder: name a model's folder, or a safetensors file",
 		"nowhere:w|abs":     "expected a source",
-		"m:[":               `"[" matches nothing`,
-		"m:layers[0.weight": `"layers[0.weight" matches nothing`,
+		"m:[":               `"[" is not a valid wildcard`,
+		"m:layers[0.weight": `"layers[0.weight" is not a valid wildcard`,
 	} {
 		if have, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, error %v, want %q", text, have, err, want)
@@ -62,9 +63,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: an accepted source is either a pattern, or an existing path with valid wildcards.
+// FuzzParse: an accepted source is a pattern, or a path with valid wildcards that exists or is a URL.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"zeros", "normal(0,0.02)", "const(-0) | flip(1%)", ".:", ".:*.weight", ".:[a-", "normal(0,1", "a:b:c", ":", "\x00:", ".:w|abs", "tensor(.:w)"} {
+	for _, text := range []string{"zeros", "normal(0,0.02)", "const(-0) | flip(1%)", ".:", ".:*.weight", ".:[a-", "normal(0,1", "a:b:c", ":", "\x00:", ".:w|abs", "tensor(.:w)", "s3://b/m:w", "0://:"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -84,7 +85,7 @@ func FuzzParse(f *testing.F) {
 		if s.Path+":"+s.Tensors != text || s.Pattern != (pattern.Pattern{}) {
 			t.Fatalf("%q became %+v", text, s)
 		}
-		if _, err := os.Stat(s.Path); err != nil {
+		if _, err := os.Stat(s.Path); err != nil && !weights.IsURL(s.Path) {
 			t.Fatal(err)
 		}
 		if _, err := path.Match(s.Tensors, "model.layers.0.weight"); err != nil {

@@ -11,15 +11,15 @@ import (
 
 // stored is a matrix in a file, or its transpose.
 type stored struct {
-	m          gemm.Matrix // as it is stored
+	m          gemm.Matrix // as stored in the file
 	transposed bool
 	file       string
 
 	mu     sync.Mutex
-	turned *gemm.Matrix // the whole transpose, once it was needed
+	turned *gemm.Matrix // whole transpose, computed on first use
 }
 
-// newStored returns the matrix m of a file, or its transpose. It reads nothing.
+// newStored returns a file's matrix m or its transpose. It reads nothing.
 func newStored(m gemm.Matrix, transposed bool, file string) *Matrix {
 	out := &Matrix{DType: m.DType, Rows: m.Rows, Cols: m.Cols, values: &stored{m: m, transposed: transposed, file: file}}
 	if transposed {
@@ -39,7 +39,7 @@ func (s *stored) block(ctx context.Context, row, rows, col, cols int) ([]byte, e
 	return s.cut(ctx, row, rows, col, cols)
 }
 
-// cut copies a block of the matrix as it is stored.
+// cut copies a block of the matrix as stored.
 func (s *stored) cut(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	size := s.m.DType.Bits() / 8
 	data := make([]byte, 0, rows*cols*size)

@@ -2,8 +2,8 @@ package power
 
 import "slices"
 
-// Margin returns the relative width of the execution-time bin for executions of this length, in seconds: 5 % up to
-// 200 µs and 2 % above, as in FinGraV's table I.
+// Margin returns the relative width of the bin for an execution time in seconds: 5 % up to 200 µs and 2 % above, as in
+// FinGraV's Table I.
 func Margin(seconds float64) float64 {
 	if seconds <= 200e-6 {
 		return 0.05
@@ -11,14 +11,14 @@ func Margin(seconds float64) float64 {
 	return 0.02
 }
 
-// Bin is a range of execution times, in seconds, within the margin of each other.
+// Bin is a range of execution times in seconds.
 type Bin struct {
 	Low  float64 `json:"low_seconds"`
 	High float64 `json:"high_seconds"`
 }
 
-// MainBin returns the bin that holds most of the times, given in seconds. Of equally full bins it is the one with the
-// shortest times.
+// MainBin returns the bin that contains the most times, given in seconds. If several bins contain equally many, it
+// returns the one with the shortest times.
 func MainBin(times []float64) Bin {
 	sorted := slices.Sorted(slices.Values(times))
 	var best Bin
@@ -35,5 +35,5 @@ func MainBin(times []float64) Bin {
 	return best
 }
 
-// Holds reports whether a time is in the bin, ends included.
+// Holds reports whether a time in seconds is in the bin, including its ends.
 func (b Bin) Holds(seconds float64) bool { return b.Low <= seconds && seconds <= b.High }

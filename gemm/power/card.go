@@ -9,18 +9,18 @@ import (
 // ErrAbsent is the error of a query that this card, driver or build does not support.
 var ErrAbsent = errors.New("the card does not support this query")
 
-// Card is a GPU's sensors. It is read-only; a [Governor] changes settings. Queries fail with ErrAbsent if the
-// card has no such sensor.
+// Card is the sensors of a GPU. It only reads; a [Governor] changes settings. A query fails with ErrAbsent if the card
+// has no such sensor.
 type Card interface {
-	// Info returns a description of the card at the time of opening.
+	// Info returns a description of the card as of its opening.
 	Info() Info
-	// Energy reads the energy counter: millijoules since the driver was loaded.
+	// Energy reads the energy counter, in millijoules since the driver was loaded.
 	Energy() (uint64, error)
 	// Power reads a power sensor in watts.
 	Power(Sensor, Scope) (float64, error)
 	// Sample reads a power sensor with the driver's time stamp.
 	Sample(Sensor, Scope) (Sample, error)
-	// Samples returns the driver's stored readings of the whole card's power after the given time, oldest
+	// Samples returns the readings of the whole card's power that the driver has stored since the given time, oldest
 	// first.
 	Samples(after time.Time) ([]Sample, error)
 	// Temperature returns the temperature of the GPU's die in °C.
@@ -65,10 +65,10 @@ type Sample struct {
 // Process is a process on the card.
 type Process struct {
 	PID   int    `json:"pid"`
-	Bytes uint64 `json:"bytes,omitempty"` // of device memory; absent if unknown
+	Bytes uint64 `json:"bytes,omitempty"` // device memory in use; absent if unknown
 }
 
-// Info describes a card. A nil pointer or an empty string is unknown.
+// Info describes a card. A nil pointer or an empty string means unknown.
 type Info struct {
 	Name             string   `json:"name,omitempty"`
 	UUID             string   `json:"uuid,omitempty"`
@@ -76,12 +76,12 @@ type Info struct {
 	CUDA             string   `json:"cuda,omitempty"` // newest CUDA version that the driver supports, such as "13.0"
 	ComputeMode      string   `json:"compute_mode,omitempty"`
 	MemoryBytes      *uint64  `json:"memory_bytes,omitempty"`
-	MemoryUsed       *uint64  `json:"memory_used_bytes,omitempty"` // on opening, by all processes and the driver
+	MemoryUsed       *uint64  `json:"memory_used_bytes,omitempty"` // in use when the card was opened, by all processes and the driver
 	PowerLimit       *float64 `json:"power_limit_watts,omitempty"` // the enforced limit
 	PowerLimitMin    *float64 `json:"power_limit_min_watts,omitempty"`
 	PowerLimitMax    *float64 `json:"power_limit_max_watts,omitempty"`
 	PowerLimitPreset *float64 `json:"power_limit_default_watts,omitempty"`
-	MinSMClock       *float64 `json:"min_sm_clock_mhz,omitempty"` // lowest that the clock can be locked at
+	MinSMClock       *float64 `json:"min_sm_clock_mhz,omitempty"` // lowest clock that can be locked
 	MaxSMClock       *float64 `json:"max_sm_clock_mhz,omitempty"`
 	MaxMemClock      *float64 `json:"max_mem_clock_mhz,omitempty"`
 	ECC              *bool    `json:"ecc,omitempty"`
@@ -94,14 +94,14 @@ type Throttle uint64
 
 const (
 	GPUIdle            Throttle = 1 << iota
-	ApplicationClocks           // clocks were set
-	SoftwarePowerCap            // the power limit
-	HardwareSlowdown            // temperature or power brake; at least halves the clock
-	SyncBoost                   // follows the slowest card of a group
-	SoftwareThermal             // temperature, by the driver
-	HardwareThermal             // temperature, by the hardware
-	HardwarePowerBrake          // request of the server's power supply
-	DisplayClocks               // setting of a display
+	ApplicationClocks           // the application clocks are set below the maximum
+	SoftwarePowerCap            // the power limit is reached
+	HardwareSlowdown            // temperature or power brake; the clock is at most half
+	SyncBoost                   // the clock follows the slowest card of a group
+	SoftwareThermal             // the driver limits the temperature
+	HardwareThermal             // the hardware limits the temperature
+	HardwarePowerBrake          // the server's power supply requests a lower clock
+	DisplayClocks               // the setting of a display limits the clock
 )
 
 var throttleNames = [...]string{
@@ -109,7 +109,7 @@ var throttleNames = [...]string{
 	"software_thermal", "hardware_thermal", "hardware_power_brake", "display_clocks",
 }
 
-// Names lists the reasons, lowest bit first, without unknown bits.
+// Names returns the names of the reasons, lowest bit first. Unknown bits have no name.
 func (t Throttle) Names() []string {
 	var names []string
 	for i, name := range throttleNames {
@@ -123,8 +123,8 @@ func (t Throttle) Names() []string {
 // Heat reports whether temperature is among the reasons.
 func (t Throttle) Heat() bool { return t&(SoftwareThermal|HardwareThermal) != 0 }
 
-// Others returns the processes other than self. In a container the driver may use the host's process numbers, so that
-// self is not in the list. A single process is then assumed to be self.
+// Others returns the processes other than self, a process ID. In a container, the driver may use the host's process
+// IDs, and self is then not in the list. If the list then has a single process, it is assumed to be self.
 func Others(all []Process, self int) []Process {
 	rest := slices.DeleteFunc(slices.Clone(all), func(p Process) bool { return p.PID == self })
 	if len(rest) == len(all) && len(rest) == 1 {

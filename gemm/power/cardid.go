@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// ID returns the short id by which reports, records and pages name the card: its model and four hex digits of a hash of
-// its UUID, such as "H200-3f2a". It is empty if the driver does not tell the UUID, as for a simulated card.
+// ID returns the short ID by which reports, records and pages name the card: its model and four hex digits of a hash of
+// its UUID, such as "H200-3f2a". It is empty if the driver reports no UUID, as for a simulated card.
 func (i Info) ID() string {
 	if i.UUID == "" {
 		return ""
@@ -29,7 +29,7 @@ func (i Info) model() string {
 	return "GPU"
 }
 
-// MarshalJSON adds the id. Records without it have the UUID from which it follows.
+// MarshalJSON adds the ID. Records without an ID have the UUID from which the ID is computed.
 func (i Info) MarshalJSON() ([]byte, error) {
 	type fields Info // without this method
 	return json.Marshal(struct {
@@ -38,7 +38,7 @@ func (i Info) MarshalJSON() ([]byte, error) {
 	}{i.ID(), fields(i)})
 }
 
-// UnmarshalJSON reads records with the id and without it. It ignores fields that it does not know, even for a strict decoder.
+// UnmarshalJSON reads records with and without an ID. It ignores unknown fields, even for a strict decoder.
 func (i *Info) UnmarshalJSON(data []byte) error {
 	type fields Info // without this method
 	return json.Unmarshal(data, (*fields)(i))

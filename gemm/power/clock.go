@@ -7,7 +7,7 @@ import (
 
 // Clock is the clock of a measurement: the host's, or a simulated card's.
 type Clock interface {
-	// Now returns the time since an arbitrary moment. It is monotonic.
+	// Now returns the time since an arbitrary start. It is monotonic.
 	Now() time.Duration
 	// Of converts a wall-clock time to this clock.
 	Of(time.Time) time.Duration
@@ -22,7 +22,7 @@ type hostClock struct{ start time.Time }
 
 func (c hostClock) Now() time.Duration { return time.Since(c.start) }
 
-// Of uses the wall clock's present offset, because the wall clock may have been set since the start.
+// Of uses the present offset of the wall clock, because the wall clock may have been set since the start.
 func (c hostClock) Of(t time.Time) time.Duration {
 	now := time.Now()
 	return now.Sub(c.start) - now.Sub(t)

@@ -2,15 +2,15 @@ package power
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Compare measures energy and time per execution of the null load and the variants against the
-// baseline. It runs a self-test and a warm-up, then blocks until the precision is reached or the time is
-// spent.
+// Compare measures energy and time per execution of the null load and the variants, relative to the baseline. It runs a
+// self-test and a warm-up, and then measures until the precision is reached or the time is over.
 //
 // The result is nil only if the loads are invalid. If the context ends or a load fails, Compare returns the
 // measurements so far together with the error.
@@ -22,7 +22,7 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	stopped, err := m.measure(ctx, loads, r)
 	if r.Stopped = stopped; err != nil {
 		r.Stopped = StoppedFailed
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if parallel.Ended(err) {
 			r.Stopped = StoppedCancelled
 		}
 	}
@@ -32,22 +32,22 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 		r.Invalidate("%v", err)
 	}
 	for _, why := range m.again {
-		r.Warn("a reading was repeated after a wait, because it was disturbed: %s", why)
+		r.Warn("a reading was disturbed (%s), and was repeated after a wait", why)
 	}
 	if n := r.arrangements(); n > 0 && n < loads.Arrangements {
-		r.Warn("blocks were measured in %d of %d arrangements of the memory, so the ratios include effects of addresses: allow more time", n, loads.Arrangements)
+		r.Warn("blocks were measured in %d of %d arrangements of the memory, so effects of memory addresses do not cancel in the ratios: allow more time", n, loads.Arrangements)
 	}
 	return r, err
 }
 
-// measure fills the result and returns why it stopped.
+// measure fills in the result and returns the reason why the measurement ended.
 func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, error) {
 	var err error
 	if r.SelfTest, err = m.selfTest(ctx, loads.Baseline); err != nil {
 		return "", err
 	}
 	if m.opt.Duty != 0 {
-		defer func() { _ = m.unpace(context.WithoutCancel(ctx), loads) }() // ignore the error: after a failure the loads may be unusable
+		defer func() { _ = m.unpace(context.WithoutCancel(ctx), loads) }() // a failure may have made the loads unusable, so the error is ignored
 		if err := m.pace(ctx, loads, r); err != nil {
 			return "", err
 		}
@@ -84,8 +84,8 @@ func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	return &test, nil
 }
 
-// blocks measures block after block. A block begins only if the remaining time is at least as long as the last block
-// took.
+// blocks measures one block after the other. A new block starts only if the remaining time is at least the duration of
+// the last block.
 func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, error) {
 	all := loads.all()
 	about := map[string]float64{}
@@ -96,11 +96,11 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		}
 		about[load.Name()] = s
 		if longest := m.windowOf(s); s > longest.Seconds()/50 && m.idle == 0 {
-			r.Warn("one execution of %q takes %v, which is long for a window of %v, so readings scatter more: choose a longer window",
+			r.Warn("one execution of %q takes %v, which is long for a window of %v and makes readings less precise: choose a longer window",
 				load.Name(), seconds(s).Round(time.Millisecond), longest.Round(time.Millisecond))
 		}
 	}
-	// One uncounted window brings the card back to its steady state.
+	// The first window brings the card back to its steady state and is not used.
 	m.last = Window{}
 	if _, err := m.window(ctx, loads.Baseline, about[loads.Baseline.Name()]); err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 			return StoppedPrecision, nil
 		}
 		if r.Seconds+(r.Seconds-before) > m.opt.Time.Seconds() {
-			// No further block fits in the time. Fewer blocks than usual may be precise enough, too.
+			// No further block fits into the time. Fewer blocks than the usual minimum may be precise enough.
 			if r.arrangements() >= loads.Arrangements && r.widest() <= m.opt.Precision {
 				return StoppedPrecision, nil
 			}
@@ -146,8 +146,8 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	return append(order, back...)
 }
 
-// exchanged returns an order with the baseline and the null load exchanged. Over two blocks, both loads have the same places and
-// neighbours, so the order cannot bias the null comparison.
+// exchanged returns an order with the baseline and the null load exchanged. Over two blocks, both loads have the same
+// positions and neighbours, so the order cannot bias the null comparison.
 func exchanged(order []Load, loads Loads) []Load {
 	order = slices.Clone(order)
 	for i, l := range order {
@@ -161,7 +161,7 @@ func exchanged(order []Load, loads Loads) []Load {
 	return order
 }
 
-// arrange begins a block, in the next arrangement.
+// arrange establishes the memory arrangement of the next block.
 func (m *Meter) arrange(ctx context.Context, loads Loads, r *Result) error {
 	b := Block{Windows: []Window{}}
 	if loads.Arrangements > 1 {
@@ -174,7 +174,7 @@ func (m *Meter) arrange(ctx context.Context, loads Loads, r *Result) error {
 	return nil
 }
 
-// block measures the loads in order. An interrupted block is kept, marked as incomplete.
+// block measures the loads in order. An interrupted block is kept and marked as incomplete.
 func (m *Meter) block(ctx context.Context, order []Load, about map[string]float64, r *Result) error {
 	b := &r.Blocks[len(r.Blocks)-1]
 	for _, load := range order {

@@ -425,7 +425,7 @@ func TestLoadFails(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	other := DefaultSim()
 	other.Other = 50
-	const want = "another process is on the card (4194304)"
+	const want = "another process uses the card (PID 4194304)"
 	if r := compare(t, other, Options{}, 500, 505); !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
 		t.Errorf("warnings %q, want %q", r.Warnings, want)
 	}

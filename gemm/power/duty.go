@@ -7,59 +7,60 @@ import (
 	"time"
 )
 
-// AutoDuty is the largest duty at which the baseline runs below the power cap, in steps of 1/32.
+// AutoDuty selects the largest duty at which the baseline runs below the power cap, in steps of 1/32.
 const AutoDuty = -1
 
-// LeastDuty is the lowest duty. With it, gaps are hundreds of times as long as an execution, and readings take that much longer.
+// LeastDuty is the lowest duty. Its gaps are about a hundred times as long as an execution, and so are the readings.
 const LeastDuty = 0.01
 
 // Paced is a Load that can run in bursts with gaps between them.
 type Paced interface {
 	Load
-	// Pace makes every later execution last at least the given time, with a gap after each burst. A time shorter than an
-	// execution leaves no gaps. 0 runs the load back to back, as before the first call. While the load is paced, Bursts
-	// measures its bursts.
+	// Pace makes every later execution last at least the time every, with a gap after each burst. A time shorter than
+	// an execution leaves no gaps. 0 runs the load back to back, as before the first call. While a load has a pace,
+	// Bursts measures its bursts.
 	Pace(ctx context.Context, every time.Duration) error
-	// Rest is Start with n executions' gaps alone, which last as long as paced executions.
+	// Rest starts only the gaps of n executions. They last as long as n paced executions.
 	Rest(n int) error
 	// Bursts describes the bursts of the last Start. The meter calls it after Wait.
 	Bursts() (Bursts, error)
 }
 
-// Bursts describes the bursts of a run, by the card's clocks.
+// Bursts describes the bursts of a run, measured with the card's clocks.
 type Bursts struct {
 	Count int
 	Busy  time.Duration // total duration of all bursts
-	// Clock is the clock of a multiprocessor during the bursts, in MHz: its cycles over the card's time. 0: unknown.
+	// Clock is a multiprocessor's mean clock during the bursts in MHz: its cycles divided by the card's time. 0:
+	// unknown.
 	Clock float64
 }
 
-// Pacing describes the bursts of a comparison. All loads had the same time for an execution and its gaps.
+// Pacing describes the bursts of a comparison. All loads have the same time for an execution and its gaps.
 type Pacing struct {
-	// Duty is the share of time that the baseline was busy before the first block; 1: back to back.
+	// Duty is the share of time that the baseline was busy, measured before the first block. 1: back to back.
 	Duty float64 `json:"duty"`
-	// Auto is true if Duty is the largest one found below the power cap.
+	// Auto is true if Duty was selected as the largest duty below the power cap.
 	Auto bool `json:"auto,omitempty"`
-	// Burst and Gap are the baseline's, in seconds.
+	// Burst and Gap are the durations of the baseline's bursts and gaps, in seconds.
 	Burst float64 `json:"burst_seconds"`
 	Gap   float64 `json:"gap_seconds"`
-	// IdleWatts is the power in the gaps. The energy of the gaps is not in the joules of an execution.
+	// IdleWatts is the power in the gaps. The joules of an execution do not include the energy of the gaps.
 	IdleWatts float64 `json:"idle_watts,omitempty"`
 
-	every time.Duration // of an execution and its gaps
+	every time.Duration // time of an execution and its gaps
 }
 
 // steadyPace is a time shorter than any execution.
 const steadyPace = time.Nanosecond
 
-// pace finds the time of an execution that gives the duty of the options, and applies it to all loads.
+// pace finds the time per execution that gives the duty of the options, and applies it to all loads.
 func (m *Meter) pace(ctx context.Context, loads Loads, r *Result) error {
 	m.beginStage(stageWarmUp)
 	var all []Paced
 	for _, load := range loads.all() {
 		paced, ok := load.(Paced)
 		if !ok {
-			return fmt.Errorf("load %q cannot pause: measure it without a duty", load.Name())
+			return fmt.Errorf("load %q cannot run in bursts: measure it without a duty", load.Name())
 		}
 		all = append(all, paced)
 	}
@@ -83,7 +84,7 @@ func (m *Meter) pace(ctx context.Context, loads Loads, r *Result) error {
 	return nil
 }
 
-// measureGaps measures the power of the gaps alone, on the warm card.
+// measureGaps measures the power of the gaps on the warm card.
 func (m *Meter) measureGaps(ctx context.Context, base Load, p *Pacing) error {
 	if p == nil || p.Duty == 1 {
 		return nil
@@ -93,7 +94,7 @@ func (m *Meter) measureGaps(ctx context.Context, base Load, p *Pacing) error {
 	return err
 }
 
-// unpace lets the loads run back to back again.
+// unpace makes the loads run back to back again.
 func (m *Meter) unpace(ctx context.Context, loads Loads) error {
 	m.idle = 0
 	for _, load := range loads.all() {
@@ -106,8 +107,8 @@ func (m *Meter) unpace(ctx context.Context, loads Loads) error {
 	return nil
 }
 
-// findPace paces a load at p's duty. The duty is reached in steps, because the time of a burst depends on the clock, which
-// depends on the duty.
+// findPace sets a load's pace so that it has p's duty. It takes several steps, because the duration of a burst depends
+// on the clock, and the clock depends on the duty.
 func (m *Meter) findPace(ctx context.Context, load Paced, p *Pacing) error {
 	const probe, tries, near = 400 * time.Millisecond, 6, 0.005
 	each, err := m.estimate(ctx, load)
@@ -141,7 +142,7 @@ func (m *Meter) findPace(ctx context.Context, load Paced, p *Pacing) error {
 	return nil
 }
 
-// largestDuty halves the range of duties until it knows the largest one below the power cap.
+// largestDuty finds the largest duty below the power cap by bisection.
 func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 	const settle, step = time.Second, 1.0 / 32
 	low, high := 0.0, 1+step
@@ -155,7 +156,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 		case err != nil:
 			return 0, err
 		case w.CappedShare == nil:
-			return 0, fmt.Errorf("%s does not report whether it is at its power cap: give the duty as a number instead of auto", m.card.Info().Name)
+			return 0, fmt.Errorf("%s does not report whether it is at its power cap: give a number instead of the duty auto", m.card.Info().Name)
 		case isCapped(*w.CappedShare):
 			high = duty
 		default:
@@ -163,12 +164,12 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 		}
 	}
 	if low == 0 {
-		return 0, fmt.Errorf("%s is at its power cap even at a duty of %v, the smallest: measure a smaller product, or without a duty", m.card.Info().Name, step)
+		return 0, fmt.Errorf("%s is at its power cap even at the smallest duty, %v: measure a smaller product, or measure without a duty", m.card.Info().Name, step)
 	}
 	return low, nil
 }
 
-// takeOut subtracts the gaps from a window's energy and time. Without gaps it only adds the effective clock.
+// takeOut subtracts the gaps from a window's energy and time. Without gaps it only sets the effective clock.
 func (m *Meter) takeOut(w *Window, load Paced) error {
 	b, err := load.Bursts()
 	if err != nil {
@@ -187,7 +188,7 @@ func (m *Meter) takeOut(w *Window, load Paced) error {
 	return nil
 }
 
-// resting is a paced load without its work.
+// resting is a paced load that runs only its gaps.
 type resting struct{ load Paced }
 
 func (r resting) Name() string                   { return "idle" }

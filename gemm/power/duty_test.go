@@ -110,7 +110,7 @@ func TestAutoDuty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 900, 0.005), Null: s.Load("b", 900, 0.005)}); err == nil || !strings.Contains(err.Error(), "at its power cap even at a duty of 0.03125") {
+	if _, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 900, 0.005), Null: s.Load("b", 900, 0.005)}); err == nil || !strings.Contains(err.Error(), "at its power cap even at the smallest duty, 0.03125") {
 		t.Error(err)
 	}
 }
@@ -145,7 +145,7 @@ func TestDutyNeedsPacedLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Compare(t.Context(), Loads{Baseline: s.Load("a", 500, 0.005), Null: unpaced{s.Load("b", 500, 0.005)}})
-	if err == nil || !strings.Contains(err.Error(), `load "b" cannot pause`) {
+	if err == nil || !strings.Contains(err.Error(), `load "b" cannot run in bursts`) {
 		t.Error(err)
 	}
 	for _, duty := range []float64{-0.5, 1.5, math.NaN()} {

@@ -8,19 +8,19 @@ import (
 
 // Reasons why a comparison ended ([Header.Stopped]).
 const (
-	StoppedPrecision = "precision" // every interval was narrow enough
-	StoppedTime      = "time"      // its time was spent first
+	StoppedPrecision = "precision" // every interval reached the precision
+	StoppedTime      = "time"      // the time was over before the precision was reached
 	StoppedCancelled = "cancelled" // the context ended
 	StoppedFailed    = "failed"
 )
 
-// Header holds the fields that the results of all comparisons share: of products, models and servers.
+// Header holds the fields that the results of all comparisons have: comparisons of products, models and servers.
 type Header struct {
-	GPU string `json:"gpu"` // the first card's name
-	// Resolvable is the smallest relative effect that this run resolves: the half width of the null
-	// comparison's interval, measured from 1. Absent if there is no interval.
+	GPU string `json:"gpu"` // name of the first card
+	// Resolvable is the smallest relative effect that this run resolves. It is the half width of the null comparison's
+	// interval, measured from 1. It is absent if there is no interval.
 	Resolvable float64 `json:"smallest_effect,omitempty"`
-	// Valid is false if the figures are not valid; Invalid then holds the reasons.
+	// Valid is false if the figures are not valid. Invalid then lists the reasons.
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -30,10 +30,10 @@ type Header struct {
 	Command   string  `json:"command,omitempty"`
 	Seed      uint64  `json:"seed"`
 	Precision float64 `json:"precision"`
-	Seconds   float64 `json:"compare_seconds"` // from the first block to the end of the last
+	Seconds   float64 `json:"compare_seconds"` // from the first block to the end of the last block
 }
 
-// NewHeader returns the header of a valid result. A zero date is left out.
+// NewHeader returns the header of a valid result. A zero date is left out of the header.
 func NewHeader(gpu string, date time.Time, command string, seed uint64, precision float64) Header {
 	h := Header{GPU: gpu, Valid: true, Command: command, Seed: seed, Precision: precision}
 	if !date.IsZero() {
@@ -42,13 +42,13 @@ func NewHeader(gpu string, date time.Time, command string, seed uint64, precisio
 	return h
 }
 
-// Invalidate marks the result as not valid, for a reason.
+// Invalidate marks the result as not valid and adds a reason.
 func (h *Header) Invalidate(format string, args ...any) {
 	h.Valid = false
 	h.Invalid = append(h.Invalid, fmt.Sprintf(format, args...))
 }
 
-// Warn adds a warning once.
+// Warn adds a warning, unless the same warning is already there.
 func (h *Header) Warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(h.Warnings, text) {
 		h.Warnings = append(h.Warnings, text)

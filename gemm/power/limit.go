@@ -2,23 +2,24 @@ package power
 
 import "github.com/lowtoggle/lowtoggle/internal/powercap"
 
-// Limit is the cause that holds a load's clock down.
+// Limit is the cause that limits a load's clock.
 type Limit string
 
 const (
 	// AveragePower means that average power is at the card's limit.
 	AveragePower Limit = "average_power"
-	// DriverCap means that the driver reports its power cap although mean power is below the card's limit. The sensors do not
-	// show which quantity the driver limits.
+	// DriverCap means that the driver reports its power cap although mean power is below the card's limit. The sensors
+	// do not show which quantity the driver limits.
 	DriverCap Limit = "driver_cap"
-	// StretchedClock means that the clock during the work is lower than the reported one, while the driver names no power cap.
+	// StretchedClock means that the clock during the work is lower than the reported clock, while the driver reports no
+	// power cap.
 	StretchedClock Limit = "stretched_clock"
-	// ReportedClock means that the reported clock is below the highest, and the driver gives no reason.
+	// ReportedClock means that the reported clock is below the maximum, and the driver reports no reason.
 	ReportedClock Limit = "reported_clock"
 )
 
-// limit returns the cause that held the clock down. It is empty if the load ran at the highest clock, or if a needed sensor is
-// missing.
+// limit returns the cause that limited the clock. It is empty if the load ran at the maximum clock, or if a needed
+// sensor is missing.
 func (s *Summary) limit(card *Info) Limit {
 	switch {
 	case s.Capped == nil || card.PowerLimit == nil || s.SMClock == nil:
@@ -34,17 +35,18 @@ func (s *Summary) limit(card *Info) Limit {
 	return ""
 }
 
-// Describe returns the limit in words. An empty limit need not mean the highest clock, because a sensor may be missing.
+// Describe returns the limit in words. An empty limit does not imply the maximum clock, because a sensor may be
+// missing.
 func (l Limit) Describe() string {
 	switch l {
 	case AveragePower:
 		return "average power is at the card's limit"
 	case DriverCap:
-		return "the driver reports its power cap, though mean power is below the limit"
+		return "the driver reports its power cap, although mean power is below the card's limit"
 	case StretchedClock:
-		return "the clock during the work is below the reported one, and the driver names no power cap"
+		return "the clock during the work is below the reported clock, and the driver reports no power cap"
 	case ReportedClock:
-		return "the reported clock is below the highest, and the driver gives no reason"
+		return "the reported clock is below the maximum, and the driver reports no reason"
 	}
-	return "the sensors show no limit of the clock"
+	return "the sensors show no reason for a lower clock"
 }

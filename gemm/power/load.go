@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// Load is work for the card that can be repeated: a GEMM, or a graph of the GEMMs of a model.
+// Load is repeatable work for the card: a GEMM, or a graph of the GEMMs of a model.
 //
-// Executions run one after the other in the order in which they were queued. One execution should last at
-// most a hundredth of a window. A window does not hold a whole number of executions, so variations of power
-// within an execution become noise.
+// Executions run in the order in which they were queued, one at a time. One execution should last at most a hundredth
+// of a window. A window does not contain a whole number of executions, so variations of power within an execution
+// become noise.
 type Load interface {
 	// Name is unique within a comparison.
 	Name() string
 	// Start begins n executions, back to back, and returns at once. The card must not wait for the host between
 	// executions. The meter calls Start again only after Wait.
 	Start(n int) error
-	// Wait returns when all executions are done. When the context ends, it returns the context's error, and
-	// executions that are not yet queued on the card are dropped.
+	// Wait returns when all executions are done. When the context ends, it returns the context's error and drops
+	// executions that are not yet queued on the card.
 	Wait(ctx context.Context) error
 }
 
-// Timed is a Load that measures its time on the card.
+// Timed is a Load whose duration is measured on the card.
 type Timed interface {
-	// Elapsed returns the time of all executions of the last Start, by the card's clock (CUDA events). The meter
+	// Elapsed returns the duration of all executions of the last Start, by the card's clock (CUDA events). The meter
 	// calls it after Wait.
 	Elapsed() (time.Duration, error)
 }
 
 // Loads are the loads of a comparison.
 type Loads struct {
-	// Baseline is "before".
+	// Baseline is the load before the change.
 	Baseline Load
-	// Null does the same work as Baseline, on a copy of its operands. Its difference from Baseline shows the
-	// error of the run.
+	// Null does the same work as Baseline, on a copy of its operands. The difference between Null and Baseline shows
+	// the error of the run.
 	Null Load
-	// Variants are "after".
+	// Variants are the loads after the change.
 	Variants []Load
-	// Arrangements is the number of ways in which the loads can use the card's memory, and Arrange establishes one of
-	// them, counted from 0, while nothing runs. Blocks take the arrangements in turn. If every load has every address
-	// in one of them, the comparison's ratios are free of the addresses' effects. Default: one, and Arrange is not
-	// called.
+	// Arrangements is the number of ways in which the loads can use the card's memory. Arrange establishes one of them,
+	// counted from 0, while nothing runs. Successive blocks use successive arrangements. If every load is measured at
+	// every set of addresses, the effects of addresses cancel in the ratios. Default: one arrangement, and Arrange is
+	// not called.
 	Arrangements int
 	Arrange      func(ctx context.Context, arrangement int) error
 }
@@ -64,7 +64,7 @@ func (l Loads) validate() error {
 	return nil
 }
 
-// run is a number of back-to-back executions. The card is idle before and after.
+// run is a series of back-to-back executions. The card is idle before and after it.
 type run struct {
 	m          *Meter
 	load       Load
@@ -72,7 +72,7 @@ type run struct {
 	begin      time.Duration
 }
 
-// begin starts a run. It must end with finish or abandon.
+// begin starts a run. The caller must call finish or abandon.
 func (m *Meter) begin(load Load, executions int) (*run, error) {
 	r := &run{m: m, load: load, executions: executions, begin: m.clock.Now()}
 	if err := load.Start(executions); err != nil {
@@ -81,8 +81,8 @@ func (m *Meter) begin(load Load, executions int) (*run, error) {
 	return r, nil
 }
 
-// finish waits for the end and returns the seconds per execution: by the card's clock if the load is Timed,
-// else by the host's.
+// finish waits for the end of the run and returns the seconds per execution: by the card's clock if the load is Timed,
+// else by the host's clock.
 func (r *run) finish(ctx context.Context) (float64, error) {
 	if err := r.load.Wait(ctx); err != nil {
 		return 0, fmt.Errorf("load %q: wait: %w", r.load.Name(), err)
@@ -96,7 +96,7 @@ func (r *run) finish(ctx context.Context) (float64, error) {
 	return took.Seconds() / float64(r.executions), nil
 }
 
-// abandon ends a run after a failure. Its own error is ignored.
+// abandon ends a run after a failure and ignores further errors.
 func (r *run) abandon(ctx context.Context) { _ = r.load.Wait(ctx) }
 
 // burst runs n executions and returns the seconds per execution.
@@ -108,13 +108,13 @@ func (m *Meter) burst(ctx context.Context, load Load, n int) (float64, error) {
 	return r.finish(ctx)
 }
 
-// executions returns the number of executions of this length in seconds that fill d.
+// executions returns how many executions of each seconds fill the time d.
 func executions(d time.Duration, each float64) int {
 	return max(1, int(math.Ceil(d.Seconds()/each)))
 }
 
-// estimate returns a load's seconds per execution. It doubles the burst until the burst lasts 20 ms, so that
-// loading the kernels does not count.
+// estimate returns a load's seconds per execution. It doubles the number of executions until they last 20 ms, so that
+// the loading of the kernels has no effect.
 func (m *Meter) estimate(ctx context.Context, load Load) (float64, error) {
 	const long = 0.020
 	for n := 1; ; n *= 2 {

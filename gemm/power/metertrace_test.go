@@ -188,12 +188,12 @@ func TestNothingToMeasureWith(t *testing.T) {
 		"clock": func() error { _, err := Watch(t.Context(), s, nil, nil, enough); return err }(),
 		"end":   func() error { _, err := Watch(t.Context(), s, s, nil, nil); return err }(),
 	} {
-		if err == nil || err.Error() != "to watch a card, give the card, a clock and a function that ends the watch" {
+		if err == nil || err.Error() != "Watch needs a card, a clock and a function enough that ends the measurement" {
 			t.Errorf("no %s: %v", name, err)
 		}
 	}
 	for _, err := range []error{Undisturbed(t.Context(), nil, func(bool) error { return nil }, nil), Undisturbed(t.Context(), s, nil, nil)} {
-		if err == nil || err.Error() != "no clock or no function was given" {
+		if err == nil || err.Error() != "a clock and a function are required" {
 			t.Error(err)
 		}
 	}
@@ -207,11 +207,11 @@ func TestDisturbedWindows(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	for want, w := range map[string]Window{
 		"": {Watts: 500, InstantWatts: number(500)},
-		"simulated card: by its energy counter the card drew 0 W: this is impossible, and the driver may have been reloaded: measure again":         {},
-		"simulated card: by its energy counter the card drew 1e+06 W: this is impossible, and the driver may have been reloaded: measure again":     {Watts: 1e6},
-		"simulated card: the energy counter shows 500 W and the power sensor 680 W: one of the two is wrong; measure again, or choose another card": {Watts: 500, InstantWatts: number(680)},
-		"simulated card: the energy counter shows 500 W and the power sensor 320 W: one of the two is wrong; measure again, or choose another card": {Watts: 500, InstantWatts: number(320)},
-		"simulated card reduced its clock because of its temperature: let the card cool, or check its airflow":                                      {Watts: 500, InstantWatts: number(670), heat: true},
+		"simulated card: the energy counter gives an impossible power of 0 W, perhaps because the driver was reloaded: measure again":                     {},
+		"simulated card: the energy counter gives an impossible power of 1e+06 W, perhaps because the driver was reloaded: measure again":                 {Watts: 1e6},
+		"simulated card: the energy counter shows 500 W and the power sensor shows 680 W, so one of them is wrong: measure again, or choose another card": {Watts: 500, InstantWatts: number(680)},
+		"simulated card: the energy counter shows 500 W and the power sensor shows 320 W, so one of them is wrong: measure again, or choose another card": {Watts: 500, InstantWatts: number(320)},
+		"simulated card reduced its clock because of its temperature: let the card cool, or check its airflow":                                            {Watts: 500, InstantWatts: number(670), heat: true},
 	} {
 		s := NewSim(quiet())
 		m, err := NewMeter(s, Options{Clock: s, SelfTest: &SelfTest{Tick: 0.1, Instant: &Response{Window: quickWindow}}})

@@ -10,12 +10,11 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Open opens a card through NVML by its index ("0"), its UUID ("GPU-…") or its PCI bus id
-// ("0000:1b:00.0"). Prefer the last two: NVML counts cards in the order of the bus and ignores
-// CUDA_VISIBLE_DEVICES.
+// Open opens a card through NVML by its index ("0"), its UUID ("GPU-…") or its PCI bus ID ("0000:1b:00.0"). Prefer the
+// UUID or the bus ID: NVML counts cards in the order of the bus and ignores CUDA_VISIBLE_DEVICES.
 //
-// It fails with ErrNoNVML if there is no library or driver, with ErrNoCard if there is no such card, and with
-// ErrMIG for a slice of a card.
+// Open fails with ErrNoNVML if there is no library or driver, with ErrNoCard if there is no such card, and with ErrMIG
+// for a MIG slice of a card.
 func Open(id string) (Card, error) { return openNVML(nvml.New(), id) }
 
 func openNVML(lib nvml.Interface, id string) (Card, error) {
@@ -33,19 +32,19 @@ func openNVML(lib nvml.Interface, id string) (Card, error) {
 	return &nvmlCard{lib: lib, dev: dev, info: nvmlInfo(lib, dev)}, nil
 }
 
-// initError gives advice about a library that does not start.
+// initError returns an error with advice if the library fails to start.
 func initError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		return fmt.Errorf("%w: libnvidia-ml.so.1 is not on the loader's path: install NVIDIA's driver, or give the container the utility capability", ErrNoNVML)
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return fmt.Errorf("%w: NVIDIA's driver is not loaded: nvidia-smi should list a card first", ErrNoNVML)
+		return fmt.Errorf("%w: NVIDIA's driver is not loaded: load the driver, and check that nvidia-smi lists a card", ErrNoNVML)
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		return fmt.Errorf("%w: libnvidia-ml.so.1 and the loaded driver differ in version: reboot after a driver update", ErrNoNVML)
 	case nvml.ERROR_NO_PERMISSION:
 		return fmt.Errorf("%w: no permission to open the driver: check the permissions of /dev/nvidia*", ErrNoNVML)
 	}
-	return fmt.Errorf("%w: it does not start (%s)", ErrNoNVML, returnName(ret))
+	return fmt.Errorf("%w: libnvidia-ml.so.1 does not start (%s): check that nvidia-smi lists a card", ErrNoNVML, returnName(ret))
 }
 
 // find looks up a card.
@@ -63,17 +62,17 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	if byName != nil {
 		dev, ret := byName(id)
 		if ret != nvml.SUCCESS {
-			return nil, fmt.Errorf("no card %q (%s): nvidia-smi -q lists those there are: %w", id, returnName(ret), ErrNoCard)
+			return nil, fmt.Errorf("no card %q (%s): run nvidia-smi -q to list the cards: %w", id, returnName(ret), ErrNoCard)
 		}
 		return dev, nil
 	}
 	index, err := strconv.Atoi(id)
 	if err != nil {
-		return nil, fmt.Errorf("card %q: give an index such as 0, a UUID such as GPU-…, or a bus id such as 0000:1b:00.0: %w", id, ErrNoCard)
+		return nil, fmt.Errorf("card %q: give an index such as 0, a UUID such as GPU-…, or a bus ID such as 0000:1b:00.0: %w", id, ErrNoCard)
 	}
 	count, ret := lib.DeviceGetCount()
 	if ret == nvml.SUCCESS && (index < 0 || index >= count) {
-		return nil, fmt.Errorf("no card %d: the driver sees %d: %w", index, count, ErrNoCard)
+		return nil, fmt.Errorf("no card %d: the number of cards is %d, and indices start at 0: %w", index, count, ErrNoCard)
 	}
 	dev, ret := lib.DeviceGetHandleByIndex(index)
 	switch ret {

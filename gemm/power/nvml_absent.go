@@ -2,5 +2,5 @@
 
 package power
 
-// Open fails with ErrNoCGO: build with CGO_ENABLED=1 on Linux, and without -tags nogpu, to measure.
+// Open fails with ErrNoCGO. To measure, build on Linux with CGO_ENABLED=1 and without -tags nogpu.
 func Open(string) (Card, error) { return nil, ErrNoCGO }

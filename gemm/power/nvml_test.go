@@ -180,7 +180,7 @@ func TestNVMLOpenErrors(t *testing.T) {
 		want     error
 		text     string
 	}{
-		{"index", "3", mockLibrary(mockCard()), ErrNoCard, "the driver sees 1"},
+		{"index", "3", mockLibrary(mockCard()), ErrNoCard, "the number of cards is 1"},
 		{"negative", "-1", mockLibrary(mockCard()), ErrNoCard, "no card -1"},
 		{"uuid", "GPU-2", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -q"},
 		{"bus", "0000:1C:00.0", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -q"},
@@ -202,7 +202,7 @@ func TestNVMLOpenErrors(t *testing.T) {
 	} {
 		lib := mockLibrary(nil)
 		lib.InitFunc = func() nvml.Return { return ret }
-		if _, err := openNVML(lib, "0"); !errors.Is(err, ErrNoNVML) || !strings.HasPrefix(err.Error(), "no NVML: ") || !strings.Contains(err.Error(), text) {
+		if _, err := openNVML(lib, "0"); !errors.Is(err, ErrNoNVML) || !strings.HasPrefix(err.Error(), "NVML cannot be used: ") || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", ret, err)
 		}
 	}

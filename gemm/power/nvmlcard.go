@@ -9,7 +9,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlCard is a Card, and its Governor, behind NVML.
+// nvmlCard is a Card and Governor that uses NVML.
 type nvmlCard struct {
 	lib  nvml.Interface
 	dev  nvml.Device
@@ -45,7 +45,7 @@ func (c *nvmlCard) MemClock() (float64, error) {
 	return float64(v), queryError("memory clock", ret)
 }
 
-// Throttle uses the older name of the query, which every driver has.
+// Throttle uses the older name of the query, which every driver supports.
 func (c *nvmlCard) Throttle() (Throttle, error) {
 	v, ret := c.dev.GetCurrentClocksThrottleReasons()
 	return Throttle(v), queryError("throttle reasons", ret)
@@ -65,7 +65,7 @@ func (c *nvmlCard) Processes() ([]Process, error) {
 		}
 		seen[p.Pid] = true
 		bytes := p.UsedGpuMemory
-		if bytes == math.MaxUint64 { // unknown to NVML
+		if bytes == math.MaxUint64 { // NVML's value for unknown
 			bytes = 0
 		}
 		all = append(all, Process{PID: int(p.Pid), Bytes: bytes})

@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// queryError returns the error of a query; nil for success. It wraps ErrAbsent if the card has no such value.
+// queryError returns the error of a query; nil for success. It wraps ErrAbsent if the card does not provide the value.
 func queryError(what string, ret nvml.Return) error {
 	switch ret {
 	case nvml.SUCCESS:
@@ -24,7 +24,7 @@ func queryError(what string, ret nvml.Return) error {
 	return fmt.Errorf("%s: NVML: %s", what, returnName(ret))
 }
 
-// returnName returns the name of a code without calling the library, which may be missing.
+// returnName returns the name of a return code. It does not call the library, which may be missing.
 func returnName(ret nvml.Return) string {
 	names := map[nvml.Return]string{
 		nvml.ERROR_UNINITIALIZED: "uninitialized", nvml.ERROR_INVALID_ARGUMENT: "invalid argument",

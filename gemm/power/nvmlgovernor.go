@@ -17,7 +17,7 @@ func (c *nvmlCard) PowerLimit() (float64, error) {
 
 func (c *nvmlCard) PowerLimits() (low, high, preset float64, err error) {
 	least, most, ret := c.dev.GetPowerManagementLimitConstraints()
-	if err := queryError("range of the power limit", ret); err != nil {
+	if err := queryError("power limit range", ret); err != nil {
 		return 0, 0, 0, err
 	}
 	usual, ret := c.dev.GetPowerManagementDefaultLimit()
@@ -46,21 +46,21 @@ func (c *nvmlCard) UnlockClock() error {
 	return settingError("unlocked clock", c.dev.ResetGpuLockedClocks())
 }
 
-// whole rounds a setting to NVML's integers. To NVML, numbers close to 2³² have other meanings.
+// whole rounds a setting to an integer for NVML. It rejects numbers close to 2³², which have special meanings in NVML.
 func whole(v float64) (uint32, error) {
 	if v = math.Round(v); !(v >= 1 && v <= 1e9) {
-		return 0, errors.New("not a possible setting: give a positive number within the card's range")
+		return 0, errors.New("invalid setting: give a positive number within the card's range")
 	}
 	return uint32(v), nil
 }
 
-// settingError returns the error of a refused setting; nil for success.
+// settingError returns the error of a rejected setting; nil for success.
 func settingError(what string, ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_NO_PERMISSION:
 		return fmt.Errorf("%s: %w", what, ErrNotPermitted)
 	case nvml.ERROR_INVALID_ARGUMENT:
-		return fmt.Errorf("%s: outside the card's range: nvidia-smi -q -d POWER,SUPPORTED_CLOCKS shows it", what)
+		return fmt.Errorf("%s: outside the card's range: run nvidia-smi -q -d POWER,SUPPORTED_CLOCKS to see the range", what)
 	}
 	return queryError(what, ret)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlInfo queries everything in Info. A value whose query fails stays absent.
+// nvmlInfo queries all values of Info. A value whose query fails is left out.
 func nvmlInfo(lib nvml.Interface, dev nvml.Device) Info {
 	info := Info{
 		Name:             known(dev.GetName()),

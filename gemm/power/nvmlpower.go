@@ -26,7 +26,7 @@ func (c *nvmlCard) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	values := []nvml.FieldValue{{FieldId: field, ScopeId: scopes[scope]}}
 	ret := c.dev.GetFieldValues(values)
 	now := time.Now()
-	if ret == nvml.SUCCESS { // of the call; each value has its own code
+	if ret == nvml.SUCCESS { // status of the call; each value has its own status
 		ret = nvml.Return(values[0].NvmlReturn)
 	}
 	if ret != nvml.SUCCESS {
@@ -39,8 +39,8 @@ func (c *nvmlCard) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	return Sample{stamped(values[0].Timestamp, now), mw / 1000}, nil
 }
 
-// stamped converts a driver's time stamp in microseconds. If the stamp is absent or implausible, stamped returns
-// the time of the answer.
+// stamped converts a driver's time stamp in microseconds. If the time stamp is absent or implausible, stamped returns
+// now, the time of the query.
 func stamped(micro int64, now time.Time) time.Time {
 	const old, ahead = 10 * time.Second, time.Second
 	if at := time.UnixMicro(micro); at.After(now.Add(-old)) && at.Before(now.Add(ahead)) {
@@ -52,7 +52,7 @@ func stamped(micro int64, now time.Time) time.Time {
 func (c *nvmlCard) Samples(after time.Time) ([]Sample, error) {
 	last := max(0, after.UnixMicro())
 	kind, found, ret := c.dev.GetSamples(nvml.TOTAL_POWER_SAMPLES, uint64(last))
-	if ret == nvml.ERROR_NOT_FOUND { // nothing new
+	if ret == nvml.ERROR_NOT_FOUND { // no new samples
 		return nil, nil
 	}
 	if err := queryError("samples of power", ret); err != nil {
@@ -60,7 +60,7 @@ func (c *nvmlCard) Samples(after time.Time) ([]Sample, error) {
 	}
 	var samples []Sample
 	for _, f := range found {
-		// The driver announces more samples than it fills in. The rest are 0.
+		// The driver announces more samples than it fills in. The remaining samples are 0.
 		if f.TimeStamp > math.MaxInt64 || int64(f.TimeStamp) <= last {
 			continue
 		}
@@ -74,7 +74,7 @@ func (c *nvmlCard) Samples(after time.Time) ([]Sample, error) {
 	return samples, nil
 }
 
-// number reads the member of NVML's union that the type selects.
+// number returns the member of NVML's union that the type selects.
 func number(kind nvml.ValueType, v [8]byte) (float64, error) {
 	switch kind {
 	case nvml.VALUE_TYPE_UNSIGNED_INT:
@@ -88,5 +88,5 @@ func number(kind nvml.ValueType, v [8]byte) (float64, error) {
 	case nvml.VALUE_TYPE_DOUBLE:
 		return math.Float64frombits(binary.NativeEndian.Uint64(v[:])), nil
 	}
-	return 0, fmt.Errorf("power of value type %d: %w", kind, ErrAbsent)
+	return 0, fmt.Errorf("unsupported value type %d of a power sample: %w", kind, ErrAbsent)
 }

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Range is a range of plausible readings. A reading outside the range is an error of the sensor.
+// Range is a range of plausible readings. A reading outside it is a sensor error.
 type Range struct{ Least, Most float64 }
 
-// Holds reports whether a reading is in the range, ends included. NaN is in none.
+// Holds reports whether a reading is in the range, including its ends. NaN is in no range.
 func (r Range) Holds(v float64) bool { return r.Least <= v && v <= r.Most }
 
 // TemperatureRange is the range of plausible temperatures of a card, in °C.
@@ -30,11 +30,11 @@ func ClockRange(info Info) Range {
 	return Range{0, math.MaxFloat64}
 }
 
-// plausible returns nil in place of a reading outside a range, and notes it.
-func (w *Window) plausible(name string, v *float64, r Range) *float64 {
+// plausible returns v, or nil if v is outside the range. It then notes the reading in the window.
+func (w *Window) plausible(name, unit string, v *float64, r Range) *float64 {
 	if v == nil || r.Holds(*v) {
 		return v
 	}
-	w.odd = append(w.odd, fmt.Sprintf("the %s shows %.4g", name, *v))
+	w.odd = append(w.odd, fmt.Sprintf("the %s shows %.4g %s", name, *v, unit))
 	return nil
 }

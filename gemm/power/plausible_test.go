@@ -34,10 +34,10 @@ func TestRanges(t *testing.T) {
 func TestOddReadings(t *testing.T) {
 	var w Window
 	right, wrong := 3.0, 3.5
-	if w.plausible("clock", &right, Range{0, 3}) != &right || w.plausible("clock", nil, Range{0, 3}) != nil || w.odd != nil {
+	if w.plausible("clock", "MHz", &right, Range{0, 3}) != &right || w.plausible("clock", "MHz", nil, Range{0, 3}) != nil || w.odd != nil {
 		t.Errorf("%v", w.odd)
 	}
-	if w.plausible("clock", &wrong, Range{0, 3}) != nil || !slices.Equal(w.odd, []string{"the clock shows 3.5"}) {
+	if w.plausible("clock", "MHz", &wrong, Range{0, 3}) != nil || !slices.Equal(w.odd, []string{"the clock shows 3.5 MHz"}) {
 		t.Errorf("%v", w.odd)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WarmUp runs the self-test, unless the options hold one, and then a load until its steady state. Beside an
-// error it returns the results so far.
+// WarmUp runs the self-test, unless the options hold the result of one, and then runs a load until its steady state.
+// After an error it returns the results so far.
 func (m *Meter) WarmUp(ctx context.Context, load Load) (*SelfTest, *Steady, error) {
 	test, err := m.selfTest(ctx, load)
 	if err != nil {
@@ -22,8 +22,8 @@ func (m *Meter) warmUp(ctx context.Context, load Load) (*Steady, error) {
 	return &steady, err
 }
 
-// Reading measures one window of a load, after the load has run for settle. Compare a reading with one of a
-// baseline shortly before or after, because the card drifts.
+// Reading measures one window of a load, after the load has run for the time settle. Compare a reading only with a
+// baseline's reading shortly before or after it, because the card drifts.
 func (m *Meter) Reading(ctx context.Context, load Load, settle time.Duration) (Window, error) {
 	about, err := m.estimate(ctx, load)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *Meter) Reading(ctx context.Context, load Load, settle time.Duration) (W
 	return w, err
 }
 
-// Per converts a window's executions to pieces of work. Every execution has parts pieces.
+// Per converts a window's executions to smaller pieces of work. Every execution consists of parts pieces.
 func (w *Window) Per(parts int) {
 	w.Executions *= parts
 	w.PerExecution /= float64(parts)

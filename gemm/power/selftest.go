@@ -10,25 +10,24 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// SelfTest describes the card's sensors, as measured at idle and then at a step of load.
+// SelfTest describes the card's sensors, measured on an idle card and during a step of load.
 type SelfTest struct {
-	// Tick and TickJitter are the mean time between steps of the energy counter and its standard
-	// deviation, in seconds.
+	// Tick is the mean time between steps of the energy counter in seconds, and TickJitter its standard deviation.
 	Tick       float64 `json:"tick_seconds"`
 	TickJitter float64 `json:"tick_jitter_seconds"`
-	// IdleWatts and LoadWatts are from the energy counter, LoadWatts from the end of the step.
+	// IdleWatts and LoadWatts are measured with the energy counter. LoadWatts is measured at the end of the load step.
 	IdleWatts float64 `json:"idle_watts"`
 	LoadWatts float64 `json:"load_watts"`
-	// Instant and Average are absent if the sensor did not answer or the step was too small.
+	// Instant and Average are absent if the sensor does not respond or the load step was too small.
 	Instant *Response `json:"instant,omitempty"`
 	Average *Response `json:"average,omitempty"`
 }
 
-// Response is the response of a power sensor to a step of load, in seconds.
+// Response is a power sensor's response to a load step. Times are in seconds.
 type Response struct {
 	Update float64 `json:"update_seconds"` // median time between changes of the reading
 	Rise   float64 `json:"rise_seconds"`   // time from the step to 90 % of the response
-	// Window is the length of a running mean with the same delay. It is twice the mean delay.
+	// Window is the length of a running mean with the sensor's delay: twice the mean delay.
 	Window float64 `json:"window_seconds"`
 }
 
@@ -37,8 +36,8 @@ const (
 	stepTime = 3 * time.Second
 )
 
-// SelfTest measures the energy counter's tick and the power sensors' windows and rise times. It takes about
-// 5 s. It fails with ErrCounterStill if the counter does not move.
+// SelfTest measures the energy counter's tick and the power sensors' windows and rise times. It takes about 5 s. It
+// fails with ErrCounterStill if the counter does not change.
 func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	if err := energyCounter(m.card); err != nil {
 		return SelfTest{}, err
@@ -65,7 +64,7 @@ func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	}
 	ticks := append(idle.energy.intervals(), step.energy.intervals()...)
 	if len(idle.energy) < 3 || len(step.energy) < 5 {
-		return SelfTest{}, fmt.Errorf("%s: the energy counter made %d steps in %v idle and %d in %v of load %q: %w",
+		return SelfTest{}, fmt.Errorf("%s: the energy counter made %d steps in %v on the idle card and %d steps in %v under load %q: %w",
 			m.card.Info().Name, len(idle.energy), idleTime, len(step.energy), stepTime, load.Name(), ErrCounterStill)
 	}
 	t := SelfTest{
@@ -79,13 +78,13 @@ func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	return t, nil
 }
 
-// learn stores the results of a self-test that windows need.
+// learn stores the self-test's results that the windows need.
 func (m *Meter) learn(t SelfTest) {
 	m.tick = seconds(t.Tick)
 	m.quick = t.Instant != nil && t.Instant.Window <= quickWindow
 }
 
-// trace is a sensor's readings, one for each change.
+// trace holds a sensor's readings, one for each change of its value.
 type trace []reading
 
 type reading struct {
@@ -93,7 +92,7 @@ type reading struct {
 	value float64
 }
 
-// traces are the traces of one recording.
+// traces holds the traces of one recording.
 type traces struct{ energy, instant, average trace }
 
 // record polls the sensors for d.
@@ -117,7 +116,7 @@ func (m *Meter) record(ctx context.Context, d time.Duration) (traces, error) {
 			return t, err
 		}
 	}
-	// The first reading is not a change.
+	// The first reading is not a change of the value.
 	t.energy = t.energy[1:]
 	return t, nil
 }
@@ -137,14 +136,15 @@ func (t trace) intervals() []float64 {
 	return s
 }
 
-// slope returns the slope from the first to the last change, per second.
+// slope returns the mean rate from the first to the last change, per second.
 func (t trace) slope() float64 {
 	first, last := t[0], t[len(t)-1]
 	return (last.value - first.value) / (last.at - first.at).Seconds()
 }
 
-// response returns the response to a step at begin; t was recorded at idle. It is nil if the sensor did not answer, or if
-// the step is less than a twentieth of the final power.
+// response returns a sensor's response to a load step that starts at begin. t was recorded on the idle card and step
+// during the load. The result is nil if the sensor did not respond or the power step is less than a twentieth of the
+// final power.
 func (t trace) response(step trace, begin time.Duration) *Response {
 	if len(t) == 0 || len(step) < 5 {
 		return nil

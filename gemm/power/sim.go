@@ -7,76 +7,77 @@ import (
 	"time"
 )
 
-// SimOptions describe a simulated card. Start from DefaultSim.
+// SimOptions describe a simulated card. Start from DefaultSim and change single fields.
 type SimOptions struct {
 	Seed uint64
 	// Idle is the card's idle power at ReferenceC, in watts.
 	Idle float64
-	// Cap is the power limit in watts. A [Governor] can set one between CapMin and Cap. A load that would draw
-	// more runs at a lower clock.
+	// Cap is the power limit in watts. A [Governor] can set a limit between CapMin and Cap. A load that would draw more
+	// power runs at a lower clock.
 	Cap, CapMin float64
-	// Overshoot is the share by which a load that reaches the cap from lower power first exceeds the cap. Power
-	// then oscillates about the cap with SwingPeriod and decays with SwingDecay.
+	// Overshoot is the relative amount by which a load that reaches the cap from lower power first exceeds the cap.
+	// Power then oscillates around the cap with the period SwingPeriod and decays with SwingDecay.
 	Overshoot               float64
 	SwingPeriod, SwingDecay time.Duration
 	// MaxClock and MinClock are the limits of the multiprocessors' clock, in MHz.
 	MaxClock, MinClock float64
-	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its time is ∝ 1/clock.
+	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its execution time is ∝ 1/clock.
 	ClockExponent float64
-	// BurstCap is the power in watts that the card never exceeds, even while its mean power is below the Cap. Work that would
-	// exceed it runs at a lower clock than the reported one. 0: no such limit.
+	// BurstCap is the power in watts that the card never exceeds, even while its mean power is below Cap. Work that
+	// would exceed BurstCap runs at a lower clock than the reported clock. 0: no such limit.
 	BurstCap float64
 	// Leakage is the additional power in W/°C above ReferenceC.
 	Leakage, ReferenceC float64
-	// Ambient is the air's temperature in °C, AmbientRise its rise in °C/s.
+	// Ambient is the air temperature in °C, AmbientRise its rate of change in °C/s.
 	Ambient, AmbientRise float64
-	// ThermalResistance in °C/W and ThermalTime in seconds describe the die.
+	// ThermalResistance in °C/W and ThermalTime in seconds describe how the die warms up.
 	ThermalResistance, ThermalTime float64
 	// Rise is the time constant with which measured power follows the load.
 	Rise time.Duration
-	// Tick is the interval of the energy counter's steps, TickJitter its standard deviation.
+	// Tick is the time between steps of the energy counter, TickJitter its standard deviation.
 	Tick, TickJitter time.Duration
-	// Query is the time of one query to the card.
+	// Query is the duration of one query to the card.
 	Query time.Duration
-	// Stall is the time of one in StallEvery queries; StallEvery 0: no query stalls.
+	// Stall is the duration of one in StallEvery queries. If StallEvery is 0, no query stalls.
 	Stall      time.Duration
 	StallEvery int
-	// PowerNoise and TimeNoise are relative standard deviations of the mean over one second.
+	// PowerNoise and TimeNoise are the relative standard deviations of the mean over one second.
 	PowerNoise, TimeNoise float64
-	// DipRate is the number of dips of the clock per second, each to the share DipClock for DipTime.
+	// DipRate is the number of clock dips per second. In a dip the clock falls to the share DipClock for the time
+	// DipTime.
 	DipRate, DipClock float64
 	DipTime           time.Duration
 	// Addresses is the relative change of power when a whole model or a batch moves to the next place in memory.
 	Addresses float64
-	// FirstExecutions are the factors by which the first executions take longer on an idle card.
+	// FirstExecutions are the factors by which the first executions on an idle card take longer.
 	FirstExecutions []float64
-	// SlowSequences is the share of sequences whose executions all take longer, by the share SlowBy.
+	// SlowSequences is the share of sequences in which all executions take longer, by the share SlowBy.
 	SlowSequences, SlowBy float64
-	// ClockOffset and ClockDrift, in millionths, relate the card's clock to [Sim.Now].
+	// ClockOffset and ClockDrift relate the card's clock to [Sim.Now]. ClockDrift is in parts per million.
 	ClockOffset time.Duration
 	ClockDrift  float64
-	// ClockDelay is the least time of a reading of the card's clock, half of it before and half after the card
-	// reads. ClockJitter is the mean additional time of either half.
+	// ClockDelay is the least duration of a reading of the card's clock. Half of it passes before and half after the
+	// card reads its clock. ClockJitter is the mean additional time of each half.
 	ClockDelay, ClockJitter time.Duration
-	// BufferSize readings of power are kept, one every BufferEvery, each the mean over BufferWindow before it.
-	// 0: none.
+	// BufferSize is the number of stored power readings. One reading is taken every BufferEvery, as the mean over the
+	// preceding BufferWindow. 0: no buffer.
 	BufferSize                int
 	BufferEvery, BufferWindow time.Duration
 	// Hot is the temperature in °C above which the card reduces its clock; 0: never.
 	Hot float64
-	// Other is the power in watts of another process, from OtherFrom on; 0: there is none.
+	// Other is the power in watts of another process, from the time OtherFrom on; 0: no other process.
 	Other     float64
 	OtherFrom time.Duration
 	// Faults are the faults of the card and its sensors. Default: none.
 	Faults []SimFault
-	// State is a file that keeps power limit and locked clock after the process ends; empty: they are lost.
+	// State is the file that keeps power limit and locked clock after the process ends. Empty: they are not kept.
 	State string
-	// Unprivileged forbids changes of settings.
+	// Unprivileged makes changes of settings fail for lack of permission.
 	Unprivileged bool
 }
 
-// DefaultSim returns an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's but describe no
-// real GPU. No measurement or prediction of a real GPU uses them.
+// DefaultSim returns an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's numbers,
+// but describe no real GPU. Measurements and predictions for real GPUs do not use them.
 func DefaultSim() SimOptions {
 	return SimOptions{
 		Idle: 90, Cap: 700, CapMin: 200, BurstCap: 900, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
@@ -91,18 +92,18 @@ func DefaultSim() SimOptions {
 	}
 }
 
-// Sim is a simulated card, its clock and its loads. Its virtual time advances only by queries, sleeping and
-// waiting. It is not for concurrent use.
+// Sim is a simulated card together with its clock and its loads. Its virtual time advances only by queries, sleeping
+// and waiting. It must not be used concurrently.
 type Sim struct {
 	opt      SimOptions
 	rng      *rand.Rand
 	now      time.Duration
 	queue    []*simWork
-	busy     time.Duration // when it last ran out of work; before 0: never
-	power    float64       // watts, after the rise
+	busy     time.Duration // when the card last ran out of work; negative: never
+	power    float64       // watts, after Rise
 	tempC    float64
-	joule    float64 // drawn since the beginning
-	memJoule float64 // by the memory
+	joule    float64 // energy drawn since the start
+	memJoule float64 // energy drawn by the memory
 	info     Info
 	settings simSettings
 	simState
@@ -111,15 +112,15 @@ type Sim struct {
 	hooks  []simHook
 }
 
-// simState is the state of the card that is constant between two events.
+// simState is the part of the card's state that is constant between two events.
 type simState struct {
-	target      float64 // watts that power rises to
-	memory      float64 // watts of the memory
+	target      float64 // watts that power approaches
+	memory      float64 // power of the memory in watts
 	clock       float64 // MHz
-	effective   float64 // the clock that work runs at, in MHz
-	rate        float64 // executions a second of the load in front
+	effective   float64 // clock at which the work runs, in MHz
+	rate        float64 // executions per second of the load at the front of the queue
 	reasons     Throttle
-	powerFactor float64 // noise
+	powerFactor float64 // factor of the noise
 	timeFactor  float64
 	dipUntil    time.Duration
 	swingFrom   time.Duration // when power last reached the cap
@@ -133,8 +134,8 @@ type simHook struct {
 
 const simNoiseSlot = 250 * time.Millisecond
 
-// NewSim returns a card that has been idle for long. It panics if [OpenSim] fails: with a State, or with options that
-// are not [DefaultSim]'s with changes.
+// NewSim returns a card that has been idle for a long time. It panics if [OpenSim] would return an error: if State is
+// set and invalid, or if the options are not [DefaultSim] with changes.
 func NewSim(opt SimOptions) *Sim {
 	s, err := OpenSim(opt)
 	if err != nil {
@@ -143,12 +144,12 @@ func NewSim(opt SimOptions) *Sim {
 	return s
 }
 
-// OpenSim returns a card that has been idle for long. It is an error if the State exists and cannot be read or is invalid.
-// Options without a power limit, a clock or a tick of the energy counter are an error, too, because time would not advance: begin
-// with [DefaultSim].
+// OpenSim returns a card that has been idle for a long time. It returns an error if State exists and cannot be read or
+// is invalid. It also returns an error if the power limit, the clock or the tick of the energy counter is not positive,
+// because virtual time would not advance; start from [DefaultSim].
 func OpenSim(opt SimOptions) (*Sim, error) {
 	if opt.Cap <= 0 || opt.MaxClock <= 0 || opt.Tick <= 0 {
-		return nil, fmt.Errorf("simulated card with a power limit of %v W, a clock of %v MHz and a tick of %v: begin with DefaultSim", opt.Cap, opt.MaxClock, opt.Tick)
+		return nil, fmt.Errorf("simulated card with a power limit of %v W, a clock of %v MHz and a tick of %v: all must be above 0; start from DefaultSim", opt.Cap, opt.MaxClock, opt.Tick)
 	}
 	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), busy: -simIdle, settings: simSettings{Limit: opt.Cap}}
 	if err := s.recall(); err != nil {
@@ -168,7 +169,7 @@ func OpenSim(opt SimOptions) (*Sim, error) {
 	return s, nil
 }
 
-// advance advances the time, event by event.
+// advance advances virtual time to a moment, event by event.
 func (s *Sim) advance(to time.Duration) {
 	for s.now < to {
 		s.flow(min(to, s.nextEvent()))
@@ -185,7 +186,7 @@ func (s *Sim) nextEvent() time.Duration {
 	return max(next, s.now+1)
 }
 
-// flow integrates power, which rises exponentially to its target, and work.
+// flow integrates power and work over time. Power approaches its target exponentially.
 func (s *Sim) flow(to time.Duration) {
 	dt, rise := (to - s.now).Seconds(), s.opt.Rise.Seconds()
 	fade := math.Exp(-dt / rise)
@@ -199,7 +200,7 @@ func (s *Sim) flow(to time.Duration) {
 	s.now = to
 }
 
-// events handles what is due now.
+// events handles the events that are due now.
 func (s *Sim) events() {
 	if len(s.queue) > 0 && s.queue[0].left <= 1e-9 {
 		s.finishWork()
@@ -240,7 +241,7 @@ func (s *Sim) callHooks() {
 	}
 }
 
-// noise draws the noise of the next slot, and possibly a dip.
+// noise draws the noise of the next time slot, and possibly a clock dip.
 func (s *Sim) noise() {
 	per := math.Sqrt(1 / simNoiseSlot.Seconds())
 	s.powerFactor = 1 + s.opt.PowerNoise*per*s.rng.NormFloat64()
@@ -251,13 +252,13 @@ func (s *Sim) noise() {
 	s.nextNoise = s.now + simNoiseSlot
 }
 
-// warm updates the die's temperature for one slot.
+// warm updates the die's temperature for one time slot.
 func (s *Sim) warm() {
 	ambient := s.opt.Ambient + s.opt.AmbientRise*s.now.Seconds()
 	s.tempC += (ambient + s.power*s.opt.ThermalResistance - s.tempC) * simSlot.Seconds() / s.opt.ThermalTime
 }
 
-// settle computes clock, power and speed from load, temperature, noise, cap and locked clock.
+// settle computes clock, power and speed from the load, the temperature, the noise, the cap and the locked clock.
 func (s *Sim) settle() {
 	still := s.opt.Idle + s.opt.Leakage*(s.tempC-s.opt.ReferenceC)
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
@@ -267,7 +268,7 @@ func (s *Sim) settle() {
 		still += simOtherWatts
 	}
 	s.spoilSettings()
-	share := 1.0 // of the maximal clock
+	share := 1.0 // of the maximum clock
 	before := s.reasons
 	s.reasons = 0
 	if s.settings.Locked > 0 && s.settings.Locked < s.opt.MaxClock {
@@ -283,7 +284,7 @@ func (s *Sim) settle() {
 		return
 	}
 	work := s.queue[0]
-	if work.gap { // too short for the clock to follow
+	if work.gap { // a gap is too short for the clock to change
 		s.target, s.memory, s.rate = still, simMemoryIdle, 1/work.Seconds
 		s.reasons |= before & SoftwarePowerCap
 		return
@@ -321,7 +322,7 @@ func (s *Sim) settle() {
 	s.rate = share / (work.Seconds * s.timeFactor)
 }
 
-// swing returns the share by which power exceeds the cap now.
+// swing returns the relative amount by which power exceeds the cap now.
 func (s *Sim) swing() float64 {
 	age := (s.now - s.swingFrom).Seconds()
 	return s.opt.Overshoot * math.Cos(2*math.Pi*age/s.opt.SwingPeriod.Seconds()) * math.Exp(-age/s.opt.SwingDecay.Seconds())

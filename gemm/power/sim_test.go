@@ -152,7 +152,7 @@ func TestSimNeedsACard(t *testing.T) {
 	} {
 		o := DefaultSim()
 		change(&o)
-		if s, err := OpenSim(o); s != nil || err == nil || !strings.Contains(err.Error(), "begin with DefaultSim") {
+		if s, err := OpenSim(o); s != nil || err == nil || !strings.Contains(err.Error(), "start from DefaultSim") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// simBuffer holds the power readings that the simulated driver keeps.
+// simBuffer holds the power readings that the simulated driver stores.
 type simBuffer struct {
 	size          int
 	every, window time.Duration
-	opens, closes time.Duration // of the next windows
-	open          []float64     // joules at the start of unfinished windows
-	kept          []Sample      // the newest last
+	opens, closes time.Duration // start and end times of the next windows
+	open          []float64     // energy in joules at the start of each unfinished window
+	kept          []Sample      // stored readings, newest last
 }
 
 // begin opens the windows that started before time 0, at idle power.
@@ -22,7 +22,7 @@ func (b *simBuffer) begin(o SimOptions, idle float64) {
 	}
 }
 
-// next returns the time of the next call of take.
+// next returns the time at which take must be called next.
 func (b *simBuffer) next() time.Duration {
 	if b.size == 0 {
 		return math.MaxInt64
@@ -30,7 +30,7 @@ func (b *simBuffer) next() time.Duration {
 	return min(b.opens, b.closes)
 }
 
-// take opens and closes windows, given the energy so far.
+// take opens and closes windows, given the energy drawn so far.
 func (b *simBuffer) take(now time.Duration, joule float64) {
 	if b.size == 0 {
 		return

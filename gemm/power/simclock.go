@@ -4,25 +4,30 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// SimClockReading is a reading of the card's clock, taken between two times of [Sim.Now].
+// SimClockReading is a reading of the card's clock between two readings of [Sim.Now].
 type SimClockReading struct{ Before, After, Card time.Duration }
 
-// simEpoch is the wall-clock time at which the card's time began.
+// simEpoch is the wall-clock time at which the card's virtual time starts.
 var simEpoch = time.Unix(0, 0)
 
-// At registers do to be called once, when the card's time reaches at.
+// At registers the function do to be called once, when the card's time reaches at.
 func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHook{at, do}) }
 
 // Now returns the simulated host's time.
 func (s *Sim) Now() time.Duration { return s.now }
 
-// Of counts from the epoch, when the card's time began.
+// Of converts a wall-clock time to the card's time, which starts at the epoch.
 func (s *Sim) Of(t time.Time) time.Duration { return t.Sub(simEpoch) }
 
 // Sleep advances the card's time.
 func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	for end := s.now + d; s.now < end; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -45,12 +50,12 @@ func (s *Sim) ReadClock() (SimClockReading, error) {
 	return r, nil
 }
 
-// halfway returns the delay to the card, or back.
+// halfway returns the delay between host and card, in one direction.
 func (s *Sim) halfway() time.Duration {
 	return s.opt.ClockDelay/2 + seconds(s.opt.ClockJitter.Seconds()*s.rng.ExpFloat64())
 }
 
-// card converts a time to the card's clock.
+// card converts a host time to the card's clock.
 func (s *Sim) card(at time.Duration) time.Duration {
 	return s.opt.ClockOffset + at + seconds(at.Seconds()*s.opt.ClockDrift*1e-6)
 }

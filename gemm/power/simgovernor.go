@@ -10,14 +10,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// simSettings are the settings that a governor changes.
+// simSettings are the settings that a governor can change.
 type simSettings struct {
 	Limit  float64 `json:"power_limit_watts"`
 	Locked float64 `json:"locked_clock_mhz,omitempty"` // 0: not locked
 }
 
-// recall reads the settings from the State, because another process may have changed them. Without a file, the settings
-// are the defaults.
+// recall reads the settings from the State file, because another process may have changed them. If there is no file,
+// the settings are the defaults.
 func (s *Sim) recall() error {
 	if s.opt.State == "" {
 		return nil
@@ -54,12 +54,12 @@ func (s *Sim) settable(to simSettings) error {
 
 func (s *Sim) lockable(mhz float64) error {
 	if o := s.opt; !(mhz >= o.MinClock && mhz <= o.MaxClock) {
-		return fmt.Errorf("clock of %v MHz: give %v to %v", mhz, o.MinClock, o.MaxClock)
+		return fmt.Errorf("clock %v MHz: give %v to %v", mhz, o.MinClock, o.MaxClock)
 	}
 	return nil
 }
 
-// change changes settings.
+// change applies a change to the settings.
 func (s *Sim) change(how func(*simSettings)) error {
 	s.query()
 	if err := s.lost(); err != nil {
@@ -86,7 +86,7 @@ func (s *Sim) change(how func(*simSettings)) error {
 	return nil
 }
 
-// write writes a file atomically: this process may be killed at any time.
+// write writes the settings to a file atomically, because this process may be killed at any time.
 func (to simSettings) write(path string) error {
 	text, err := json.Marshal(to)
 	if err != nil {

@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// LiveSim is a simulated card in the host's time, for work in real time such as requests to a server. The work reports the power
-// that it draws ([LiveSim.Draw]). Queries take no time. Unlike a [Sim], a LiveSim may be used from several goroutines.
+// LiveSim is a simulated card that runs in the host's time. It serves work in real time, such as requests to a server.
+// The work reports the power that it draws ([LiveSim.Draw]). Queries take no time. A LiveSim can be used from several
+// goroutines; a [Sim] cannot.
 type LiveSim struct {
 	mu    sync.Mutex
 	sim   *Sim
 	start time.Time
 }
 
-// NewLiveSim returns a card after long idleness. o.Query and o.Stall are not used.
+// NewLiveSim returns a card that has been idle for a long time. o.Query and o.Stall are not used.
 func NewLiveSim(o SimOptions) *LiveSim {
 	o.Query, o.StallEvery = 0, 0
 	return &LiveSim{sim: NewSim(o), start: time.Now()}
 }
 
-// Draw sets the power in watts, at the maximal clock and the reference temperature, of the work that runs from now
-// on; 0: none.
+// Draw sets the power of the work that runs from now on, in watts at the maximum clock and the reference temperature.
+// 0: no work.
 func (l *LiveSim) Draw(watts float64) {
 	const long = 1 << 30 // seconds
 	defer l.now().Unlock()
@@ -30,29 +31,29 @@ func (l *LiveSim) Draw(watts float64) {
 	}
 }
 
-// now advances the card to the host's time. It returns the held lock, which the caller must release.
+// now advances the card to the host's time. It returns the locked mutex, which the caller must unlock.
 func (l *LiveSim) now() *sync.Mutex {
 	l.mu.Lock()
 	l.sim.advance(time.Since(l.start))
 	return &l.mu
 }
 
-// Info names the card as simulated.
+// Info returns a description of the card. The name marks the card as simulated.
 func (l *LiveSim) Info() Info { return l.sim.Info() }
 
-// Energy steps once a tick.
+// Energy returns the energy counter in mJ, which steps once per tick.
 func (l *LiveSim) Energy() (uint64, error) {
 	defer l.now().Unlock()
 	return l.sim.Energy()
 }
 
-// Power answers for the card, and for the memory as an average only.
+// Power returns the power of the card in watts. For the memory it supports only the average sensor.
 func (l *LiveSim) Power(sensor Sensor, scope Scope) (float64, error) {
 	defer l.now().Unlock()
 	return l.sim.Power(sensor, scope)
 }
 
-// Sample is Power with the end of its averaging window.
+// Sample returns Power's value with the end of its averaging window.
 func (l *LiveSim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	defer l.now().Unlock()
 	s, err := l.sim.Sample(sensor, scope)
@@ -60,7 +61,7 @@ func (l *LiveSim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	return s, err
 }
 
-// Samples returns the stored readings after a time.
+// Samples returns the readings stored after a time.
 func (l *LiveSim) Samples(after time.Time) ([]Sample, error) {
 	defer l.now().Unlock()
 	list, err := l.sim.Samples(simEpoch.Add(after.Sub(l.start)))
@@ -82,16 +83,16 @@ func (l *LiveSim) SMClock() (float64, error) {
 	return l.sim.SMClock()
 }
 
-// MemClock is not simulated.
+// MemClock returns ErrAbsent, because the memory clock is not simulated.
 func (l *LiveSim) MemClock() (float64, error) { return l.sim.MemClock() }
 
-// Throttle reports idleness, the cap and temperature.
+// Throttle returns the simulated reasons for a reduced clock: idle, a locked clock, the cap and temperature.
 func (l *LiveSim) Throttle() (Throttle, error) {
 	defer l.now().Unlock()
 	return l.sim.Throttle()
 }
 
-// Processes lists this process, and the other one once it runs.
+// Processes lists this process, and the simulated other process once it runs.
 func (l *LiveSim) Processes() ([]Process, error) {
 	defer l.now().Unlock()
 	return l.sim.Processes()

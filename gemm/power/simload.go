@@ -5,36 +5,37 @@ import (
 	"time"
 )
 
-// SimKernel is one execution of work for a simulated card: the card's power in watts and the execution's time in seconds,
-// at the highest clock and the reference temperature. Memory is the memory's part of the power above idle, in watts.
+// SimKernel is one execution of work for a simulated card. Watts and Seconds are the card's power and the execution's
+// time at the maximum clock and the reference temperature. Memory is the memory's share of the power above idle, in
+// watts.
 type SimKernel struct{ Watts, Seconds, Memory float64 }
 
-// SimLoad is work for a simulated card, with a known energy per execution.
+// SimLoad is work for a simulated card with a known energy per execution.
 type SimLoad struct {
 	sim    *Sim
 	name   string
 	kernel SimKernel
-	every  time.Duration // of a paced execution with its gaps; 0: back to back
-	runs   []*simWork    // of the last Start
+	every  time.Duration // duration of a paced execution with its gaps; 0: back to back
+	runs   []*simWork    // runs of the last Start
 }
 
-// simWork is executions in the card's queue.
+// simWork is a number of executions in the card's queue.
 type simWork struct {
 	SimKernel
-	left       float64       // executions
-	begin, end time.Duration // begin: when it came to the front of the queue
-	slot       time.Duration // of a burst and the gap after it; 0: back to back
-	gap        bool          // the rest of the slot of the work before
-	cycles     float64       // of a multiprocessor, in millions
+	left       float64       // executions left
+	begin, end time.Duration // begin is when the work came to the front of the queue
+	slot       time.Duration // duration of a burst and the gap after it; 0: back to back
+	gap        bool          // whether this is the gap after the work before it
+	cycles     float64       // cycles of a multiprocessor, in millions
 }
 
-// Load returns work of this power in watts and time per execution in seconds, at the maximal clock and the
-// reference temperature.
+// Load returns work with a power in watts and a time per execution in seconds, at the maximum clock and the reference
+// temperature.
 func (s *Sim) Load(name string, watts, seconds float64) *SimLoad {
 	return &SimLoad{sim: s, name: name, kernel: SimKernel{Watts: watts, Seconds: seconds}}
 }
 
-// Draw changes the power of later executions, and the memory's part of it, in watts.
+// Draw sets the power of later executions, and the memory's share of it, in watts.
 func (l *SimLoad) Draw(watts, memory float64) { l.kernel.Watts, l.kernel.Memory = watts, memory }
 
 // Name returns the load's name.
@@ -55,7 +56,7 @@ func (l *SimLoad) Start(n int) error {
 // Wait advances the card's time until the queue is empty.
 func (l *SimLoad) Wait(ctx context.Context) error { return l.sim.drain(ctx) }
 
-// Elapsed returns the time of the last Start's executions. It fails with [ErrAbsent] before they have ended.
+// Elapsed returns the duration of the last Start's executions. It fails with [ErrAbsent] before they have ended.
 func (l *SimLoad) Elapsed() (time.Duration, error) {
 	if len(l.runs) == 0 || l.runs[len(l.runs)-1].end == 0 {
 		return 0, ErrAbsent
@@ -77,7 +78,7 @@ func (s *Sim) queueWork(w *simWork) *simWork {
 	return w
 }
 
-// drain advances the time until the queue is empty.
+// drain advances virtual time until the queue is empty.
 func (s *Sim) drain(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		if err := ctx.Err(); err != nil {

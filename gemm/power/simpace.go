@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// simBurst is the time of a burst in seconds.
+// simBurst is the duration of a burst in seconds.
 const simBurst = 1e-3
 
-// Pace makes every later execution last at least that long, with gaps after bursts of about a millisecond; 0: back to back.
+// Pace makes every later execution last at least the time every, with gaps after bursts of about a millisecond. 0: back
+// to back.
 func (l *SimLoad) Pace(_ context.Context, every time.Duration) error {
 	l.every = every
 	return nil
@@ -32,7 +33,8 @@ func (l *SimLoad) startPaced(n int, work bool) error {
 	return nil
 }
 
-// Bursts returns the bursts of the last Start. It fails with [ErrAbsent] before they have ended, and without a pace.
+// Bursts returns the bursts of the last Start. It fails with [ErrAbsent] before they have ended, and if the load has no
+// pace.
 func (l *SimLoad) Bursts() (b Bursts, err error) {
 	if _, err := l.Elapsed(); err != nil || l.every == 0 {
 		return b, ErrAbsent
@@ -50,15 +52,16 @@ func (l *SimLoad) Bursts() (b Bursts, err error) {
 	return b, nil
 }
 
-// openGap sets the length of a gap to the rest of its burst's slot.
+// openGap sets the duration of a gap to the rest of its burst's slot.
 func (s *Sim) openGap(burst *simWork) {
 	if gap := s.queue[0]; gap.gap {
 		gap.Seconds = max(time.Nanosecond, gap.slot-(s.now-burst.begin)).Seconds()
 	}
 }
 
-// pacedShare returns the clock, as a share of the maximum, at which the mean power of slots is at the limit. still is the power in a
-// gap, and demand the power that the work adds at full clock. A burst that fills its slot has the limit of steady work.
+// pacedShare returns the share of the maximum clock at which the mean power of the slots is at the limit. still is the
+// power in a gap, and demand the power that the work adds at full clock. If a burst fills its slot, the limit is that
+// of continuous work.
 func (s *Sim) pacedShare(w *simWork, still, demand float64) float64 {
 	duty := w.Seconds / float64(w.bursts()) / w.slot.Seconds() // duty at full clock
 	e := s.opt.ClockExponent

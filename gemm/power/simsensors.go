@@ -8,24 +8,24 @@ import (
 
 // simSensors are the simulated card's sensors.
 type simSensors struct {
-	counter  uint64 // millijoules, as of the last tick
+	counter  uint64 // in millijoules, at the last tick
 	nextTick time.Duration
-	marks    [simMarks]float64 // joules at the last slots' ends, a ring
-	memMarks [simMarks]float64 // and those of the memory
+	marks    [simMarks]float64 // energy in joules at the ends of the last slots, a ring buffer
+	memMarks [simMarks]float64 // energy of the memory, likewise
 	slots    int
 	nextSlot time.Duration
 	instant  Sample
-	average  time.Time // time of the last averages
+	average  time.Time // time of the latest average readings
 	buffer   simBuffer
 }
 
 const (
-	// simSlot is the instant sensor's window: it samples one of four slots, 25 of 100 ms.
+	// simSlot is the window of the instant sensor. It samples one of four slots, 25 ms of every 100 ms.
 	simSlot = 25 * time.Millisecond
-	// simWindow is the average sensor's window of 1 s, in slots.
+	// simWindow is the window of the average sensor, in slots (1 s).
 	simWindow = 40
 	simMarks  = simWindow + 1
-	// simMemoryIdle is the memory's power without traffic, in watts. It is invented, like DefaultSim.
+	// simMemoryIdle is the memory's power without traffic, in watts. The number is invented, like those of DefaultSim.
 	simMemoryIdle = 38
 )
 
@@ -51,10 +51,10 @@ func (s *Sim) slot() {
 // wall returns the wall-clock time.
 func (s *Sim) wall() time.Time { return simEpoch.Add(s.now) }
 
-// mark returns the energy a number of slots ago, 1 being the newest.
+// mark returns the energy at the end of an earlier slot. 1 is the newest slot.
 func (s *Sim) mark(ago int) float64 { return s.marks[(s.slots+simMarks-ago)%simMarks] }
 
-// running returns the running mean of a ring of marks.
+// running returns the running mean of power from a ring of energies.
 func (s *Sim) running(marks *[simMarks]float64) float64 {
 	slots := min(simWindow, max(1, s.slots-1))
 	newest, oldest := (s.slots+simMarks-1)%simMarks, (s.slots+simMarks-1-slots)%simMarks
@@ -64,7 +64,7 @@ func (s *Sim) running(marks *[simMarks]float64) float64 {
 // Info returns a description of the card. The name marks the card as simulated.
 func (s *Sim) Info() Info { return s.info }
 
-// query advances the time by one query's.
+// query advances virtual time by the duration of one query.
 func (s *Sim) query() {
 	took := s.opt.Query
 	if n := s.opt.StallEvery; n > 0 && s.rng.IntN(n) == 0 {
@@ -73,19 +73,19 @@ func (s *Sim) query() {
 	s.advance(s.now + took)
 }
 
-// Energy returns the counter, which changes once per Tick.
+// Energy returns the energy counter in mJ, which changes once per Tick.
 func (s *Sim) Energy() (uint64, error) {
 	s.query()
 	return s.shownCounter(), s.lost()
 }
 
-// Power reads both sensors of the whole card, and the average sensor of the memory.
+// Power returns the power of the card in watts. For the memory it supports only the average sensor.
 func (s *Sim) Power(sensor Sensor, scope Scope) (float64, error) {
 	v, err := s.Sample(sensor, scope)
 	return v.Watts, err
 }
 
-// Sample reads a power sensor, with the end of its averaging window as the time.
+// Sample returns a power sensor's reading, with the end of its averaging window as the time.
 func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	s.query()
 	if err := s.lost(); err != nil {
@@ -122,22 +122,22 @@ func (s *Sim) SMClock() (float64, error) {
 	return float64(int(s.clock)), s.lost()
 }
 
-// MemClock is not simulated.
+// MemClock returns ErrAbsent, because the memory clock is not simulated.
 func (s *Sim) MemClock() (float64, error) { return 0, ErrAbsent }
 
-// Throttle returns those reasons that are simulated: idle, a locked clock, the cap and temperature.
+// Throttle returns the simulated reasons for a reduced clock: idle, a locked clock, the cap and temperature.
 func (s *Sim) Throttle() (Throttle, error) {
 	s.query()
 	return s.reasons, s.lost()
 }
 
-// simOther is the number of the other process, higher than any real one.
+// simOther is the ID of the simulated other process. No real process has such a high ID.
 const simOther = 1 << 22
 
-// simOtherWatts is the power of the process of [FaultProcess].
+// simOtherWatts is the power of the process of [FaultProcess] in watts.
 const simOtherWatts = 120
 
-// Processes lists this process, and the other one once it runs.
+// Processes lists this process, and the simulated other process once it runs.
 func (s *Sim) Processes() ([]Process, error) {
 	all := []Process{{PID: os.Getpid()}}
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
@@ -152,5 +152,5 @@ func (s *Sim) Processes() ([]Process, error) {
 // Close does nothing.
 func (s *Sim) Close() error { return nil }
 
-// milliwatts rounds as sensors do.
+// milliwatts rounds a power in watts to milliwatts, as sensors do.
 func milliwatts(watts float64) float64 { return math.Round(watts*1000) / 1000 }

@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// SimSequence is a launch sequence of a simulated card, with time stamps by the card's clock.
+// SimSequence is a launch sequence of a simulated card, with time stamps in the card's clock.
 type SimSequence struct {
 	sim      *Sim
 	kernels  []SimKernel
 	segments []simSegment
 }
 
-// SimSegment is a part of a sequence: executions of one kernel.
+// SimSegment is a part of a sequence: a number of executions of one kernel.
 type SimSegment struct{ Kernel, Executions int }
 
-// SimStamp is the time, by the card's clock, at which Done executions of a segment had ended. The first stamp of
-// a sequence, with Done 0, is its start.
+// SimStamp is the time, in the card's clock, at which Done executions of a segment had ended. The first stamp of a
+// sequence has Done 0 and is its start.
 type SimStamp struct {
 	Segment, Done int
 	At            time.Duration
 }
 
-// simSegment is part of a segment, with a stamp at its end.
+// simSegment is a part of a segment with a stamp at its end.
 type simSegment struct {
 	segment, done int
 	work          *simWork
 }
 
 const (
-	// simIdle is the time without work after which a card counts as idle.
+	// simIdle is the time without work after which the card is treated as idle.
 	simIdle = 10 * time.Millisecond
-	// Each of the first simSingle executions of a segment has a stamp; then one follows about every
+	// Each of the first simSingle executions of a segment has its own stamp. Later stamps follow about every
 	// simStamped.
 	simSingle  = 16
 	simStamped = time.Millisecond
 )
 
-// NewSequence makes a sequence of kernels.
+// NewSequence returns a sequence of kernels.
 func (s *Sim) NewSequence(kernels []SimKernel) *SimSequence {
 	return &SimSequence{sim: s, kernels: kernels}
 }
@@ -57,7 +57,7 @@ func (t *SimSequence) Start(segments []SimSegment) error {
 	}
 	for i, l := range segments {
 		if l.Kernel < 0 || l.Kernel >= len(t.kernels) || l.Executions < 1 {
-			return fmt.Errorf("segment %d: %d executions of kernel %d: give at least one, of kernels 0 to %d", i, l.Executions, l.Kernel, len(t.kernels)-1)
+			return fmt.Errorf("segment %d: %d executions of kernel %d: give at least one execution, and a kernel from 0 to %d", i, l.Executions, l.Kernel, len(t.kernels)-1)
 		}
 	}
 	o := t.sim.opt
@@ -103,7 +103,7 @@ func (t *SimSequence) Wait(ctx context.Context) error {
 // Stamps returns the time stamps of the last Start. It fails if not all segments have run.
 func (t *SimSequence) Stamps() ([]SimStamp, error) {
 	if len(t.segments) == 0 || t.segments[len(t.segments)-1].work.end == 0 {
-		return nil, errors.New("the sequence has not ended: start it and wait")
+		return nil, errors.New("the sequence has not ended: call Start and Wait first")
 	}
 	stamps := []SimStamp{{At: t.sim.card(t.segments[0].work.begin)}}
 	for _, l := range t.segments {
@@ -112,7 +112,7 @@ func (t *SimSequence) Stamps() ([]SimStamp, error) {
 	return stamps, nil
 }
 
-// abandon drops queued work.
+// abandon drops all queued work.
 func (s *Sim) abandon() {
 	if len(s.queue) > 0 {
 		s.queue, s.busy = nil, s.now

@@ -7,31 +7,32 @@ import (
 	"time"
 )
 
-// Span is the energy and state of a card between two steps of its energy counter, with all work on the card. A nil pointer is the
-// value of a sensor that did not answer.
+// Span is the energy and state of a card between two steps of its energy counter. It includes all work on the card. A
+// nil pointer means that the sensor did not respond.
 type Span struct {
-	Begin        float64  `json:"begin_seconds"` // by the clock given to [Watch]
+	Begin        float64  `json:"begin_seconds"` // by the clock passed to [Watch]
 	Length       float64  `json:"length_seconds"`
 	Joules       float64  `json:"joules"`
 	Watts        float64  `json:"watts"`
-	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples: a cross-check
-	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average, at the end: a hint
+	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples, as a cross-check
+	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average at the end; less precise than Watts
 	SMClock      *float64 `json:"clock_mhz,omitempty"`
 	MemClock     *float64 `json:"mem_clock_mhz,omitempty"`
-	Temperature  *float64 `json:"temperature_c,omitempty"` // at the end
-	CappedShare  *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
-	Throttle     []string `json:"throttle,omitempty"`      // every reason seen
+	Temperature  *float64 `json:"temperature_c,omitempty"` // temperature at the end
+	CappedShare  *float64 `json:"capped_share,omitempty"`  // share of the samples at the power cap
+	Throttle     []string `json:"throttle,omitempty"`      // every reason for a lower clock that was seen
 	// Heat reports whether the card reduced its clock because of temperature.
 	Heat bool `json:"heat,omitempty"`
 }
 
-// Watch measures a card while other processes use it, from one step of the energy counter to another: from the first step at
-// which open returns true to the first later step at which enough returns true. Both are called with the time of the step, and
-// enough also with the time of the first step. A nil open means the first step. Between two polls of the counter Watch sleeps for
-// a millisecond, because the processes that feed the card need the host's processors.
+// Watch measures a card while other processes use it. The measurement starts at the first step of the energy counter at
+// which open returns true. It ends at the first later step at which enough returns true. Both functions get the time of
+// the step; enough also gets the time of the first step. If open is nil, the measurement starts at the first step.
+// Watch sleeps for a millisecond between two readings of the counter, because the processes that feed the card need the
+// host's processors.
 func Watch(ctx context.Context, card Card, clock Clock, open func(now time.Duration) bool, enough func(begin, now time.Duration) bool) (Span, error) {
 	if card == nil || clock == nil || enough == nil {
-		return Span{}, errors.New("to watch a card, give the card, a clock and a function that ends the watch")
+		return Span{}, errors.New("Watch needs a card, a clock and a function enough that ends the measurement")
 	}
 	w := watcher{card: card, clock: clock}
 	e0, t0, err := w.step(ctx)
@@ -49,15 +50,16 @@ func Watch(ctx context.Context, card Card, clock Clock, open func(now time.Durat
 	return Span{}, err
 }
 
-// watcher polls a card's energy counter.
+// watcher polls the energy counter of a card.
 type watcher struct {
 	card    Card
 	clock   Clock
-	gap     time.Duration // shortest time between two polls
+	gap     pollGap
 	samples samples
 }
 
-// step returns the counter's value after its next step, and the time. A step that was seen late is skipped.
+// step waits for the next step of the counter and returns the counter's value and the time. It skips steps that were
+// seen too late.
 func (w *watcher) step(ctx context.Context) (uint64, time.Duration, error) {
 	const pause, patience = time.Millisecond, 3 * time.Second
 	last, err := w.card.Energy()
@@ -69,15 +71,13 @@ func (w *watcher) step(ctx context.Context) (uint64, time.Duration, error) {
 		e, err = w.card.Energy()
 		now := w.clock.Now()
 		gap := now - before
-		if w.gap == 0 || gap < w.gap {
-			w.gap = gap
-		}
+		w.gap.add(gap)
 		switch {
 		case err != nil:
-		case e != last && (gap <= 4*w.gap+pause || now-begin > patience/3):
+		case e != last && (gap <= w.gap.late() || now-begin > patience/3):
 			return e, now, nil
 		case e == last && now-begin > patience:
-			return 0, 0, fmt.Errorf("%s: no step in %v: %w", w.card.Info().Name, patience, ErrCounterStill)
+			return 0, 0, fmt.Errorf("%s: no step of the energy counter in %v: %w", w.card.Info().Name, patience, ErrCounterStill)
 		}
 		last, before = e, now
 	}
@@ -86,7 +86,7 @@ func (w *watcher) step(ctx context.Context) (uint64, time.Duration, error) {
 
 func (w *watcher) span(e0, e1 uint64, t0, t1 time.Duration) (Span, error) {
 	if e1 <= e0 {
-		return Span{}, fmt.Errorf("%s: the energy counter went from %d to %d mJ: the driver may have been reloaded; measure again", w.card.Info().Name, e0, e1)
+		return Span{}, fmt.Errorf("%s: the energy counter fell from %d to %d mJ, perhaps because the driver was reloaded: measure again", w.card.Info().Name, e0, e1)
 	}
 	s := Span{Begin: t0.Seconds(), Length: (t1 - t0).Seconds(), Joules: float64(e1-e0) / 1000}
 	s.Watts = s.Joules / s.Length

@@ -12,27 +12,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// ratio is after/before over passes. A block is two passes over all loads.
+// ratio is the ratio after/before over passes. A block consists of two passes over all loads.
 type ratio struct {
 	// value is the geometric mean over passes; 0 if unknown.
 	value float64
-	// interval is the lower and the upper end of the 95 % interval; nil with fewer than two passes.
+	// interval holds the ends of the 95 % interval; nil with fewer than two passes.
 	interval []float64
 }
 
 const (
 	confidence = 0.95
 	resamples  = 4000
-	// enoughPasses is the least number for the bootstrap, and for a comparison to stop for its precision.
-	// With fewer passes, resampled means have too few values for the tails, and the spread is too often
-	// small by chance. Both would make intervals too narrow.
+	// enoughPasses is the least number of passes for the bootstrap, and for a comparison to end because of its
+	// precision. With fewer passes, the resampled means have too few different values in the tails, and the spread is
+	// often too small by chance. Both effects would make intervals too narrow.
 	enoughPasses = 8
 )
 
-// ratioOf summarises the logarithms of the passes' ratios. It uses a percentile bootstrap over passes, widened
-// for their small number as in Hesterberg (The American Statistician 69, 2015), and Student's interval below
-// eight passes. A linear drift cancels between the two passes of a block: the mean is free of drift, and the
-// spread is larger. The same logarithms and seed give the same interval.
+// ratioOf summarises the logarithms of the passes' ratios. It uses a percentile bootstrap over passes, widened for
+// their small number as in Hesterberg (The American Statistician 69, 2015). Below eight passes it uses Student's
+// interval. A linear drift has opposite effects in the two passes of a block: the mean is free of drift, and the spread
+// is larger. Equal logarithms and seeds give equal intervals.
 func ratioOf(logs []float64, seed uint64) ratio {
 	n := len(logs)
 	if n == 0 {
@@ -52,9 +52,9 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	return r
 }
 
-// ratioOfGroups computes ratioOf's ratio for passes in several arrangements of the memory, given as groups. The result is the
-// mean of the groups' means, so the effect of an address that every load has in one group cancels. The interval is Student's,
-// from the spread within groups.
+// ratioOfGroups computes the ratio of passes in several arrangements of the memory; each group is one arrangement. The
+// result is the mean of the groups' means. The effect of an address cancels if every load has that address in one
+// group. The interval is Student's interval, from the spread within groups.
 func ratioOfGroups(groups map[int][]float64, seed uint64) ratio {
 	keys := slices.Sorted(maps.Keys(groups))
 	if len(keys) < 2 {
@@ -83,16 +83,16 @@ func ratioOfGroups(groups map[int][]float64, seed uint64) ratio {
 	return r
 }
 
-// Ratio returns the geometric mean of ratios, which are given as logarithms, and its 95 % interval: by the
-// bootstrap of a comparison's passes, and by Student's distribution below eight values. The mean of no values is 0,
-// and the interval of fewer than two is nil. The same logarithms and seed give the same interval.
+// Ratio returns the geometric mean of ratios, given as logarithms, and its 95 % interval. The interval comes from the
+// bootstrap of a comparison's passes, or from Student's distribution for fewer than eight values. Without values the
+// mean is 0. With fewer than two values the interval is nil. Equal logarithms and seeds give equal intervals.
 func Ratio(logs []float64, seed uint64) (mean float64, interval []float64) {
 	r := ratioOf(logs, seed)
 	return r.value, r.interval
 }
 
-// bootstrap returns the interval of the mean. For a normal sample of this size, its percentiles give Student's
-// interval.
+// bootstrap returns the interval of the mean. Its percentiles are chosen so that a normal sample of this size gives
+// Student's interval.
 func bootstrap(values []float64, seed uint64) (low, high float64) {
 	n := len(values)
 	rng := rand.New(rand.NewPCG(seed, uint64(n)))

@@ -7,32 +7,32 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Steady describes the warm-up: first to constant execution time (FinGraV's SSE), then to constant power
+// Steady describes the warm-up: until execution time is constant (FinGraV's SSE), and then until power is constant
 // (SSP).
 type Steady struct {
-	// Reached is false if the warm-up's time was spent first.
+	// Reached is false if the warm-up's time was over before the steady state.
 	Reached bool `json:"reached"`
-	// SSE is the time at which execution time was constant, in seconds since the warm-up began; absent if it
-	// never was. SSP is the same for power.
+	// SSE is when execution time became constant, in seconds since the start of the warm-up; absent if it did not. SSP
+	// is when power became constant.
 	SSE float64 `json:"sse_seconds,omitempty"`
 	SSP float64 `json:"ssp_seconds,omitempty"`
-	// ExecutionTimes are the seconds per execution of each burst until SSE.
+	// ExecutionTimes are the seconds per execution of each burst before SSE.
 	ExecutionTimes []float64 `json:"execution_times"`
-	// Windows are the windows until SSP.
+	// Windows are the windows between SSE and SSP.
 	Windows []Window `json:"windows"`
 }
 
 const (
-	// Execution time is constant over sseBursts bursts within the bin's margin.
+	// Execution time is constant if sseBursts bursts lie within the bin's margin.
 	sseBursts = 4
-	// Power is constant if the means of sspWindows windows and of the sspWindows before differ by less than
-	// sspChange. Blocks cancel slower drifts.
+	// Power is constant if the mean of sspWindows windows differs from the mean of the sspWindows windows before by
+	// less than sspChange. Blocks cancel slower drifts.
 	sspWindows = 3
 	sspChange  = 0.005
 )
 
-// Steady runs a load until its execution time and then its power are constant, or until Options.WarmUp has
-// passed. With an error it returns the results so far.
+// Steady runs a load until its execution time and then its power are constant, or until Options.WarmUp has passed.
+// After an error it returns the results so far.
 func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 	s := Steady{ExecutionTimes: []float64{}, Windows: []Window{}}
 	begin := m.clock.Now()
@@ -56,8 +56,8 @@ func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 	return s, nil
 }
 
-// steadyExecution repeats bursts until execution time is constant, and returns the seconds per execution. A
-// burst is four executions, as in FinGraV, or 5 ms, whichever is longer.
+// steadyExecution repeats bursts until execution time is constant, and returns the seconds per execution. A burst is
+// four executions, as in FinGraV, or executions for 5 ms, whichever is longer.
 func (m *Meter) steadyExecution(ctx context.Context, load Load, s *Steady) (float64, error) {
 	const fewest, shortest = 4, 0.005
 	begin := m.clock.Now()

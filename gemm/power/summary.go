@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// summarise updates the result from the blocks so far.
+// summarise updates the result from the blocks measured so far.
 func (r *Result) summarise(loads Loads, opt Options) {
 	r.Dropped = 0
 	for _, load := range loads.all() {
@@ -35,7 +35,8 @@ func (r *Result) windowsOf(load string) []Window {
 	return windows
 }
 
-// bins returns the bin of a load's execution times in each arrangement of its memory. Addresses may change the time.
+// bins returns the bin of a load's execution times for each arrangement of its memory, because addresses may change the
+// time.
 func (r *Result) bins(load string) map[int]Bin {
 	times := map[int][]float64{}
 	for _, b := range r.Blocks {
@@ -52,7 +53,7 @@ func (r *Result) bins(load string) map[int]Bin {
 	return bins
 }
 
-// Kept returns the windows of a load's summary.
+// Kept returns the windows that a load's summary uses.
 func (r *Result) Kept(load string) []Window {
 	var windows []Window
 	bins := r.bins(load)
@@ -69,10 +70,10 @@ func (r *Result) Kept(load string) []Window {
 	return windows
 }
 
-// isCapped reports whether a load with this share of samples at the power cap counts as capped: half of them or more.
+// isCapped reports whether a load counts as capped, given the share of its samples at the power cap: at least half.
 func isCapped(share float64) bool { return share >= 0.5 }
 
-// summary averages a load's windows in its bins.
+// summary averages a load's windows within its bins.
 func (r *Result) summary(load string) Summary {
 	s := Summary{Name: load}
 	var joules, watts, seconds, clock, effective, temperature, capped, duty, idle mean
@@ -105,8 +106,8 @@ func (r *Result) summary(load string) Summary {
 	return s
 }
 
-// comparison returns a load's ratios to the baseline, taken within each pass and averaged over the passes of all
-// complete blocks. Every arrangement of the memory counts the same.
+// comparison returns a load's ratios to the baseline. The ratios are taken within each pass and averaged over the
+// passes of all complete blocks. Every arrangement of the memory has the same weight.
 func (r *Result) comparison(load, base string, opt Options) Comparison {
 	c := Comparison{Summary: r.summary(load)}
 	ofLoad, ofBase := r.bins(load), r.bins(base)
@@ -137,7 +138,7 @@ func (r *Result) comparison(load, base string, opt Options) Comparison {
 	return c
 }
 
-// arrangements returns the number of arrangements that complete blocks were measured in.
+// arrangements returns the number of arrangements with a complete block.
 func (r *Result) arrangements() int {
 	seen := map[int]bool{}
 	for _, b := range r.Blocks {
@@ -152,7 +153,8 @@ func inBin(windows []Window, b Bin) bool {
 	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.Holds(w.Seconds) })
 }
 
-// widest returns the largest half width among the null's and the variants' intervals; +Inf if one is unknown.
+// widest returns the largest half width of the intervals of the null load and the variants; +Inf if any interval is
+// unknown.
 func (r *Result) widest() float64 {
 	widest := halfWidth(r.Null.Interval)
 	for _, v := range r.Variants {
@@ -161,7 +163,7 @@ func (r *Result) widest() float64 {
 	return widest
 }
 
-// fewest returns the least number of blocks among the comparisons.
+// fewest returns the smallest number of blocks of any comparison.
 func (r *Result) fewest() int {
 	fewest := r.Null.Blocks
 	for _, v := range r.Variants {

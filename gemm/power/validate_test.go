@@ -43,7 +43,7 @@ func TestLimitedClocksAreWarnedOf(t *testing.T) {
 		"not steady":   {Result{Steady: &Steady{}}, "did not reach a steady state"},
 		"power cap":    {Result{Blocks: []Block{{Windows: []Window{{Throttle: SoftwarePowerCap.Names()}}}}}, ""},
 		"locked clock": {Result{Blocks: []Block{{Windows: []Window{{Throttle: ApplicationClocks.Names()}}}}}, "clock was limited (application_clocks)"},
-		"odd":          {Result{Blocks: []Block{{Windows: []Window{{odd: []string{"the clock shows 7"}}}}}}, "the clock shows 7: such readings are left out"},
+		"odd":          {Result{Blocks: []Block{{Windows: []Window{{odd: []string{"the clock shows 7"}}}}}}, "the clock shows 7: implausible readings are left out"},
 	} {
 		r := c.r
 		r.Null.Interval = []float64{0.9, 1.1}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// ErrCounterStill is the error for a card whose energy counter does not move, so that no energy can be measured.
+// ErrCounterStill is the error for a card whose energy counter does not change, so that no energy can be measured.
 var ErrCounterStill = errors.New("the energy counter does not change")
 
-// Window is one measurement: a load running back to back between two steps of the energy counter. A nil
-// pointer is the value of a sensor that did not answer.
+// Window is one measurement: a load runs back to back between two steps of the energy counter. A nil pointer means that
+// the sensor did not respond.
 type Window struct {
 	Load         string   `json:"load"`
-	Begin        float64  `json:"begin_seconds"`  // since the meter was made
-	Length       float64  `json:"length_seconds"` // between the two steps
-	Joules       float64  `json:"window_joules"`  // between the two steps
+	Begin        float64  `json:"begin_seconds"`  // time since the meter was created
+	Length       float64  `json:"length_seconds"` // time between the two steps
+	Joules       float64  `json:"window_joules"`  // energy between the two steps
 	Executions   int      `json:"executions"`     // in the run around the window
 	Seconds      float64  `json:"seconds"`        // per execution
 	PerExecution float64  `json:"joules"`         // per execution
@@ -25,29 +25,29 @@ type Window struct {
 	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples, as a cross-check
 	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average at the end; less precise than Watts
 	SMClock      *float64 `json:"clock_mhz,omitempty"`
-	// EffectiveClock is a multiprocessor's during the work, in MHz: its cycles over the card's time; see [Paced].
+	// EffectiveClock is a multiprocessor's clock during the work in MHz: its cycles divided by the card's time; see
+	// [Paced].
 	EffectiveClock *float64 `json:"effective_clock_mhz,omitempty"`
-	// Duty is the share of time that the load was busy, and IdleJoules the energy of the gaps of an execution, which is in
-	// neither PerExecution nor Seconds. Absent: there were no gaps.
+	// Duty is the share of time that the load was busy. IdleJoules is the energy of the gaps per execution;
+	// PerExecution and Seconds do not include the gaps. Absent: no gaps.
 	Duty        float64  `json:"duty,omitempty"`
 	IdleJoules  float64  `json:"idle_joules,omitempty"`
 	MemClock    *float64 `json:"mem_clock_mhz,omitempty"`
-	Temperature *float64 `json:"temperature_c,omitempty"` // at the end
-	CappedShare *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
-	Throttle    []string `json:"throttle,omitempty"`      // every reason seen
+	Temperature *float64 `json:"temperature_c,omitempty"` // temperature at the end
+	CappedShare *float64 `json:"capped_share,omitempty"`  // share of the samples at the power cap
+	Throttle    []string `json:"throttle,omitempty"`      // every reason for a lower clock that was seen
 	heat        bool
-	odd         []string // implausible readings, which are left out
-	each        float64  // seconds per execution, gaps included
+	odd         []string // implausible readings that were left out
+	each        float64  // seconds per execution, including gaps
 }
 
-// window lets a load settle and measures it from one step of the counter to another. about is an estimate of the
-// load's seconds per execution. If the work ended before the window, the window is repeated with more
-// work.
+// window lets a load settle and measures it from one step of the energy counter to another. about is an estimate of the
+// load's seconds per execution. If the work ends before the window, the measurement is repeated with more executions.
 func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, error) {
 	return m.windowAfter(ctx, load, about, m.settle(load))
 }
 
-// windowAfter is window with a given time to settle. A window that was disturbed is measured again, once the card has rested.
+// windowAfter is window with a given settling time. A disturbed window is measured again, after the card has rested.
 func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settle time.Duration) (w Window, err error) {
 	err = Undisturbed(ctx, m.clock, func(again bool) error {
 		if again {
@@ -66,7 +66,7 @@ func (m *Meter) oneWindow(ctx context.Context, load Load, about float64, settle 
 		return Window{}, err
 	}
 	length := m.windowOf(settled)
-	// The first step may be a tick away, and the last one half a tick late.
+	// The first step may be up to one tick away, and the last step half a tick late.
 	span := (length + m.tick*3/2 + 10*time.Millisecond).Seconds()
 	for try := range tries {
 		slack := 1.03 * math.Pow(1.2, float64(try))
@@ -78,11 +78,11 @@ func (m *Meter) oneWindow(ctx context.Context, load Load, about float64, settle 
 			return w, err
 		}
 	}
-	return Window{}, fmt.Errorf("load %q ended before its window five times, because its execution time varies too much: check what else uses the card", load.Name())
+	return Window{}, fmt.Errorf("load %q ended before its window five times, because its execution time varies too much: check for other work on the card", load.Name())
 }
 
-// settle returns the time that a load must run before its window. It is longer for a load that may reach the power cap
-// from lower power. A new load is assumed to draw as much as the highest of the others.
+// settle returns how long a load must run before its window. The time is longer for a load that may reach the power cap
+// from lower power. A load without a window yet is assumed to draw as much as the highest of the other loads.
 func (m *Meter) settle(load Load) time.Duration {
 	const rise, recent = 0.97, 500 * time.Millisecond
 	own, known := m.seen[load.Name()]
@@ -101,7 +101,7 @@ func (m *Meter) settle(load Load) time.Duration {
 	return m.opt.Settle
 }
 
-// tryWindow measures a window within a run of n executions, and reports whether the run lasted long enough.
+// tryWindow measures a window within a run of n executions. It reports whether the run was long enough.
 func (m *Meter) tryWindow(ctx context.Context, load Load, n int, length time.Duration) (w Window, whole bool, err error) {
 	r, err := m.begin(load, n)
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *Meter) tryWindow(ctx context.Context, load Load, n int, length time.Dur
 	if w.each, err = r.finish(ctx); err != nil {
 		return w, false, err
 	}
-	// If the work is over now, it may have been over before the window ended.
+	// If the work is over now, it may have ended before the window did.
 	whole = m.since(end) >= 2*time.Millisecond
 	w.Seconds, w.PerExecution = w.each, w.Watts*w.each
 	if paced, ok := load.(Paced); ok && m.opt.Duty != 0 {
@@ -150,16 +150,16 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 }
 
 func (m *Meter) wentBack(from, to uint64) error {
-	return Disturbed("%s: the energy counter went from %d to %d mJ, perhaps because the driver was reloaded: measure again", m.card.Info().Name, from, to)
+	return Disturbed("%s: the energy counter fell from %d to %d mJ, perhaps because the driver was reloaded: measure again", m.card.Info().Name, from, to)
 }
 
-// edge polls until the counter steps, and returns its new value and the time. For a while it skips steps that were seen late
-// because a reading took unusually long.
+// edge polls until the counter steps, and returns its new value and the time. For a limited time it skips steps that
+// were seen late because a query took unusually long.
 func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	const patience = 3 * time.Second
 	last, err := m.card.Energy()
 	begin := m.clock.Now()
-	var previous time.Duration // the step may have come during the reading before
+	var previous time.Duration // the step may have occurred during the previous reading
 	for before := begin; err == nil; {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
@@ -168,24 +168,22 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 		e, err = m.card.Energy()
 		now := m.clock.Now()
 		gap := now - before
-		if m.gap == 0 || gap < m.gap {
-			m.gap = gap
-		}
+		m.gap.add(gap)
 		switch {
 		case err != nil:
 		case e < last:
 			return 0, 0, m.wentBack(last, e)
-		case e != last && (gap+previous <= 4*m.gap+time.Millisecond || now-begin > patience/3):
+		case e != last && (gap+previous <= m.gap.late() || now-begin > patience/3):
 			return e, now, nil
 		case now-begin > patience && e == last:
-			return 0, 0, fmt.Errorf("%s: no step in %v: %w", m.card.Info().Name, patience, ErrCounterStill)
+			return 0, 0, fmt.Errorf("%s: no step of the energy counter in %v: %w", m.card.Info().Name, patience, ErrCounterStill)
 		}
 		last, before, previous = e, now, gap
 	}
 	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
 }
 
-// sample reads the other sensors until a time, and also the energy counter, whose value so far is before.
+// sample reads the other sensors until a given time. It also reads the energy counter, whose last value is before.
 func (m *Meter) sample(ctx context.Context, before uint64, until time.Duration) (samples, error) {
 	const every = 40 * time.Millisecond
 	s := samples{counter: before}
@@ -206,9 +204,9 @@ func (m *Meter) sample(ctx context.Context, before uint64, until time.Duration) 
 	}
 }
 
-// samples are the readings inside a window.
+// samples are the readings within a window.
 type samples struct {
-	counter                  uint64 // millijoules
+	counter                  uint64 // in millijoules
 	instant, sm, mem, capped mean
 	reasons                  Throttle
 }
@@ -232,7 +230,7 @@ func (s *samples) into(w *Window) {
 	w.Throttle, w.heat = s.reasons.Names(), s.reasons.Heat()
 }
 
-// mean is the mean of the successful readings.
+// mean averages the successful readings.
 type mean struct {
 	sum float64
 	n   int
@@ -251,7 +249,7 @@ func (a *mean) addKnown(v *float64) {
 	}
 }
 
-// value is nil if there was no reading.
+// value returns the mean, or nil if there was no reading.
 func (a mean) value() *float64 {
 	if a.n == 0 {
 		return nil

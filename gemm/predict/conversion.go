@@ -9,17 +9,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Change is the stored weight of a linear layer before and after a conversion. Neither may be empty, and both dtypes must be
-// decodable ([weights.DType.Format]).
+// Change is the stored weight of a linear layer before and after a conversion. Before and After must not be empty, and
+// their dtypes must be decodable ([weights.DType.Format]).
 type Change struct {
 	Before, After weights.Tensor
-	// Codes replaces Before and After for a quantised layer. New scales change the magnitude of its codes, so both predictions
-	// are relative to random weights of Before's scale. Default: nil.
+	// Codes replaces Before and After for a quantised layer. New scales change the magnitude of the layer's codes, so
+	// both predictions are relative to random weights of Before's scale. Default: nil.
 	Codes *Codes
 	// OutAxis is the stored dimension that counts outputs.
 	OutAxis int
-	// Rescaled is true if the weights were multiplied by powers of two. Both predictions are then relative to random weights of
-	// Before's scale. Relative to random weights of its own scale, After would show no saving.
+	// Rescaled is true if the weights were multiplied by powers of two. Both predictions are then relative to random
+	// weights of Before's scale. Relative to random weights of its own scale, After would show no saving.
 	Rescaled bool
 }
 
@@ -28,12 +28,12 @@ type ConversionOptions struct {
 	Role cost.Role
 	// Workload must be given; see [cost.DefaultWorkload].
 	Workload cost.Workload
-	// Progress is called after every layer, with bytes of Before. Default: it is not called.
+	// Progress is called after every layer and counts bytes of Before. Default: not called.
 	Progress func(Event)
 }
 
-// Conversion predicts the energy of all layers' products after a conversion relative to before. The ratio is nil without
-// layers. Conversion reads samples of the weights. Errors are those of reading the weights and of ctx.
+// Conversion predicts the energy of all layers' products after a conversion, relative to before. The ratio is nil if
+// there are no layers. Conversion reads samples of the weights. Errors are those of reading the weights and of ctx.
 func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o ConversionOptions) (*Ratio, error) {
 	var done, all int64
 	for _, l := range changes {
@@ -42,6 +42,9 @@ func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o Co
 	var total Ratio
 	for _, l := range changes {
 		before, after, err := l.estimates(ctx, c, o)
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // without the name of a tensor
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -99,8 +102,8 @@ func (l *Change) estimates(ctx context.Context, c *cost.Calibration, o Conversio
 	return before, after, errors.Join(errA, errB)
 }
 
-// Tensor predicts a product with a stored weight from a sample of its rows, relative to random weights of like's
-// scale. like is t itself, or the weight from which t was made. t must not be empty. outAxis is the stored
+// Tensor predicts a product with a stored weight from a sample of the weight's rows, relative to random weights of
+// like's scale. like is t itself, or the weight from which t was converted. t must not be empty. outAxis is the stored
 // dimension that counts outputs. Errors are those of reading the files and of ctx.
 func Tensor(ctx context.Context, c *cost.Calibration, t, like weights.Tensor, outAxis int, role cost.Role, w cost.Workload) (e cost.Estimate, err error) {
 	files := t.File

@@ -9,17 +9,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Coverage is the part of a model that predictions cover. They leave out quantised weights whose values cannot be read.
+// Coverage is the part of a model that predictions cover. Predictions leave out quantised weights whose values cannot
+// be read.
 type Coverage struct {
-	// Share is the share of the bytes of linear layers and quantised weights that predictions cover, from 0 to 1.
+	// Share is the part of the bytes of linear layers and quantised weights that predictions cover, from 0 to 1.
 	Share float64 `json:"share_of_bytes"`
 	// Unread is the number of weights without a prediction.
 	Unread int `json:"weights_not_read"`
-	// Reason is why the values of the first one cannot be read.
+	// Reason is why the values of the first such weight cannot be read.
 	Reason string `json:"reason"`
 }
 
-// Coverages returns the coverage of sources, by the sources' texts. Sources that are covered completely are left out.
+// Coverages returns the coverage of each source, by the source's text. Sources with full coverage are left out.
 func Coverages(set *operand.Set, sources ...operand.Source) (map[string]*Coverage, error) {
 	all := map[string]*Coverage{}
 	for _, s := range sources {
@@ -39,10 +40,14 @@ func Coverages(set *operand.Set, sources ...operand.Source) (map[string]*Coverag
 
 // String returns a sentence about the coverage, for reports.
 func (c *Coverage) String() string {
-	return fmt.Sprintf("the figures cover %.0f %% of the bytes of linear layers and quantised weights: %d quantised weights cannot be read (%s)", 100*c.Share, c.Unread, c.Reason)
+	unread := "1 quantised weight"
+	if c.Unread != 1 {
+		unread = fmt.Sprintf("%d quantised weights", c.Unread)
+	}
+	return fmt.Sprintf("the predictions cover %.0f %% of the bytes of linear layers and quantised weights: %s cannot be read (%s)", 100*c.Share, unread, c.Reason)
 }
 
-// CoverageOf returns the coverage of a model. It returns nil if predictions leave out no weights. layout may be nil.
+// CoverageOf returns the coverage of a model. It returns nil if predictions cover all weights. layout may be nil.
 func CoverageOf(m *weights.Model, layout *arch.Layout) *Coverage {
 	q, err := quant.Describe(m)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestSameInterval(t *testing.T) {
 func TestNotComparable(t *testing.T) {
 	dir := testmodel.Random(t, "llama-tiny", 1).Dir
 	sources := []operand.Source{operand.MustParse(dir + ":"), operand.MustParse(dir + ":*up_proj.weight")}
-	if _, err := predict.Sources(t.Context(), &recorder{}, sources, predict.Options{Compare: true}); !errors.Is(err, predict.ErrNotComparable) || !strings.Contains(err.Error(), "(15) and of "+dir+":*up_proj.weight (2) differ in number") {
+	if _, err := predict.Sources(t.Context(), &recorder{}, sources, predict.Options{Compare: true}); !errors.Is(err, predict.ErrNotComparable) || !strings.Contains(err.Error(), "has 15 layers and "+dir+":*up_proj.weight has 2: ") {
 		t.Error(err)
 	}
 	sources = []operand.Source{operand.MustParse(dir + ":lm_head.weight"), operand.MustParse(dir + ":model.layers.0.mlp.up_proj.weight")}
@@ -215,6 +215,11 @@ func TestConversion(t *testing.T) {
 	zeros.Data = make([]byte, len(w.Data))
 	if r, err = predict.Conversion(t.Context(), h200, []predict.Change{{Before: w, After: zeros, Rescaled: true}}, o); err != nil || r.Relative > 0.95 {
 		t.Errorf("zeros: %+v (%v)", r, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err = predict.Conversion(ended, h200, []predict.Change{{Before: w, After: w}}, o); r != nil || err != context.Canceled {
+		t.Errorf("interrupted: %+v (%v)", r, err)
 	}
 	if r, err = predict.Conversion(t.Context(), h200, nil, o); r != nil || err != nil {
 		t.Errorf("no layers: %+v (%v)", r, err)

@@ -10,9 +10,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Quantised predicts a product with a quantised weight from a sample of its rows, as the tensor cores read them, relative to
-// random elements of like's scale. like is w itself, or the weight from which w was made. The values of both must be readable.
-// outAxis is the dimension that counts outputs. Errors are those of reading the files and of ctx.
+// Quantised predicts a product with a quantised weight from a sample of the weight's rows, in the form that the tensor
+// cores read. The prediction is relative to random elements of like's scale. like is w itself, or the weight from which
+// w was converted. The values of both must be readable. outAxis is the dimension that counts outputs. Errors are those
+// of reading the files and of ctx.
 func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantised, outAxis int, role cost.Role, load cost.Workload) (e cost.Estimate, err error) {
 	if c == nil || w == nil || like == nil {
 		return e, errors.New("a prediction needs a calibration and two quantised weights")
@@ -46,7 +47,7 @@ func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantise
 	return e, err
 }
 
-// sampleOf is [cost.SampleOf] for a quantised weight. Its rows are the rows of all experts, one expert after the other.
+// sampleOf is [cost.SampleOf] for a quantised weight. The rows of all experts follow each other, expert by expert.
 func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
 	d := len(w.Shape)
 	s := cost.Weights{DType: w.Operand(), Format: &w.Format, OutAxis: outAxis, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1]}
@@ -60,7 +61,8 @@ func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
 	return s, nil
 }
 
-// packedSample returns a sample of the packed codes of a weight whose four-bit codes kernels dequantise; nil for others.
+// packedSample returns a sample of the packed codes if kernels dequantise the weight's four-bit codes; nil for other
+// weights.
 func packedSample(w *quant.Quantised, outAxis int) (*cost.Weights, error) {
 	if w.Operand() != weights.BF16 || outAxis != 0 {
 		return nil, nil

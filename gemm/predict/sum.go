@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// sum returns the prediction of one pass through all layers. All layers share the error of one cost model, so intervals
-// add up. Sampling errors are independent. A figure that is unknown for one layer is unknown for the sum.
+// sum returns the prediction of one pass through all layers. All layers share the error of one cost model, so their
+// intervals add up. Sampling errors are independent. A figure that is unknown for any layer is unknown for the sum.
 func sum(layers []Layer) cost.Prediction {
 	if len(layers) == 1 {
 		return layers[0].Prediction
@@ -53,8 +53,8 @@ func sum(layers []Layer) cost.Prediction {
 	return s
 }
 
-// belowCap sums the figures below the power cap, given every layer's energy and time with random operands at the cap. They are in
-// the same proportions below it.
+// belowCap sums the figures below the power cap. energy and time are every layer's energy and time with random operands
+// at the cap; below the cap they are assumed to be in the same proportions.
 func belowCap(layers []Layer, energy, time []float64) *cost.BelowCap {
 	var s cost.BelowCap
 	for i, l := range layers {
@@ -71,7 +71,8 @@ func belowCap(layers []Layer, energy, time []float64) *cost.BelowCap {
 	return &s
 }
 
-// inShares adds up intervals by the layers' shares of a total. All layers share the error of one cost model. It is nil if one has none.
+// inShares sums the layers' intervals, weighted by the layers' shares of a total. All layers share the error of one
+// cost model. The result is nil if any layer has no interval.
 func inShares(layers []Layer, amounts []float64, of func(*cost.BelowCap) []float64) []float64 {
 	sum := make([]float64, 2)
 	for i, l := range layers {
@@ -86,8 +87,8 @@ func inShares(layers []Layer, amounts []float64, of func(*cost.BelowCap) []float
 	return sum
 }
 
-// base returns the energy in joules and the time in seconds of every layer with random operands. If one of them is unknown
-// for a layer, the number of operations replaces it for all layers.
+// base returns every layer's energy in joules and time in seconds with random operands. If the energy or time of any
+// layer is unknown, the number of operations replaces it for all layers.
 func base(layers []Layer) (energy, time []float64) {
 	joules, seconds := true, true
 	for _, l := range layers {
@@ -107,7 +108,7 @@ func base(layers []Layer) (energy, time []float64) {
 	return energy, time
 }
 
-// each returns the figure of every layer; nil if the figure of a layer is unknown.
+// each returns the figure of every layer; nil if it is unknown for any layer.
 func each(layers []Layer, of func(Layer) *float64) (list []float64) {
 	for _, l := range layers {
 		v := of(l)

@@ -8,19 +8,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// worker is a [Predictor] that derives time, power and clock from a product's own shape. A [cost.Calibration] is one.
+// worker is a [Predictor] that derives time, power and clock from a product's own shape. [cost.Calibration] implements
+// it.
 type worker interface {
 	Work(p cost.Product, r cost.Prediction, stack int) (cost.Work, error)
 	Reach() (lowest, highest cost.Setting)
 	Tokens(arith.Type) (measured, most int)
 }
 
-// Work returns the work of one pass, layer by layer, for [cost.Calibration.AtSetting]. The error names the first layer for which
-// the calibration lacks time, power or clock.
+// Work returns the work of one pass, layer by layer, for [cost.Calibration.AtSetting]. The error names the first layer
+// for which the calibration has no time, power or clock.
 func (p Prediction) Work() ([]cost.Work, error) { return p.work, p.workError }
 
-// work derives every layer's work from its prediction. The layer gets the work's time, power and clock instead of those of the
-// nearest measured shape. Energy stays. Layers without a figure of these stay as they are.
+// work derives every layer's work from its prediction. It replaces the layer's time, power and clock, which are those
+// of the nearest measured shape, by the work's. The layer's energy is kept. Layers whose work is unknown are not
+// changed.
 func work(by Predictor, layers []Layer, cold bool) (all []cost.Work, err error) {
 	c, ok := by.(worker)
 	if !ok {
@@ -51,7 +53,7 @@ func work(by Predictor, layers []Layer, cold bool) (all []cost.Work, err error) 
 	return all, err
 }
 
-// weightBytes returns the size of all weights.
+// weightBytes returns the size of all layers' weights.
 func weightBytes(layers []Layer) (bytes int) {
 	for _, l := range layers {
 		bytes += l.Problem.N * l.Problem.K * l.Problem.Type.Operand().Bits() / 8
@@ -59,8 +61,8 @@ func weightBytes(layers []Layer) (bytes int) {
 	return bytes
 }
 
-// otherBatch returns a warning if decode was measured with fewer than half or more than twice as many tokens as a product has,
-// or if the product has too many tokens for decode.
+// otherBatch returns a warning if a product's number of tokens is far from the number for which decode was measured
+// (less than half or more than twice), or too large for decode.
 func otherBatch(by Predictor, p gemm.Problem) string {
 	c, ok := by.(worker)
 	if !ok {
@@ -71,14 +73,10 @@ func otherBatch(by Predictor, p gemm.Problem) string {
 	case measured == 0:
 		return ""
 	case p.M > most:
-		return fmt.Sprintf("%d tokens are too many for decode: with more than %d, reading the weights no longer bounds the time, and the figures are those of prefill%s", p.M, most, see)
+		return fmt.Sprintf("%d tokens are too many for decode: above %d tokens, the figures of prefill apply%s", p.M, most, see)
 	case p.M >= 2*measured || 2*p.M <= measured:
-		tokens := "tokens"
-		if p.M == 1 {
-			tokens = "token"
-		}
-		return fmt.Sprintf("decode was measured with %d tokens: the figures for %d %s are those of %d, and the interval does not cover the difference; a conversion saves less with more tokens%s",
-			measured, p.M, tokens, measured, see)
+		return fmt.Sprintf("these figures are for decode with %d tokens, as measured, not with %d: the interval does not cover the difference; a conversion saves less with more tokens%s",
+			measured, p.M, see)
 	}
 	return ""
 }

@@ -109,7 +109,7 @@ func TestNoWork(t *testing.T) {
 	if p.Seconds != nil || p.Watts != nil || p.Clock != nil {
 		t.Errorf("%+v", p)
 	}
-	if _, err := p.Work(); err == nil || !strings.Contains(err.Error(), "the effect of a setting is computed from power and time") {
+	if _, err := p.Work(); err == nil || !strings.Contains(err.Error(), "the prediction has no power or no time") {
 		t.Error(err)
 	}
 }
@@ -119,8 +119,8 @@ func TestNoWork(t *testing.T) {
 func TestOtherBatches(t *testing.T) {
 	h200, err := cost.FindCalibration("h200")
 	testmodel.OK(t, err)
-	for tokens, want := range map[int]string{1: "for 1 token are those of 16", 8: "for 8 tokens are those of 16", 12: "", 16: "", 24: "", 64: "for 64 tokens are those of 16",
-		256: "for 256 tokens are those of 16", 257: "257 tokens are too many"} {
+	for tokens, want := range map[int]string{1: "for decode with 16 tokens, as measured, not with 1:", 8: "for decode with 16 tokens, as measured, not with 8:", 12: "", 16: "", 24: "", 64: "with 16 tokens, as measured, not with 64:",
+		256: "with 16 tokens, as measured, not with 256:", 257: "257 tokens are too many"} {
 		for _, of := range []arith.Type{arith.BF16, arith.INT8} {
 			r, err := predict.Sources(t.Context(), h200, []operand.Source{operand.MustParse("zeros")},
 				predict.Options{Cold: true, Operands: operand.Options{Tokens: tokens, N: 8192, K: 8192, Type: of}})

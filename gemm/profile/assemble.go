@@ -15,7 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// profiles makes a card's profile of each launch sequence's runs.
+// profiles computes a card's profile for each launch sequence.
 func (p *profiler) profiles(ctx context.Context, card int) error {
 	p.stage("stitch")
 	c := p.cards[card]
@@ -39,7 +39,7 @@ func (p *profiler) alignClocks(card int) {
 		err = c.noClock
 	}
 	if err != nil {
-		c.result.warn("the card's clock cannot be read (%v): times count from the launch of the work by the host, which is somewhat before its start", err)
+		c.result.warn("the card's clock cannot be used (%v): times are counted from the host's launch of the work, slightly before the work starts", err)
 	}
 	c.result.Sync = sync
 	var launch []float64
@@ -69,7 +69,7 @@ func (p *profiler) alignClocks(card int) {
 	}
 	sync.Launch = stitch.Of(stats.Median(launch))
 	if slack := 2*sync.Residual + ms; sync.Launch < -slack {
-		c.result.warn("the clocks of card and host disagree: work seems to begin %v before its launch, and early times are wrong by as much", -sync.Launch)
+		c.result.warn("the clocks of card and host disagree: the work seems to begin %v before its launch; times near the start have an error of this size", -sync.Launch)
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *sequence) everyRun(card int) []*run {
 	return all
 }
 
-// profile makes a card's profile of a launch sequence's golden runs.
+// profile computes a card's profile from the golden runs of a launch sequence.
 func (p *profiler) profile(ctx context.Context, s *sequence, card int) (Profile, error) {
 	runs, result := s.of(card), p.cards[card].result
 	one := Profile{Taken: len(s.runs), Advised: result.Products[s.segments[0].Product].Advised.Runs, Runs: []Run{}}
@@ -101,7 +101,7 @@ func (p *profiler) profile(ctx context.Context, s *sequence, card int) (Profile,
 	}
 	one.countBursts(s, card)
 	if one.Golden = len(golden); len(golden) == 0 {
-		return one, fmt.Errorf("there are no runs to compute a trace from: %w", stitch.ErrTooFew)
+		return one, fmt.Errorf("no golden runs to compute a trace from: %w", stitch.ErrTooFew)
 	}
 	timelines := map[int]Timeline{}
 	for _, r := range golden {
@@ -122,7 +122,7 @@ func (p *profiler) profile(ctx context.Context, s *sequence, card int) (Profile,
 	}
 	err := p.stitch(ctx, &one, result.SelfTest)
 	if errors.Is(err, stitch.ErrTooFew) {
-		err = fmt.Errorf("%s, %w: take more runs, or longer ones", plural(len(golden), "golden run"), err)
+		err = fmt.Errorf("trace of %s: %w: take more or longer runs", plural(len(golden), "golden run"), err)
 	}
 	if one.Trace == nil {
 		return one, err
@@ -151,7 +151,7 @@ func (p *Profile) setSegments(s *sequence, products []Product) {
 	}
 }
 
-// evaluate fills in everything that follows from the trace.
+// evaluate fills in the results that are computed from the trace.
 func (p *Profile) evaluate(products []Product, o Options) {
 	first := p.Segments[0]
 	margin := products[first.Product].Advised.Margin
@@ -162,8 +162,8 @@ func (p *Profile) evaluate(products []Product, o Options) {
 	p.Execution = withinExecution(p)
 }
 
-// stitch makes the trace of a profile's readings. After the context's end it makes a coarser trace, as far as there is
-// time, beside the error.
+// stitch computes the trace from a profile's readings. If the context has ended, stitch returns the context's error and
+// still sets a coarser trace if time allows.
 func (p *profiler) stitch(ctx context.Context, one *Profile, test *power.SelfTest) (err error) {
 	o := one.stitchOptions(p.opt, test)
 	if !p.interrupted {
@@ -195,7 +195,7 @@ func (p *Profile) stitchOptions(o Options, test *power.SelfTest) stitch.Options 
 	}
 }
 
-// speed returns a run's speed between two moments of the mean run, relative to the usual speed of the segment; 1 for an
+// speed returns a run's speed between two moments of the mean run, relative to the segment's mean speed. It is 1 for an
 // unknown run.
 func (p *Profile) speed(run int, from, to Seconds) float64 {
 	own := p.timelines[run]
@@ -218,7 +218,7 @@ func ofLatestRuns(readings []stitch.Reading, runs int) []stitch.Reading {
 
 // goldenRuns marks and returns the card's runs that are golden in every segment.
 func (s *sequence) goldenRuns(runs []*run) (golden []*run) {
-	var alike []*run // runs with the same stamps as the first
+	var alike []*run // runs with the same entries in Done as the first run
 	for _, r := range runs {
 		if slices.Equal(r.timeline.Done, runs[0].timeline.Done) {
 			r.golden = true
@@ -244,8 +244,9 @@ func (s *sequence) goldenRuns(runs []*run) (golden []*run) {
 	return golden
 }
 
-// testedSensors returns the windows that the self-test found. It saw a single step of power, at one phase of the sensor,
-// and counts the sensor's update period as well: a window that is not much longer than that period is unknown.
+// testedSensors returns the sensor windows that the self-test measured. The self-test observes one power step, at one
+// phase of the sensor, so its window includes the sensor's update period. A window not much longer than that period is
+// treated as unknown.
 func testedSensors(test *power.SelfTest) (known []stitch.Sensor) {
 	if test == nil {
 		return nil
@@ -277,7 +278,7 @@ func (r *run) summary(s *sequence) Run {
 	sum := Run{Begin: r.launched.Seconds(), Seconds: r.timeline.moment(n).Seconds() / float64(n), Golden: r.golden, Readings: len(r.readings)}
 	for _, at := range r.states {
 		if at.temperature != nil {
-			sum.Temperature = at.temperature // the last one counts
+			sum.Temperature = at.temperature // the last temperature is kept
 		}
 	}
 	return sum
@@ -293,10 +294,10 @@ func (r *run) reasons() (all power.Throttle) {
 	return all
 }
 
-// heldDown are the reasons for a lower clock other than the load itself and heat.
+// heldDown are the reasons for a lower clock other than the workload's own power, the power cap and heat.
 const heldDown = power.ApplicationClocks | power.HardwareSlowdown | power.SyncBoost | power.HardwarePowerBrake | power.DisplayClocks
 
-// warnings collects the reasons to doubt the figures.
+// warnings adds the card's warnings to its result.
 func (c *subject) warnings(self int) {
 	r := c.result
 	for _, name := range slices.Sorted(maps.Keys(c.sampler.failed)) {
@@ -304,18 +305,18 @@ func (c *subject) warnings(self int) {
 	}
 	for _, name := range []string{stitch.Counter, stitch.Instant, stitch.Buffer} {
 		if reason := c.sampler.absent[name]; reason != "" {
-			r.warn("%s: the trace is coarser without it", reason)
+			r.warn("%s: the trace is computed without this sensor, so its resolution is coarser", reason)
 		}
 	}
 	for _, one := range r.Profiles {
 		if 2*one.Golden < one.Taken {
-			r.warn("only %d of %d runs are golden: execution times vary; check what else the card does", one.Golden, one.Taken)
+			r.warn("only %d of %d runs are golden (in the main bin of execution times): execution times vary; check for other work on the card", one.Golden, one.Taken)
 		}
 		if one.throttle.Heat() {
 			r.warn("the card lowered its clock for heat: let the card cool down, or improve its airflow")
 		}
 		if held := one.throttle & heldDown; held != 0 {
-			r.warn("the card's clock was limited (%s): the figures are those of a slower card", strings.Join(held.Names(), ", "))
+			r.warn("the card's clock was limited (%s), so the measured power and times hold only for the lower clock: remove the limit and measure again", strings.Join(held.Names(), ", "))
 		}
 	}
 	r.warnOfOthers(c.Card(), self)

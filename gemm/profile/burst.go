@@ -11,17 +11,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Bursts are short runs of one length that begin and end on an idle card. The energy counter gives their energy without
-// deconvolution, because both of its readings are of the idle card.
+// Bursts are short runs of equal length that begin and end on an idle card. Their energy needs no deconvolution: the
+// energy counter is read twice, each time while the card is idle.
 type Bursts struct {
 	Executions int       `json:"executions"` // number of executions of a burst
-	Seconds    []float64 `json:"seconds"`    // of each burst's work
-	// Joules is the energy of each burst above the idle card's, from the work's start until 70 ms after its end.
+	Seconds    []float64 `json:"seconds"`    // length of each burst's work
+	// Joules is each burst's energy above the idle card's energy, from the start of the work until 70 ms after its end.
 	Joules []float64 `json:"joules"`
 }
 
-// Counted is the mean power between the ends of bursts of two lengths: the difference of energy divided by the difference of
-// length. Energy after the end of the work is in both energies and cancels.
+// Counted is the mean power in the time by which one burst is longer than another: the difference in energy divided by
+// the difference in length. Energy drawn after the end of the work is the same in both bursts and cancels.
 type Counted struct {
 	From  Seconds `json:"from_seconds"`
 	To    Seconds `json:"to_seconds"`
@@ -34,13 +34,15 @@ type Counted struct {
 var burstLengths = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond}
 
 const (
-	// afterBurst is how long after a burst the sensors are read: a step of the energy counter more than decayed.
+	// afterBurst is how long the sensors are read after a burst: longer than decayed plus one step of the energy
+	// counter.
 	afterBurst = 200 * time.Millisecond
-	// decayed is the time after which the work's power has decayed in the card and in its sensors' filter.
+	// decayed is the time after the work in which the card's power and the sensors' filter return to idle.
 	decayed = 70 * ms
 )
 
-// setBursts makes the launch sequences of the bursts. A burst has as many executions as a run does in its time.
+// setBursts creates the launch sequences of the bursts. Each burst length holds as many executions as a run completes
+// in that time.
 func (s *sequence) setBursts(run Timeline) {
 	s.bursts = nil
 	for _, length := range burstLengths {
@@ -53,9 +55,9 @@ func (s *sequence) setBursts(run Timeline) {
 	}
 }
 
-// energy returns a run's energy above idle. The quick sensors give the idle power before the work and after its power has
-// decayed, because a card that has just worked draws more than a rested one. The counter's steps before and after the work were
-// not always observed.
+// energy returns a run's energy above idle. Idle power comes from the fast sensors, before the work and after power has
+// decayed: a card that has just worked draws more than a rested card. The energy counter may have no observed step in
+// those intervals.
 func (r *run) energy() (joules, idle float64, ok bool) {
 	first, last, end := Seconds(0), Seconds(0), r.timeline.length()+decayed
 	var before, after []float64
@@ -76,13 +78,13 @@ func (r *run) energy() (joules, idle float64, ok bool) {
 	}
 	idle = stats.Median(before)
 	tail := idle
-	if len(after) > 0 { // a driver's buffer may be behind
+	if len(after) > 0 { // readings from a driver's buffer may arrive late
 		tail = stats.Median(after)
 	}
 	return joules - idle*(end-first).Seconds() - tail*(last-end).Seconds(), idle, true
 }
 
-// countBursts fills in the energy of a card's bursts, and the power between their ends.
+// countBursts fills in the energy of a card's bursts and the power computed from it.
 func (p *Profile) countBursts(s *sequence, card int) {
 	var idle []float64
 	for _, b := range s.bursts {
@@ -103,12 +105,13 @@ func (p *Profile) countBursts(s *sequence, card int) {
 	}
 }
 
-// counted returns the power between the ends of bursts, from each length to the next and from the first to the last.
-// Bursts of one length differ somewhat in length; the mean power of all corrects their energy for that.
+// counted returns the power between burst lengths: for each pair of neighbouring lengths, and for the shortest and the
+// longest. Bursts of the same nominal length differ slightly. The mean power of all bursts corrects their energy for
+// the difference.
 func counted(bursts []Bursts, idle float64) (all []Counted) {
 	last := bursts[len(bursts)-1]
 	rate := (stat.Mean(last.Joules, nil) - stat.Mean(bursts[0].Joules, nil)) / (stat.Mean(last.Seconds, nil) - stat.Mean(bursts[0].Seconds, nil))
-	variance := func(b Bursts) float64 { // of the mean energy
+	variance := func(b Bursts) float64 { // variance of the mean energy
 		var off []float64
 		for i, joules := range b.Joules {
 			off = append(off, joules-rate*b.Seconds[i])

@@ -14,25 +14,26 @@ import (
 
 // ClockSync relates the card's clock to the host's (CPU–GPU time synchronisation).
 type ClockSync struct {
-	Groups int `json:"groups"` // of readings; the quickest of each counts
-	// Drift is by how much the card's clock runs fast, in parts per million.
+	Groups int `json:"groups"` // number of groups of readings; only the fastest reading of each group is used
+	// Drift is the card clock's rate error relative to the host's clock, in parts per million. It is positive if the
+	// card's clock runs fast.
 	Drift float64 `json:"drift_ppm"`
-	// Delay is the median of the delays that were subtracted from readings. A delay is half of a round trip.
+	// Delay is the median delay that was subtracted from the readings. A reading's delay is half of its round trip.
 	Delay Seconds `json:"delay_seconds"`
-	// Residual is the standard deviation of the readings about the line.
+	// Residual is the standard deviation of the readings from the fitted line.
 	Residual Seconds `json:"residual_seconds"`
 	// Launch is the median time from the launch of the work, by the host, to its start on the card.
 	Launch Seconds `json:"launch_seconds"`
 
-	card, host time.Duration // one moment by both clocks
-	slope      float64       // of the host's clock by the card's
+	card, host time.Duration // the same moment by both clocks
+	slope      float64       // host seconds per card second
 }
 
 // errNoClock means that the card's clock was never read.
 var errNoClock = errors.New("the card's clock was not read")
 
-// synchronise fits a line through the quickest reading of each group. A moment is known to within half of its round trip,
-// so readings are weighted by its inverse square.
+// synchronise fits a line through the fastest reading of each group. A reading is uncertain by half of its round trip,
+// so its weight is the inverse square of the round trip.
 func synchronise(groups [][]cuda.ClockReading) (*ClockSync, error) {
 	var card, host, weight, delay []float64
 	s := &ClockSync{slope: 1}
@@ -75,7 +76,7 @@ func synchronise(groups [][]cuda.ClockReading) (*ClockSync, error) {
 	return s, nil
 }
 
-// Host converts a moment of the card's clock to the host's clock.
+// Host converts a time of the card's clock to the host's clock.
 func (s *ClockSync) Host(card time.Duration) time.Duration {
 	return s.host + time.Duration(math.Round(s.slope*float64(card-s.card)))
 }

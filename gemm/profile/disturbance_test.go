@@ -17,7 +17,7 @@ func TestCounterStandsStill(t *testing.T) {
 	r := measured(t, measure.Simulated(o), fewer, product("still", false))
 	near(t, "power at the end", r.Profiles[0].Milestones[len(r.Profiles[0].Milestones)-1].Watts, planted, 0.03)
 	all := strings.Join(r.Warnings, "\n")
-	if !strings.Contains(all, "the sensors were not tested") || !strings.Contains(all, "the energy counter does not change: the trace is coarser without it") {
+	if !strings.Contains(all, "the self-test of the sensors was skipped") || !strings.Contains(all, "the energy counter does not change: the trace is computed without this sensor, so its resolution is coarser") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
@@ -39,7 +39,7 @@ func (c reset) Energy() (uint64, error) {
 func TestSelfTestAgain(t *testing.T) {
 	m, left := measure.Simulated(plain()), 100
 	r := measured(t, other{Machine: m, card: reset{m.Card(), &left}}, quicker, product("still", false))
-	if r.SelfTest == nil || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "the sensors' self-test was repeated after a wait, because it was disturbed: ") {
+	if r.SelfTest == nil || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "the first self-test of the sensors was disturbed (") {
 		t.Errorf("self-test %v, warnings %q", r.SelfTest, r.Warnings)
 	}
 }
@@ -61,7 +61,7 @@ func (h hot) Throttle() (power.Throttle, error) {
 func TestWarmUpAgain(t *testing.T) {
 	m, left := measure.Simulated(plain()), 1
 	r := measured(t, other{Machine: m, card: hot{m.Card(), &left}}, quicker, product("still", false))
-	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "a run was repeated after a wait, because it was disturbed: the card lowered its clock for heat") {
+	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "a run was disturbed (the card lowered its clock for heat") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }

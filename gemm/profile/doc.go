@@ -1,10 +1,10 @@
-// Package profile measures a kernel's power over time, with sensors that are far slower than the kernel: how power
-// rises when the card leaves idle, when it is steady, and what a kernel draws right after another.
+// Package profile measures a kernel's power over time with sensors that are far slower than the kernel. It shows how
+// power rises from idle, when power is steady, and how much a kernel draws right after another kernel.
 //
-// It follows Singhania et al., "FinGraV: Methodology for Fine-Grain GPU Power Visibility and Insights". FinGraV has a
-// power logger with a reading every millisecond. An H200's sensors read power through a filter of 12 ms, at most fifty
-// times a second. So the readings of many runs, each begun at another phase of the sensors, are deconvolved into one
-// power trace; see package stitch.
+// It follows Singhania et al., "FinGraV: Methodology for Fine-Grain GPU Power Visibility and Insights". FinGraV's power
+// logger has a reading every millisecond. An H200's sensors filter power with a time constant of 12 ms and update at
+// most fifty times a second. Many runs therefore start at different phases of the sensors, and their readings are
+// deconvolved into one power trace; see package stitch.
 //
 // [Measure] takes these steps:
 //
@@ -22,14 +22,15 @@
 //     steady power (SSP, steady-state power).
 //  6. How many readings fall into the executions of SSE and SSP, beside Table I's number ([Density]).
 //
-// Of several products, each runs first and second (interleaved kernels in the paper). First segments show each product
-// alone, second segments show it after another. A copy may take the place of a product. [Bursts] tell the power of the
-// first milliseconds from energy, without a trace.
+// With several products, each product runs in the first and in the second segment of a launch sequence (interleaved
+// kernels in the paper). First segments show each product alone, second segments show each product after another. A
+// copy may replace a product. [Bursts] give the power of the first milliseconds from the energy counter, without a
+// trace.
 //
-// Files: profile.go and run.go measure, sampler.go reads the sensors, clock.go and timeline.go tell the moments.
-// assemble.go aligns the readings and makes the profiles, golden.go chooses the runs, result.go and milestones.go hold the
-// results. steady.go, interleaved.go, execution.go and density.go evaluate the trace; burst.go needs none. recompute.go
-// repeats all of that from recorded readings.
+// Files: profile.go and run.go measure, sampler.go reads the sensors, clock.go and timeline.go convert times.
+// assemble.go aligns the readings and computes the profiles, golden.go selects the runs, result.go and milestones.go
+// hold the results. steady.go, interleaved.go, execution.go and density.go evaluate the trace. burst.go needs no trace.
+// recompute.go repeats the evaluation from recorded readings.
 //
 // In JSON, times are in seconds and their names end with "seconds".
 package profile

@@ -6,22 +6,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// Execution is the power within one execution, averaged over all executions of steady power.
+// Execution is the power within one execution, averaged over all executions at steady power.
 type Execution struct {
-	// Resolved reports whether an execution lasts at least twice the trace's resolution. If not, there are no watts, and Why has
-	// the reason.
+	// Resolved reports whether an execution lasts at least twice the trace's resolution. Otherwise Watts is empty and
+	// Why has the reason.
 	Resolved   bool   `json:"resolved"`
 	Why        string `json:"why,omitempty"`
 	Executions int    `json:"executions,omitempty"` // number of averaged executions
-	// Watts are the powers of equal parts of an execution, none shorter than the resolution, with the ends of their 95 % intervals.
+	// Watts are the mean powers of equal parts of an execution, with the ends of their 95 % intervals. No part is
+	// shorter than the resolution.
 	Watts      []float64 `json:"watts,omitempty"`
 	Low        []float64 `json:"low,omitempty"`
 	High       []float64 `json:"high,omitempty"`
-	Length     Seconds   `json:"execution_seconds"`  // of an execution
-	Resolution Seconds   `json:"resolution_seconds"` // of the trace, the median
+	Length     Seconds   `json:"execution_seconds"`  // mean length of an execution
+	Resolution Seconds   `json:"resolution_seconds"` // median resolution of the trace
 }
 
-// withinExecution averages the first segment's executions, if they last long enough for two parts.
+// withinExecution averages the executions of the first segment, if an execution is long enough for two parts.
 func withinExecution(p *Profile) *Execution {
 	segment := p.Segments[0]
 	mean := segment.End / Seconds(segment.Executions)
@@ -29,7 +30,7 @@ func withinExecution(p *Profile) *Execution {
 	if !p.Steady.SSP.Found {
 		return &Execution{Length: mean, Resolution: resolution, Why: "power was not steady"}
 	}
-	first := p.Steady.SSP.Execution // the next one is the first to count
+	first := p.Steady.SSP.Execution // averaging starts with the next execution
 	last := min(segment.Executions, int(p.mean.doneAt(p.Steady.SSP.Until)))
 	n := last - first
 	if n > 0 {
@@ -53,7 +54,7 @@ func withinExecution(p *Profile) *Execution {
 	return e
 }
 
-// tooShort returns the reason why these sensors cannot resolve an execution.
+// tooShort returns the reason why the sensors cannot resolve an execution.
 func tooShort(execution, resolution Seconds, sensors []stitch.Sensor) string {
 	why := fmt.Sprintf("an execution takes %v", execution)
 	var finest *stitch.Sensor
@@ -63,11 +64,11 @@ func tooShort(execution, resolution Seconds, sensors []stitch.Sensor) string {
 		}
 	}
 	if finest != nil {
-		why += fmt.Sprintf(", the quickest sensor (%s) averages over %v", finest.Name, finest.Window)
+		why += fmt.Sprintf(", the fastest sensor (%s) averages over %v", finest.Name, finest.Window)
 	}
 	why += fmt.Sprintf(", and the trace resolves %v", resolution)
 	if n := float64(resolution) / float64(max(execution, 1)); n >= 1.5 {
-		why += fmt.Sprintf(": %.0f executions", n)
+		why += fmt.Sprintf(", which is %.0f executions", n)
 	}
 	return why
 }

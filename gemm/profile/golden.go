@@ -8,15 +8,16 @@ import (
 
 // Guidance is a row of FinGraV's Table I, profiling guidance by execution time.
 type Guidance struct {
-	Above   Seconds `json:"above_seconds"` // the row is for executions longer than this
+	Above   Seconds `json:"above_seconds"` // the row applies to executions longer than this
 	Runs    int     `json:"runs"`
 	Margin  float64 `json:"margin"`          // binning margin of execution times, as a share
-	Density Seconds `json:"density_seconds"` // of logs of interest (LOI): one reading for so much of an execution
+	Density Seconds `json:"density_seconds"` // execution time per reading (log of interest, LOI)
 }
 
 const microsecond = Seconds(time.Microsecond)
 
-// tableI has the longest executions first. The paper gives no guidance below 25 µs; the row for 25 to 50 µs is used there.
+// tableI is sorted by decreasing execution time. The paper gives no guidance below 25 µs; shorter executions use the
+// row for 25 to 50 µs.
 var tableI = []Guidance{
 	{Above: 1000 * microsecond, Runs: 200, Margin: 0.02, Density: 10 * microsecond},
 	{Above: 200 * microsecond, Runs: 200, Margin: 0.02, Density: 10 * microsecond},
@@ -24,7 +25,7 @@ var tableI = []Guidance{
 	{Above: 0, Runs: 400, Margin: 0.05, Density: 5 * microsecond},
 }
 
-// Guide returns the guidance for executions of a length.
+// Guide returns the row of FinGraV's Table I for an execution time.
 func Guide(execution time.Duration) Guidance {
 	for _, row := range tableI {
 		if Seconds(execution) > row.Above {
@@ -34,9 +35,10 @@ func Guide(execution time.Duration) Guidance {
 	return tableI[len(tableI)-1]
 }
 
-// Golden reports for each run whether it is golden: its execution times at SSE and, on average, in the second half must lie in
-// the main bins of all runs. The second half is used in place of SSP, because the clock may oscillate: a single execution would
-// show only one point of an oscillation. All runs must have the same entries in Done.
+// Golden reports for each run whether it is golden. A run is golden if two of its execution times lie in the main bins
+// of all runs: the time at SSE and the mean of the second half. The mean replaces the paper's time at SSP, because the
+// clock may oscillate and a single execution is only one point of the oscillation. All runs must have the same entries
+// in Done.
 func Golden(runs []Timeline) []bool {
 	golden := make([]bool, len(runs))
 	if len(runs) == 0 || len(runs[0].Done) < 2 {

@@ -9,19 +9,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Group is work that runs on several cards of a host at the same time.
+// Group is work that several cards of one host execute at the same time.
 type Group struct {
 	Machines []measure.Machine
 	Clock    power.Clock // of all cards
-	// Works are the workloads of the launcher's segments, in the order of their numbers. The caller sets Name, Problem, W and X.
+	// Works are the workloads, in the order of the launcher's segment numbers. The caller sets Name, Problem, W and X.
 	Works    []Product
 	Launcher Launcher
-	// Load tests the sensors of all cards.
+	// Load is the load of the self-test of all cards' sensors.
 	Load power.Load
 }
 
-// MeasureGroup profiles each of a group's workloads alone, from idle cards, and returns a result for each card. All cards'
-// sensors are read in the same runs. It closes the launcher. Errors are those of [Measure].
+// MeasureGroup profiles each workload of a group alone, starting from idle cards, and returns one result per card. Each
+// run is recorded on all cards. MeasureGroup closes the launcher. Its errors are those of [Measure].
 func MeasureGroup(ctx context.Context, g Group, o Options) ([]*Result, error) {
 	if err := errors.Join(g.validate(), o.Validate()); err != nil {
 		if g.Launcher != nil {
@@ -43,7 +43,7 @@ func MeasureGroup(ctx context.Context, g Group, o Options) ([]*Result, error) {
 
 func (g Group) validate() error {
 	if len(g.Machines) < 2 || len(g.Works) < 1 || len(g.Works) > mostKernels {
-		return fmt.Errorf("%d cards and %d works: give two cards or more, and 1 to %d works", len(g.Machines), len(g.Works), mostKernels)
+		return fmt.Errorf("%d cards and %d workloads: give at least two cards and 1 to %d workloads", len(g.Machines), len(g.Works), mostKernels)
 	}
 	return nil
 }

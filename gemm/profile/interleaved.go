@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Interleaved compares what a product draws right after another one with its own steady power alone (FinGraV, fig. 9).
+// Interleaved compares a product's power right after another product with its own steady power alone (FinGraV, fig. 9).
 type Interleaved struct {
 	Product int `json:"product"` // index into the result's products
 	Other   int `json:"other"`   // the product that ran before it
-	// Watts is the power right after the other product, with the ends of its 95 % interval. If the segment is shorter than the
-	// resolution they are unknown, and so is everything that follows.
+	// Watts is the power right after the other product, with the ends of its 95 % interval. If the segment is shorter
+	// than the resolution, Watts and all later fields are unknown.
 	Watts float64 `json:"watts,omitempty"`
 	Low   float64 `json:"low,omitempty"`
 	High  float64 `json:"high,omitempty"`
-	// Alone is the product's steady power (SSP) alone, for as long as it lasts. It is 0 where power was not steady: the
-	// ratio to an oscillating power would depend on when the segment ended.
+	// Alone is the steady power (SSP) of the product alone, averaged while power stays steady. It is 0 if power was not
+	// steady: the ratio to an oscillating power would depend on the segment's end.
 	Alone     float64 `json:"alone_watts,omitempty"`
 	AloneLow  float64 `json:"alone_low,omitempty"`
 	AloneHigh float64 `json:"alone_high,omitempty"`
-	// Ratio is Watts over Alone, with its interval; 0 if either is unknown.
+	// Ratio is Watts divided by Alone, with its 95 % interval. It is 0 if Watts or Alone is unknown.
 	Ratio    float64    `json:"ratio,omitempty"`
 	Interval [2]float64 `json:"interval,omitzero"`
-	// Over is the time from the product's start that Watts average: 50 ms, or the trace's resolution, or all of a shorter
-	// segment.
+	// Over is the averaging time of Watts, from the product's start: 50 ms or the trace's resolution, whichever is
+	// longer, and at most the whole segment.
 	Over Seconds `json:"over_seconds"`
 }
 
-// interleave compares each second segment with the same product's first segment, in that product's own profile.
+// interleave compares each second segment with the profile in which the same product is the first segment.
 func (r *Result) interleave() {
 	for i := range r.Profiles {
 		follows := &r.Profiles[i]

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Milestone is a moment of a profile.
+// Milestone is the power at one moment of a profile.
 type Milestone struct {
 	Name       string  `json:"name"`
-	Executions float64 `json:"executions"` // done by then
-	// Watts are the mean over the time Over up to the moment, with the ends of their 95 % interval. They are absent if the trace
-	// is too coarse to distinguish power at this moment from later power; see [Milestone.TooCoarse].
+	Executions float64 `json:"executions"` // number of executions done by At
+	// Watts is the mean power over the time Over before the moment, with the ends of its 95 % interval. It is absent if
+	// the trace is too coarse; see [Milestone.TooCoarse].
 	Watts   float64  `json:"watts,omitempty"`
 	Low     float64  `json:"low,omitempty"`
 	High    float64  `json:"high,omitempty"`
@@ -20,21 +20,22 @@ type Milestone struct {
 	Over    Seconds  `json:"over_seconds"`
 }
 
-// TooCoarse reports whether the trace is too coarse to distinguish power at this moment from later power.
+// TooCoarse reports whether the averaging time Over is longer than the work before the moment, so that Watts would
+// include power from before the work.
 func (m Milestone) TooCoarse() bool { return m.Over > m.At }
 
-// moments are the milestones of every profile, as far as the first segment goes.
+// moments are the times of every profile's milestones. Moments after the first segment are left out.
 var moments = []time.Duration{
 	500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
 	20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second,
 }
 
-// milestones returns the milestones of the first segment, SSE and SSP among them.
+// milestones returns the milestones of the first segment, including SSE and SSP.
 func (p *Profile) milestones() (all []Milestone) {
 	end := p.Segments[0].End
 	for _, at := range moments {
-		if at := Seconds(at); at <= end+end/100 { // a run of 2 s is not exactly that long
+		if at := Seconds(at); at <= end+end/100 { // a run of nominally 2 s may be slightly shorter
 			at = min(at, end)
 			m := p.milestone(at.String(), at)
 			m.Over = max(at/10, p.Trace.ResolutionAt(at), p.Trace.Step)
@@ -59,7 +60,7 @@ func (p *Profile) milestones() (all []Milestone) {
 	return all
 }
 
-// milestone returns a moment without its power.
+// milestone returns a milestone without its power.
 func (p *Profile) milestone(name string, at Seconds) Milestone {
 	return Milestone{Name: name, At: at, Executions: p.mean.doneAt(at), SMClock: clockAt(p.States, at, p.Segments[0].End)}
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Measure profiles products and traffic, at least one and at most eight together. Each runs alone from an idle card;
-// where there are several, the next one follows it, and the first follows the last.
+// Measure profiles products and traffic, one to eight in all. Each of them runs from an idle card, as the first segment
+// of a launch sequence. If there are several, the next one is the second segment, and the first follows the last.
 //
-// Errors: [gemm.ErrNotFinite] where operands or results are not finite, an error where results are wrong; nothing is
-// measured then. Once the runs have begun the result is never nil. With an error, as when the context ends, it holds
-// what was found until then.
+// Errors: [gemm.ErrNotFinite] if operands or results are not finite, and another error if results are wrong; nothing is
+// measured in either case. After the first run the result is never nil. If an error ends the measurement, for example
+// the context's end, the result holds everything measured until then.
 func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, traffic []cuda.Traffic, o Options) (*Result, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
 	}
 	if n := len(products) + len(traffic); n < 1 || n > mostKernels {
-		return nil, fmt.Errorf("%d products and kinds of traffic were given: give 1 to %d in all", n, mostKernels)
+		return nil, fmt.Errorf("%d products and traffic patterns were given: give 1 to %d in all", n, mostKernels)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, tr
 	return all[0], err
 }
 
-// newProfiler begins a measurement of cards with a common clock.
+// newProfiler returns a profiler for cards that share a clock.
 func newProfiler(machines []measure.Machine, clock power.Clock, o Options) *profiler {
 	p := &profiler{clock: clock, opt: o.withDefaults(), began: clock.Now(), rng: rand.New(rand.NewPCG(o.Seed, 3))}
 	for _, m := range machines {
@@ -53,11 +53,11 @@ func newProfiler(machines []measure.Machine, clock power.Clock, o Options) *prof
 	return p
 }
 
-// measure prepares the work, takes the runs, and makes every card's profiles.
+// measure prepares the work, executes the runs and computes every card's profiles.
 func (p *profiler) measure(ctx context.Context, prepare func(context.Context) error) (results []*Result, err error) {
 	defer func() {
-		if p.launcher != nil && ctx.Err() == nil { // closing waits for the work that the card has queued; the machine's Close does too
-			_ = p.launcher.Close() // frees memory of the card; the result stands
+		if p.launcher != nil && ctx.Err() == nil { // Close waits for the work that the card has queued, and so does the machine's Close
+			_ = p.launcher.Close() // Close frees the card's memory; its error does not change the result
 		}
 	}()
 	if err := prepare(ctx); err != nil {
@@ -77,14 +77,14 @@ func (p *profiler) measure(ctx context.Context, prepare func(context.Context) er
 	return results, failed
 }
 
-// share copies the description of the work to another card's result.
+// share copies the description of the work to the result of another card.
 func (p *profiler) share(r *Result) {
 	r.Products, r.Stopped, r.Seconds = p.result.Products, p.result.Stopped, p.result.Seconds
 }
 
 // profiler is a measurement in progress.
 type profiler struct {
-	*subject             // the first card, whose times count
+	*subject             // the first card; the execution times are measured on it
 	cards    []*subject  // all cards
 	clock    power.Clock // the common clock of all cards
 	products []cuda.Product
@@ -94,7 +94,7 @@ type profiler struct {
 	opt         Options
 	rng         *rand.Rand
 	began       time.Duration
-	phase       float64       // of the first run
+	phase       float64       // phase of the first run
 	ended       time.Duration // end of the latest work
 	launcher    Launcher
 	sequences   []*sequence
@@ -112,7 +112,7 @@ type subject struct {
 	result  *Result
 }
 
-// Launcher is a launch sequence that all cards of a measurement execute. Stamps are a card's.
+// Launcher is a launch sequence that all cards of a measurement execute. Time stamps are those of one card.
 type Launcher interface {
 	Start(segments []cuda.Segment) error
 	Wait(ctx context.Context) error
@@ -128,36 +128,36 @@ func (s single) Stamps(int) ([]cuda.Stamp, error) { return s.Sequence.Stamps() }
 // sequence is a launch sequence: the segments that each of its runs executes.
 type sequence struct {
 	segments []cuda.Segment
-	each     [][]float64   // seconds of an execution, of each segment in each warm-up run
-	lasts    time.Duration // length of its latest run
+	each     [][]float64   // seconds per execution, by segment and warm-up run
+	lasts    time.Duration // duration of the latest run
 	after    time.Duration // how long the sensors are read after the work
-	runs     [][]*run      // each on all cards
-	bursts   []*sequence   // of the first product, the shortest first
+	runs     [][]*run      // runs, each recorded on all cards
+	bursts   []*sequence   // bursts of the first product, in increasing length
 }
 
 // mostKernels is the largest number of products and traffic in one measurement.
 const mostKernels = 8
 
 const (
-	firstReadings = 32 // of the card's clock, at the start
-	laterReadings = 4  // after every run
-	timings       = 5  // of each kernel
+	firstReadings = 32 // readings of the card's clock at the start
+	laterReadings = 4  // readings of the card's clock after every run
+	timings       = 5  // timing runs of each kernel
 	timingTime    = 10 * time.Millisecond
 )
 
-// Reasons for the end of a measurement.
+// Reasons why a measurement ended.
 const stoppedByRuns, stoppedByTime, stoppedByContext, stoppedByError = "runs", "time", "cancelled", "failed"
 
 // Limits of the coarser trace that is made after an interrupt.
 const (
-	graceTime = 400 * time.Millisecond // for all traces together, from the start of the first
-	graceRuns = 50                     // the latest; enough according to FinGraV
+	graceTime = 400 * time.Millisecond // time limit for all traces together, from the start of the first trace
+	graceRuns = 50                     // number of latest runs to use; FinGraV's Table I asks for no more
 )
 
-// interrupt ends the measurement. The traces become coarser and quicker.
+// interrupt ends the measurement. The traces are then computed more coarsely, to save time.
 func (p *profiler) interrupt(err error) {
 	p.result.Stopped = stoppedByError
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if parallel.Ended(err) {
 		p.result.Stopped = stoppedByContext
 	}
 	p.opt.Step, p.opt.Resamples, p.opt.Resolution = max(p.opt.Step, 10*time.Millisecond), min(p.opt.Resamples, 20), 0
@@ -182,7 +182,7 @@ func (p *profiler) prepare(ctx context.Context) error {
 	return p.timeAll(ctx)
 }
 
-// timeAll times everything that the launcher executes, and warms the card up.
+// timeAll times every kernel and traffic pattern, and warms the card up.
 func (p *profiler) timeAll(ctx context.Context) error {
 	p.stage("timing")
 	p.readClock(firstReadings)
@@ -200,7 +200,8 @@ func (p *profiler) timeAll(ctx context.Context) error {
 	return p.warmUp(ctx)
 }
 
-// addTraffic lists the traffic behind the products. Without products, traffic serves for the sensors' self-test.
+// addTraffic appends the traffic after the products. Without products, the self-test of the sensors uses traffic as its
+// load.
 func (p *profiler) addTraffic(ctx context.Context) (err error) {
 	for _, t := range p.traffic {
 		about := Product{Name: t.Name}
@@ -224,7 +225,7 @@ func (p *profiler) addTraffic(ctx context.Context) (err error) {
 	return p.selfTest(ctx, p.subject, m)
 }
 
-// check compares a product's results with the reference. The first product also serves for the sensors' self-test.
+// check compares a product's results with the reference. The first product is also the load of the sensors' self-test.
 func (p *profiler) check(ctx context.Context, i int) (err error) {
 	product := p.products[i]
 	b, err := p.NewBatch(ctx, product.Name, []cuda.Product{product}, cuda.Options{})
@@ -266,24 +267,24 @@ func (p *profiler) selfTest(ctx context.Context, c *subject, load power.Load) er
 		test, err = meter.SelfTest(ctx, load)
 		return err
 	}, func(err error) {
-		c.result.warn("the sensors' self-test was repeated after a wait, because it was disturbed: %v", err)
+		c.result.warn("the first self-test of the sensors was disturbed (%v), and was repeated after a wait", err)
 	})
 	switch {
 	case err == nil:
 		c.result.SelfTest = &test
 	case errors.Is(err, power.ErrAbsent):
-		c.result.warn("the sensors were not tested: %v", err)
+		c.result.warn("the self-test of the sensors was skipped: %v", err)
 	case errors.Is(err, power.ErrCounterStill):
-		c.result.warn("the sensors were not tested: %v", err)
-		c.sampler.absent[stitch.Counter] = "the energy counter does not change" // it would spoil every run
+		c.result.warn("the self-test of the sensors was skipped: %v", err)
+		c.sampler.absent[stitch.Counter] = "the energy counter does not change" // every run with this counter would be invalid
 	default:
 		return err
 	}
 	return nil
 }
 
-// time returns the seconds that one execution of a product takes, from the last of several timings. After the first, a
-// timing executes as often as fits into 10 ms.
+// time returns the seconds per execution of a product, from the last of several timings. The first timing has four
+// executions. Later timings execute the product as often as fits into 10 ms.
 func (p *profiler) time(ctx context.Context, product int) (each float64, err error) {
 	n := 4
 	for range timings {
@@ -297,7 +298,7 @@ func (p *profiler) time(ctx context.Context, product int) (each float64, err err
 	return each, nil
 }
 
-// execute runs segments and returns their timeline by the card's clock.
+// execute runs segments and returns their timeline in the card's clock.
 func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeline, error) {
 	if err := p.launcher.Start(segments); err != nil {
 		return Timeline{}, err
@@ -312,8 +313,8 @@ func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeli
 	return timelineOf(stamps, segments)
 }
 
-// sequence returns the launch sequence that begins with a product and goes on with the next one, if any, for half as
-// long.
+// sequence returns the launch sequence that starts with the given product. The next product, if any, is the second
+// segment and takes half as long.
 func (p *profiler) sequence(first int) *sequence {
 	s := &sequence{segments: []cuda.Segment{{Product: first}}, after: margin}
 	if n := len(p.result.Products); n > 1 && !p.alone {
@@ -361,7 +362,8 @@ func (p *profiler) warmUp(ctx context.Context) error {
 	}
 }
 
-// warmUpRun makes a run that does not count. It corrects the number of executions for the card's clock under this load.
+// warmUpRun executes a run that is not part of the result. It updates the number of executions for the card's clock
+// under this load.
 func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
 	all, err := p.undisturbed(ctx, s, 0)
 	if err != nil {
@@ -376,7 +378,7 @@ func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
 		end := r.timeline.moment(done)
 		s.each[i] = append(s.each[i], max(1e-9, (end-before).Seconds()/float64(l.Executions)))
 		before = end
-		each := stats.Median(s.each[i]) // one run may be an outlier
+		each := stats.Median(s.each[i]) // the median tolerates one outlier
 		l.Executions = executions(p.length(i), each)
 		s.lasts += time.Duration(math.Round(each * float64(l.Executions) * float64(time.Second)))
 	}
@@ -386,8 +388,8 @@ func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
 	return nil
 }
 
-// runs alternates between the launch sequences, in random order, until there are enough runs of each. Bursts are spread
-// among the first runs.
+// runs executes the launch sequences in random order until each has enough runs. Bursts are spread among the first
+// runs.
 func (p *profiler) runs(ctx context.Context) error {
 	enough, turn := p.opt.Runs, time.Duration(0)
 	for i, s := range p.sequences {
@@ -426,7 +428,7 @@ func (p *profiler) runs(ctx context.Context) error {
 	return nil
 }
 
-// burst runs the burst that follows a sequence's run of this number, from 0. The lengths take turns.
+// burst executes the burst that follows run number of a sequence; number starts at 0. The burst lengths take turns.
 func (p *profiler) burst(ctx context.Context, s *sequence, number int) error {
 	lengths := len(s.bursts)
 	if number >= lengths*p.opt.Bursts {
@@ -440,11 +442,11 @@ func (p *profiler) burst(ctx context.Context, s *sequence, number int) error {
 	return err
 }
 
-// readClock takes a group of readings of every card's clock, while the cards are idle. Without a first group a card has no
-// clock that can be read; a later group may be missing.
+// readClock reads every card's clock n times as one group, while the cards are idle. If the first group fails, the
+// card's clock counts as unreadable. A later group may be missing.
 func (p *profiler) readClock(n int) {
 	for _, c := range p.cards {
-		early := p.clock.Now() - c.Clock().Now() // a card may have a clock that began at another moment
+		early := p.clock.Now() - c.Clock().Now() // the two clocks may have started at different moments
 		c.readClock(n, early)
 	}
 }
@@ -476,7 +478,7 @@ func (p *profiler) tell(e Event) {
 	}
 }
 
-// executions returns the number of executions of each seconds that last for d.
+// executions returns how many executions of each seconds take the time d.
 func executions(d time.Duration, each float64) int {
 	return max(1, int(math.Round(d.Seconds()/each)))
 }

@@ -337,7 +337,7 @@ func TestSilentSensors(t *testing.T) {
 	r := measured(t, other{Machine: m, card: mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true}}}, fewer, product("still", false))
 	near(t, "power at the end", r.Profiles[0].Milestones[len(r.Profiles[0].Milestones)-1].Watts, planted, 0.03)
 	all := strings.Join(r.Warnings, "\n")
-	if !strings.Contains(all, "the sensors were not tested") || !strings.Contains(all, "no energy counter") {
+	if !strings.Contains(all, "the self-test of the sensors was skipped") || !strings.Contains(all, "no energy counter") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	m = measure.Simulated(plain())
@@ -354,7 +354,7 @@ func TestSilentSensors(t *testing.T) {
 func TestNoClock(t *testing.T) {
 	m := measure.Simulated(plain())
 	r := measured(t, other{Machine: m, noClock: errBroken}, fewer, product("still", false))
-	if r.Sync != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "the card's clock cannot be read (broken)") {
+	if r.Sync != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "the card's clock cannot be used (broken)") {
 		t.Errorf("clocks %+v, warnings %q", r.Sync, r.Warnings)
 	}
 	near(t, "power at SSP", r.Profiles[0].Steady.SSP.Watts, planted, 0.02)
@@ -365,7 +365,7 @@ func TestOtherProcess(t *testing.T) {
 	o := plain()
 	o.Other = 50
 	r := measured(t, measure.Simulated(o), quicker, product("still", false))
-	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "another process is on the card") {
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "another process uses the card (PID ") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
@@ -423,7 +423,7 @@ func TestWithinExecution(t *testing.T) {
 		c.Resolution[i] = 60 * ms
 	}
 	p.Sensors = []stitch.Sensor{{Name: stitch.Average, Window: Seconds(time.Second)}, {Name: stitch.Instant, Window: 25 * ms, Used: true}}
-	want := "an execution takes 100 ms, the quickest sensor (instant power) averages over 25 ms, and the trace resolves 60 ms"
+	want := "an execution takes 100 ms, the fastest sensor (instant power) averages over 25 ms, and the trace resolves 60 ms"
 	if in := withinExecution(p); in.Why != want || in.Resolved || in.Length != each || in.Resolution != 60*ms {
 		t.Errorf("%q, want %q", in.Why, want)
 	}

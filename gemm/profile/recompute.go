@@ -12,16 +12,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Recompute computes all profiles of a result again from its readings, which [Options].Readings keeps. It needs no card.
-// Of the options Step, Resolution, Tolerance, Resamples, Seed, Readings and Command count. Errors: a result without
-// readings, or with values that no card and no sensor produces.
+// Recompute computes all profiles of a result again from the readings that [Options].Readings kept. It needs no card
+// and uses the options Step, Resolution, Tolerance, Resamples, Seed, Readings and Command. It returns an error if the
+// result has no readings, or has values that no card or sensor produces.
 func Recompute(ctx context.Context, r *Result, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	o = o.withDefaults()
 	if r == nil || len(r.Profiles) == 0 {
-		return errors.New("it contains no profile")
+		return errors.New("the result contains no profile")
 	}
 	const slowest = 10 * Seconds(time.Second)
 	for _, s := range testedSensors(r.SelfTest) {
@@ -31,7 +31,7 @@ func Recompute(ctx context.Context, r *Result, o Options) error {
 	}
 	for _, p := range r.Products {
 		if m := p.Advised.Margin; !(m >= 0 && m < 1) {
-			return fmt.Errorf("product %s: a binning margin of %v: expected 0 to 1", p.Name, m)
+			return fmt.Errorf("product %s: binning margin %v: expected 0 to 1", p.Name, m)
 		}
 	}
 	for i := range r.Profiles {
@@ -57,13 +57,14 @@ func Recompute(ctx context.Context, r *Result, o Options) error {
 	return nil
 }
 
-// longestRun is the longest work of a run: Options.Validate allows two thirds of it for the first product.
+// longestRun is the longest work of a run. Options.Validate allows two thirds of it for the first product, and the
+// second product takes half as long as the first.
 const longestRun = 3 * Seconds(time.Minute)
 
 // load checks that a profile from a file is complete and physically possible, and restores its timelines.
 func (p *Profile) load(products int) error {
 	if len(p.Readings) == 0 || len(p.Timelines) == 0 || len(p.Segments) == 0 {
-		return errors.New("it contains no readings: profile --json --readings writes them")
+		return errors.New("the profile contains no readings: measure again with profile --json --readings")
 	}
 	const (
 		most     = 1e9 // executions
@@ -75,7 +76,7 @@ func (p *Profile) load(products int) error {
 	all := 0
 	for _, s := range p.Segments {
 		if s.Product < 0 || s.Product >= products || s.Executions <= 0 || s.End <= s.Begin {
-			return fmt.Errorf("segment %+v does not fit %s", s, plural(products, "product"))
+			return fmt.Errorf("a segment with product %d, %d executions and the time %v to %v is not valid for a result of %s", s.Product, s.Executions, s.Begin, s.End, plural(products, "product"))
 		}
 		if s.Executions > most {
 			return fmt.Errorf("%d executions: expected at most %d", s.Executions, int(most))
@@ -90,16 +91,16 @@ func (p *Profile) load(products int) error {
 	for i, s := range p.Segments {
 		done += s.Executions
 		if end := p.mean.moment(done); s.Begin != begin || (s.End-end).Abs() > rounding {
-			return fmt.Errorf("segment %d goes from %v to %v, but in the mean run from %v to %v", i+1, s.Begin, s.End, begin, end)
+			return fmt.Errorf("segment %d is listed from %v to %v, but the mean run executes it from %v to %v", i+1, s.Begin, s.End, begin, end)
 		}
 		begin = s.End
 	}
 	return p.checkReadings()
 }
 
-// checkTimelines checks that every run's timeline leads to all executions, by the same steps.
+// checkTimelines checks that every run's timeline covers all executions and has the same entries in Done.
 func (p *Profile) checkTimelines(all int) error {
-	const day = 24 * Seconds(time.Hour) // all runs together
+	const day = 24 * Seconds(time.Hour) // limit for all runs together
 	var done []int
 	total := Seconds(0)
 	for _, run := range slices.Sorted(maps.Keys(p.Timelines)) {
@@ -119,29 +120,29 @@ func (p *Profile) checkTimelines(all int) error {
 			done = t.Done
 		}
 		if !slices.Equal(done, t.Done) {
-			return fmt.Errorf("run %d has other time stamps than the runs before it", run)
+			return fmt.Errorf("run %d: its timeline has other execution counts than the runs before it", run)
 		}
 	}
 	return nil
 }
 
-// checkReadings checks that sensors can have produced the readings.
+// checkReadings checks that the readings are physically possible.
 func (p *Profile) checkReadings() error {
 	const (
 		highest  = 1e5                  // watts
-		farthest = 2 * longestRun       // from the work's start
-		slowest  = Seconds(time.Second) // for the energy counter's median: a missed step doubles a stretch
+		farthest = 2 * longestRun       // distance from the start of the work
+		slowest  = Seconds(time.Second) // limit for the median step of the energy counter; a missed step doubles the time between two steps
 	)
 	var steps, works []float64
 	for i, r := range p.Readings {
 		wrong := func(format string, args ...any) error {
-			return fmt.Errorf("reading %d, of run %d by the %s: %s", i+1, r.Run, r.Sensor, fmt.Sprintf(format, args...))
+			return fmt.Errorf("reading %d (run %d, %s): %s", i+1, r.Run, r.Sensor, fmt.Sprintf(format, args...))
 		}
 		if _, ok := p.Timelines[r.Run]; !ok {
-			return wrong("its run has no timeline")
+			return wrong("the run has no timeline")
 		}
 		if !slices.Contains([]string{stitch.Counter, stitch.Instant, stitch.Average, stitch.Buffer}, r.Sensor) {
-			return wrong("the sensor is not known")
+			return wrong("unknown sensor")
 		}
 		if !(r.Watts >= 0 && r.Watts <= highest) {
 			return wrong("%v W: expected 0 to %.0f W", r.Watts, highest)
@@ -151,16 +152,18 @@ func (p *Profile) checkReadings() error {
 		}
 		if r.Sensor == stitch.Counter {
 			if r.Since > r.At || r.Since < -farthest {
-				return wrong("it covers the time from %v to %v, which is impossible", r.Since, r.At)
+				return wrong("impossible averaging time from %v to %v", r.Since, r.At)
 			}
 			steps = append(steps, (r.At - r.Since).Seconds())
+		} else if r.Since != 0 {
+			return wrong("since_seconds is given: only the energy counter averages over a known time")
 		}
 		if r.At > 0 {
 			works = append(works, r.Watts)
 		}
 	}
 	if len(works) > 0 && stats.Median(works) < 1 {
-		return errors.New("the readings are of less than 1 W")
+		return errors.New("the median power after the start of the work is below 1 W")
 	}
 	if len(steps) > 0 && stats.Median(steps) > slowest.Seconds() {
 		return fmt.Errorf("the energy counter steps every %v: expected at most %v", stitch.Of(stats.Median(steps)), slowest)

@@ -13,23 +13,25 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Result is the result of a measurement. An absent field is unknown.
+// Result is the result of a measurement. An absent field means an unknown value.
 type Result struct {
 	GPU       string     `json:"gpu"`
 	Card      power.Info `json:"card"`
 	Platform  *cuda.Info `json:"platform,omitempty"`
-	Simulated bool       `json:"simulated,omitempty"` // the card is simulated, and the figures mean nothing
-	Interval  string     `json:"interval"`            // the interval of low and high: "95 %"
+	Simulated bool       `json:"simulated,omitempty"` // whether the card is simulated; simulated figures say nothing about a real card
+	Interval  string     `json:"interval"`            // interval between the low and high fields: "95 %"
 	Products  []Product  `json:"products"`
-	// Profiles has one profile for each product, from an idle card. With several products, each product is followed by the next one.
+	// Profiles has one profile for each product, starting from an idle card. With several products, the next product is
+	// the second segment of each profile.
 	Profiles []Profile `json:"profiles"`
-	// Interleaved compares each product right after the other with itself alone; empty for one product.
+	// Interleaved compares each product right after another product with the same product alone. It is empty for one
+	// product.
 	Interleaved []Interleaved   `json:"after,omitempty"`
 	SelfTest    *power.SelfTest `json:"self_test,omitempty"`
 	Sync        *ClockSync      `json:"sync,omitempty"`
 	// Stopped is why the runs ended: "runs", "time", "cancelled" or "failed".
 	Stopped    string   `json:"stopped"`
-	Seconds    float64  `json:"runs_seconds"` // that all runs took
+	Seconds    float64  `json:"runs_seconds"` // duration of all runs
 	Warnings   []string `json:"warnings,omitempty"`
 	Date       string   `json:"date,omitempty"`
 	Command    string   `json:"command,omitempty"`
@@ -37,46 +39,46 @@ type Result struct {
 	Seed       uint64   `json:"seed"`
 }
 
-// Product is a product that was profiled, or a copy within the card.
+// Product is a profiled product, or a copy within the card.
 type Product struct {
 	Name      string          `json:"name"`
 	Problem   *gemm.Problem   `json:"problem,omitempty"`
-	Copied    int64           `json:"copied_bytes,omitempty"` // bytes that an execution reads, and writes
+	Copied    int64           `json:"copied_bytes,omitempty"` // bytes that one execution reads; it writes as many
 	W         string          `json:"w,omitempty"`            // source of the weights; the caller fills it in
-	X         string          `json:"x,omitempty"`            // source of the activations, likewise
+	X         string          `json:"x,omitempty"`            // source of the activations; the caller fills it in
 	Kernel    *cuda.Kernel    `json:"kernel,omitempty"`
-	Deviation *gemm.Deviation `json:"deviation,omitempty"` // deviation of its result from the reference
+	Deviation *gemm.Deviation `json:"deviation,omitempty"` // deviation of the product's result from the reference
 	Seconds   float64         `json:"seconds"`             // duration of an execution in the timing
 	Advised   Guidance        `json:"advised"`
 }
 
-// Profile is the power of the golden runs of one launch sequence, over the time since their work began.
+// Profile is the power during the golden runs of one launch sequence, over the time since the start of the work.
 type Profile struct {
 	Segments     []Segment `json:"legs"`
 	Taken        int       `json:"runs_taken"`
 	Golden       int       `json:"runs_golden"`
-	Advised      int       `json:"runs_advised"` // by FinGraV's Table I
+	Advised      int       `json:"runs_advised"` // number of runs that FinGraV's Table I advises
 	Runs         []Run     `json:"runs"`
-	LateReadings int       `json:"late_readings"` // left out, because the time of their change is unknown
+	LateReadings int       `json:"late_readings"` // number of readings left out because the time of their change is unknown
 	// Trace is nil if there were too few readings.
 	Trace      *stitch.Trace   `json:"curve,omitempty"`
 	Sensors    []stitch.Sensor `json:"sensors,omitempty"`
-	Steady     SteadyState     `json:"steady"`                     // of the first segment
-	Density    *Density        `json:"logs_of_interest,omitempty"` // in the first segment
-	Milestones []Milestone     `json:"milestones,omitempty"`       // of the first segment
-	Execution  *Execution      `json:"inside,omitempty"`           // within an execution of the first segment
-	Bursts     []Bursts        `json:"bursts,omitempty"`           // of the first product
-	Counted    []Counted       `json:"counted,omitempty"`          // power by the bursts' energy
+	Steady     SteadyState     `json:"steady"`                     // steady state of the first segment
+	Density    *Density        `json:"logs_of_interest,omitempty"` // reading density in the first segment
+	Milestones []Milestone     `json:"milestones,omitempty"`       // milestones of the first segment
+	Execution  *Execution      `json:"inside,omitempty"`           // power within one execution of the first segment
+	Bursts     []Bursts        `json:"bursts,omitempty"`           // bursts of the first product
+	Counted    []Counted       `json:"counted,omitempty"`          // power from the bursts' energy
 	States     []State         `json:"states,omitempty"`
-	Throttle   []string        `json:"throttle,omitempty"` // every reason that was seen while the card worked
-	// Readings and Timelines of the golden runs, by run, are present only on request; see [Recompute].
+	Throttle   []string        `json:"throttle,omitempty"` // every reason for a lower clock that was seen while the card worked
+	// Readings and Timelines of the golden runs are present only on request; see [Recompute].
 	Readings  []stitch.Reading `json:"readings,omitempty"`
 	Timelines map[int]Timeline `json:"paces,omitempty"`
 
 	throttle  power.Throttle
-	mean      Timeline         // of the golden runs
-	usual     Timeline         // the mean with every segment at one speed
-	timelines map[int]Timeline // of the golden runs
+	mean      Timeline         // mean timeline of the golden runs
+	usual     Timeline         // mean timeline with a constant speed in every segment
+	timelines map[int]Timeline // timelines of the golden runs, by run number
 	readings  []stitch.Reading
 }
 
@@ -91,11 +93,11 @@ type Segment struct {
 
 // Run summarises one run.
 type Run struct {
-	Begin       float64  `json:"begin_seconds"` // by the clock of the measurement
-	Seconds     float64  `json:"seconds"`       // mean length of an execution of its first segment
+	Begin       float64  `json:"begin_seconds"` // start of the run by the measurement's clock
+	Seconds     float64  `json:"seconds"`       // mean duration of an execution in the first segment
 	Golden      bool     `json:"golden"`
 	Readings    int      `json:"readings"`
-	Temperature *float64 `json:"temperature_c,omitempty"` // at the end
+	Temperature *float64 `json:"temperature_c,omitempty"` // temperature at the end of the run
 }
 
 func newResult(m measure.Machine, o Options) *Result {
@@ -111,18 +113,18 @@ func newResult(m measure.Machine, o Options) *Result {
 	return r
 }
 
-// warnOfOthers warns of other processes on the card.
+// warnOfOthers adds a warning if other processes use the card.
 func (r *Result) warnOfOthers(card power.Card, self int) {
 	all, err := card.Processes()
 	if err != nil {
 		return
 	}
 	if rest := power.Others(all, self); len(rest) > 0 {
-		r.warn("another process is on the card (%d), and its power is part of the figures: end that process and measure again", rest[0].PID)
+		r.warn("another process uses the card (PID %d), and its power is included in the results: end that process and measure again", rest[0].PID)
 	}
 }
 
-// warn adds a warning once.
+// warn adds a warning, unless the same warning is already there.
 func (r *Result) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
 		r.Warnings = append(r.Warnings, text)
@@ -139,12 +141,12 @@ func (r *Result) HasTrace() bool {
 	return slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace != nil })
 }
 
-// Steady reports whether every profile reached steady power and kept it.
+// Steady reports whether every profile reached steady power and stayed steady to the end.
 func (r *Result) Steady() bool {
 	return len(r.Profiles) > 0 && !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return !p.Steady.SSP.Lasts })
 }
 
-// Resolves reports whether every trace has at least the given resolution.
+// Resolves reports whether every trace has the given resolution or a finer one.
 func (r *Result) Resolves(resolution time.Duration) bool {
 	return !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace == nil || p.Coarsest() > Seconds(resolution) })
 }
@@ -157,8 +159,8 @@ func (p *Profile) End() Seconds {
 	return p.Segments[len(p.Segments)-1].End
 }
 
-// Temperatures returns the lowest and the highest temperature of the die at the end of a run, in °C; ok is false where
-// none is known.
+// Temperatures returns the lowest and highest die temperature at the end of a run, in °C. ok is false if no temperature
+// is known.
 func (p *Profile) Temperatures() (low, high float64, ok bool) {
 	for _, r := range p.Runs {
 		if r.Temperature != nil {
@@ -171,10 +173,11 @@ func (p *Profile) Temperatures() (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// BeforeWork returns the power before the work, with the ends of its 95 % interval, and the clock, nil if it is unknown.
-// A card that worked shortly before draws more than an idle one, and its clock may still be high.
+// BeforeWork returns the power before the work in watts, the ends of its 95 % interval, and the clock in MHz. clock is
+// nil if it is unknown. A card that worked shortly before draws more than an idle card, and its clock may still be
+// high.
 func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
-	const before = -20 * ms // the last cells before 0 may contain power of the work
+	const before = -20 * ms // the cells directly before 0 may contain power of the work
 	watts, low, high = p.Trace.Mean(-Seconds(margin), before)
 	var sum mean
 	for _, s := range p.States {
@@ -185,8 +188,8 @@ func (p *Profile) BeforeWork() (watts, low, high float64, clock *float64) {
 	return watts, low, high, sum.value()
 }
 
-// SecondHalf returns the mean power over the second half of the first segment, with the ends of its 95 % interval, and the mean
-// clock; nil if it is unknown. Without a segment there is no power.
+// SecondHalf returns the mean power over the second half of the first segment in watts, the ends of its 95 % interval,
+// and the mean clock in MHz. clock is nil if it is unknown. Without a segment all power values are 0.
 func (p *Profile) SecondHalf() (watts, low, high float64, clock *float64) {
 	if len(p.Segments) == 0 {
 		return 0, 0, 0, nil
@@ -202,11 +205,11 @@ func (p *Profile) SecondHalf() (watts, low, high float64, clock *float64) {
 	return watts, low, high, sum.value()
 }
 
-// EarlyTime counts as the beginning of a profile: most of the change of power is over by then.
+// EarlyTime is the length of a profile's beginning, in which most of the change of power takes place.
 const EarlyTime = 50 * ms
 
 // Resolution returns the median resolution of the trace's cells between two moments; 0 without a trace. The trace is
-// coarser where power hardly changes than where it rises.
+// finest where power rises and coarser where it hardly changes.
 func (p *Profile) Resolution(from, to Seconds) Seconds {
 	if p.Trace == nil {
 		return 0

@@ -9,7 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// undisturbed calls run. It discards a disturbed run and repeats it after the card has rested.
+// undisturbed executes a run. If the run was disturbed, undisturbed discards it and repeats it after the card has
+// rested.
 func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (all []*run, err error) {
 	disturbed := p.subject
 	err = power.Undisturbed(ctx, p.clock, func(bool) error {
@@ -27,12 +28,12 @@ func (p *profiler) undisturbed(ctx context.Context, s *sequence, number int) (al
 		}
 		return nil
 	}, func(err error) {
-		disturbed.result.warn("a run was repeated after a wait, because it was disturbed: %v", err)
+		disturbed.result.warn("a run was disturbed (%v), and was repeated after a wait", err)
 	})
 	return all, err
 }
 
-// run is one run of a launch sequence, from an idle card to an idle card.
+// run is one execution of a launch sequence that starts and ends with an idle card.
 type run struct {
 	*recording
 	launched time.Duration // time of the launch, by the host's clock
@@ -41,7 +42,7 @@ type run struct {
 	golden   bool
 }
 
-// run rests, works and records every card's sensors. It ends shortly after the context does.
+// run waits, executes the sequence and records every card's sensors. It returns shortly after the context ends.
 func (p *profiler) run(ctx context.Context, s *sequence, number int) ([]*run, error) {
 	if err := p.clock.Sleep(ctx, p.rest(number)-margin); err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) ([]*run, er
 	}
 	s.lasts = all[0].timeline.length().Duration()
 	p.ended = launched + s.lasts
-	if err := sample(ctx, p.clock, p.ended+s.after, recordings...); err != nil { // the work may have lasted longer than expected
+	if err := sample(ctx, p.clock, p.ended+s.after, recordings...); err != nil { // the work may last longer than expected
 		return nil, err
 	}
 	for _, r := range all {
@@ -88,9 +89,9 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) ([]*run, er
 	return all, nil
 }
 
-// rest returns the time until the work begins. The sensors' phases at the start are spread as evenly as possible over all
-// runs, by multiples of the golden ratio: for any number of runs, and for every sensor period that divides
-// sensorPeriod. Random phases would leave gaps.
+// rest returns the time until the work begins. The sensors' phases at the start of the work are spread over all runs by
+// multiples of the golden ratio. This covers the phases evenly for any number of runs and every sensor period that
+// divides sensorPeriod. Random phases would leave gaps.
 func (p *profiler) rest(number int) time.Duration {
 	_, part := math.Modf(p.phase + float64(number)*math.Phi)
 	now := p.clock.Now()

@@ -11,35 +11,35 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// sampler reads a card's sensors. It keeps facts about the sensors for all runs.
+// sampler reads a card's sensors. It keeps what it has learned about the sensors across all runs.
 type sampler struct {
 	card  power.Card
 	clock power.Clock
 	// gap is the shortest time between two readings of the energy counter.
 	gap     time.Duration
-	fetched time.Time         // the latest reading of the driver's buffer
-	kept    float64           // its watts
+	fetched time.Time         // when the driver's buffer was last read
+	kept    float64           // the buffer's latest reading, in watts
 	absent  map[string]string // sensors that are not read, with the reason
 	failed  map[string]error  // the first error of each sensor that is present
-	still   time.Duration     // for which the energy counter was read without a step
+	still   time.Duration     // how long the energy counter has been read without a step
 }
 
 func newSampler(card power.Card, clock power.Clock) *sampler {
 	return &sampler{card: card, clock: clock, fetched: time.Unix(0, 0), absent: map[string]string{}, failed: map[string]error{}}
 }
 
-// recording holds the sensors' readings during one run, by the host's clock.
+// recording holds the sensors' readings during one run, with times in the host's clock.
 type recording struct {
 	*sampler
 	run      int
 	begun    time.Duration
 	readings []stitch.Reading
 	states   []state
-	late     int   // readings that were seen too late to have a time, and are left out
+	late     int   // number of readings left out because they were seen too late to have a time
 	wrong    error // a reading that makes the run invalid; nil: none
 
-	energy  uint64        // of the counter, in millijoules, at the last step that was seen in time
-	step    time.Duration // that step's moment; 0: none yet
+	energy  uint64        // energy counter at the latest step that was seen in time, in mJ
+	step    time.Duration // moment of that step; 0: none yet
 	counter struct {
 		known bool
 		value uint64
@@ -50,13 +50,13 @@ type recording struct {
 	probes []probe
 }
 
-// shown is a power sensor's last reading.
+// shown is the latest reading of a power sensor.
 type shown struct {
 	watts float64
 	asked time.Duration
 }
 
-// state of the card at a moment, without its power. A nil field was not read then.
+// state is the card's state at a moment, without its power. A nil field was not read.
 type state struct {
 	at                 time.Duration
 	clock, temperature *float64
@@ -74,20 +74,22 @@ type probe struct {
 const (
 	// pause is the time between two rounds of queries.
 	pause = 500 * time.Microsecond
-	// late is the longest time between two readings of a sensor in which a change can be dated.
+	// late is the longest time between two readings of a sensor for which a change between them still has a usable
+	// time.
 	late = 10 * time.Millisecond
-	// patience is how long the energy counter may stand still, in all recordings together: ten usual steps.
+	// patience is how long the energy counter may stay constant, over all recordings together: ten times its usual
+	// step.
 	patience = time.Second
-	// stateEvery is the period of queries for the state of the card.
+	// stateEvery is the period of queries for clock, temperature and throttle reasons.
 	stateEvery = 50 * time.Millisecond
 )
 
-// record begins a recording. Every round reads the energy counter and at most one other sensor: the closer the counter's
-// readings, the better its steps are dated.
+// record begins a recording. Every round of queries reads the energy counter and at most one other sensor. Frequent
+// readings of the counter give its steps precise times.
 func (s *sampler) record(run int) *recording {
 	r := &recording{sampler: s, run: run, begun: s.clock.Now(), shown: map[string]shown{}}
-	// All recordings begin equally long before the work, so rare queries are shifted from run to run. Multiples of the
-	// golden ratio cover the whole period evenly.
+	// All recordings start equally long before the work, so the phases of rare queries are shifted from run to run.
+	// Multiples of the golden ratio cover the whole period evenly.
 	_, part := math.Modf(float64(run) * math.Phi)
 	first := r.begun + time.Duration(part*float64(stateEvery))
 	r.probes = []probe{
@@ -96,7 +98,7 @@ func (s *sampler) record(run int) *recording {
 		{name: "clock", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.SMClock()
 			if err == nil && !power.ClockRange(r.card.Info()).Holds(v) {
-				err = fmt.Errorf("a clock of %.4g MHz is not plausible", v)
+				err = fmt.Errorf("implausible clock: %.4g MHz", v)
 			}
 			return r.state(state{clock: &v}, err)
 		}},
@@ -110,17 +112,18 @@ func (s *sampler) record(run int) *recording {
 		{name: "temperature", every: 4 * stateEvery, next: first, query: func() error {
 			v, err := r.card.Temperature()
 			if err == nil && !power.TemperatureRange.Holds(v) {
-				err = fmt.Errorf("a temperature of %.4g °C is not plausible", v)
+				err = fmt.Errorf("implausible temperature: %.4g °C", v)
 			}
 			return r.state(state{temperature: &v}, err)
 		}},
-		// Readings are fetched before the buffer drops them; it was seen to hold 2.4 s.
+		// The buffer was observed to hold 2.4 s of readings. It is read more often than that, so that no reading is
+		// lost.
 		{name: stitch.Buffer, every: 2 * time.Second, query: r.fetch, next: r.begun + 2*time.Second},
 	}
 	return r
 }
 
-// sample reads all recordings' sensors in turn until a moment of their clock.
+// sample queries all recordings' sensors in turn until the given moment of their clock.
 func sample(ctx context.Context, clock power.Clock, until time.Duration, all ...*recording) error {
 	for {
 		now := clock.Now()
@@ -143,7 +146,7 @@ func sample(ctx context.Context, clock power.Clock, until time.Duration, all ...
 	}
 }
 
-// due returns the probe that is overdue for longest; nil if there is none.
+// due returns the probe that is most overdue; nil if no probe is due.
 func (r *recording) due(now time.Duration) *probe {
 	var first *probe
 	for i := range r.probes {
@@ -155,21 +158,22 @@ func (r *recording) due(now time.Duration) *probe {
 	return first
 }
 
-// ask makes a query, unless the sensor is known to be absent or failing. A failed query is repeated later.
+// ask makes a query, unless the sensor is absent. It records an absent sensor and a sensor's first error. A failed
+// query is repeated later.
 func (r *recording) ask(name string, query func() error) {
 	if r.absent[name] != "" {
 		return
 	}
 	switch err := query(); {
 	case errors.Is(err, power.ErrAbsent):
-		r.absent[name] = "this card has no " + name
+		r.absent[name] = fmt.Sprintf("this card has no sensor %q", name)
 	case err != nil && r.failed[name] == nil:
 		r.failed[name] = err
 	}
 }
 
-// count reads the energy counter. A step lies between the two latest readings. A step that was seen late, because a query
-// stalled, is skipped, and the stretch goes on to the next.
+// count reads the energy counter. A step's moment lies between the two latest readings. If a query stalls and a step is
+// seen late, that step is skipped, and the averaging interval extends to the next step.
 func (r *recording) count() error {
 	e, err := r.card.Energy()
 	if err != nil {
@@ -188,7 +192,7 @@ func (r *recording) count() error {
 		}
 		switch {
 		case e < c.value:
-			r.spoil("the energy counter went from %d to %d mJ", c.value, e)
+			r.spoil("the energy counter fell from %d to %d mJ", c.value, e)
 		case e == c.value && r.still > patience:
 			r.spoil("the energy counter does not change")
 		case e == c.value:
@@ -199,7 +203,7 @@ func (r *recording) count() error {
 			if r.step > 0 && e > r.energy {
 				watts := float64(e-r.energy) / 1000 / (at - r.step).Seconds()
 				if !power.WattsRange(r.card.Info()).Holds(watts) {
-					r.spoil("by its energy counter the card drew %.4g W", watts)
+					r.spoil("the energy counter gives an implausible power of %.4g W", watts)
 				}
 				r.add(stitch.Reading{Sensor: stitch.Counter, At: Seconds(at), Since: Seconds(r.step), Watts: watts})
 			}
@@ -210,14 +214,15 @@ func (r *recording) count() error {
 	return nil
 }
 
-// power reads a power sensor, and records a reading where its value changed. The first value is of unknown age.
+// power reads a power sensor and records a reading when its value has changed. The first value is not recorded, because
+// its age is unknown.
 func (r *recording) power(name string, which power.Sensor) error {
 	s, err := r.card.Sample(which, power.GPU)
 	if err != nil {
 		return err
 	}
 	if !power.WattsRange(r.card.Info()).Holds(s.Watts) {
-		r.spoil("the power sensor (%s) shows %.4g W", name, s.Watts)
+		r.spoil("the power sensor (%s) gives an implausible power of %.4g W", name, s.Watts)
 		return nil
 	}
 	now := r.clock.Now()
@@ -234,7 +239,7 @@ func (r *recording) power(name string, which power.Sensor) error {
 	return nil
 }
 
-// moment returns the moment of a reading by the host's clock. A stamp that cannot be this host's is ignored.
+// moment converts the time of a reading to the host's clock. It ignores a time stamp that is impossible for the host.
 func (r *recording) moment(at time.Time, now time.Duration) time.Duration {
 	if t := r.clock.Of(at); t > now-time.Second && t < now+late {
 		return min(t, now)
@@ -242,8 +247,8 @@ func (r *recording) moment(at time.Time, now time.Duration) time.Duration {
 	return now
 }
 
-// fetch takes the readings that the driver has kept since the last time. If the sensor is slower than the buffer, the
-// buffer repeats values; a repeated value is no new reading.
+// fetch takes the readings that the driver has buffered since the last fetch. If the sensor updates more slowly than
+// the buffer, the buffer repeats values. Repeated values are dropped.
 func (r *recording) fetch() error {
 	kept, err := r.card.Samples(r.fetched)
 	if err != nil {
@@ -263,7 +268,7 @@ func (r *recording) fetch() error {
 	return nil
 }
 
-// spoil records why the run is invalid. The first reason counts.
+// spoil marks the run as invalid. The first reason is kept.
 func (r *recording) spoil(format string, args ...any) {
 	if r.wrong == nil {
 		r.wrong = power.Disturbed(format, args...)

@@ -6,18 +6,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// State is the mean state of the card over a stretch of the runs. A nil field was not read then.
+// State is the mean state of the card during one part of the runs. A nil field was not read.
 type State struct {
-	At          Seconds  `json:"at_seconds"` // the middle of the stretch
+	At          Seconds  `json:"at_seconds"` // middle of that part
 	SMClock     *float64 `json:"clock_mhz,omitempty"`
 	Temperature *float64 `json:"temperature_c,omitempty"`
-	Capped      *float64 `json:"capped_share,omitempty"` // share of the queries at which the power cap limited the clock
+	Capped      *float64 `json:"capped_share,omitempty"` // share of queries during which the power cap limited the clock
 }
 
-// stateStep is the length of a stretch. It is shorter than stateEvery, because many runs together query more often.
+// stateStep is the length of one part. It is shorter than stateEvery, because many runs together are queried more
+// often.
 const stateStep = 20 * ms
 
-// meanStates returns the mean states of runs, from shortly before their work to a moment.
+// meanStates returns the mean states of runs, from shortly before their work until the moment to.
 func meanStates(runs []*run, to Seconds) []State {
 	const before = Seconds(margin) / stateStep
 	n := int(before + (to+stateStep-1)/stateStep)
@@ -50,8 +51,8 @@ func meanStates(runs []*run, to Seconds) []State {
 	})
 }
 
-// clockAt returns the clock of the stretch nearest to a moment, of those within the work, which ends at end; nil if no
-// clock is known.
+// clockAt returns the clock of the state nearest to a moment, among the states before end, the end of the work. It is
+// nil if no clock is known.
 func clockAt(states []State, at, end Seconds) *float64 {
 	var nearest *float64
 	var off Seconds
@@ -64,8 +65,8 @@ func clockAt(states []State, at, end Seconds) *float64 {
 	return nearest
 }
 
-// cappedShare returns the share of the queries during the second half of the work at which the power cap limited the
-// clock; 0 if that is unknown. The first half holds the time that the card takes to notice.
+// cappedShare returns the share of queries in the second half of the work during which the power cap limited the clock;
+// 0 if unknown. The first half is left out, because the card needs time to reach its cap.
 func cappedShare(states []State, end Seconds) float64 {
 	var sum mean
 	for _, s := range states {
@@ -79,7 +80,7 @@ func cappedShare(states []State, end Seconds) float64 {
 	return 0
 }
 
-// mean of the values that are known.
+// mean averages the values that are known.
 type mean struct {
 	sum float64
 	n   int
@@ -92,7 +93,7 @@ func (m *mean) add(v *float64) {
 	}
 }
 
-// value returns the mean, nil if no value is known.
+// value returns the mean, or nil if no value is known.
 func (m *mean) value() *float64 {
 	if m.n == 0 {
 		return nil

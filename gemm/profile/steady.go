@@ -10,23 +10,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// SteadyPoint is the execution with which execution time or power became steady.
+// SteadyPoint is the execution from which on execution time or power is steady.
 type SteadyPoint struct {
 	Found bool `json:"found"`
-	// Why is the reason why the steady state was not found, with the remaining change, or why steady power did not last.
+	// Why is the reason why no steady state was found, with the remaining change, or why steady power did not last to
+	// the end.
 	Why       string  `json:"why,omitempty"`
-	Execution int     `json:"execution,omitempty"` // its number, from 1
-	Seconds   float64 `json:"seconds,omitempty"`   // its length
-	// Watts are the mean over the time Over up to At, with the ends of their 95 % interval. They are unknown if that is
-	// more time than there is before At.
+	Execution int     `json:"execution,omitempty"` // number of the execution, from 1
+	Seconds   float64 `json:"seconds,omitempty"`   // duration of the execution
+	// Watts is the mean power over the time Over before At, with the ends of its 95 % interval. It is unknown if Over
+	// is longer than the time from the start of the work to At.
 	Watts float64 `json:"watts,omitempty"`
 	Low   float64 `json:"low,omitempty"`
 	High  float64 `json:"high,omitempty"`
 	At    Seconds `json:"at_seconds,omitzero"` // end of the execution
-	// Over is the execution's length, or the trace's resolution where that is longer.
+	// Over is the averaging time of Watts: the execution's duration, or the trace's resolution if that is longer.
 	Over Seconds `json:"over_seconds,omitzero"`
-	// Until is how long power stayed steady after SSP, to a 32nd of the run, and Lasts reports whether that was to the end. A
-	// card at its power cap may leave a steady state again.
+	// Until is when power stopped being steady after SSP, to a 32nd of the run. Lasts reports whether power was steady
+	// to the end. A card at its power cap may leave a steady state again.
 	Until Seconds `json:"until_seconds,omitzero"`
 	Lasts bool    `json:"to_the_end,omitempty"`
 }
@@ -43,15 +44,17 @@ type SteadyState struct {
 
 // FindSteady finds SSE in the timeline of one product, from the start of the runs, and SSP on the trace.
 //
-// The search for SSP starts at n = 4 executions and increases n by half each time. It ends when power after n and after 2n
-// executions differs by at most the tolerance (a share; 0 means 1 %), or by at most the precision of the trace, up to three
-// tolerances. Then it bisects. So a change of three tolerances counts as steady if the 95 % intervals are as wide. A warming
-// die's power drifts: moments more than a second apart may differ by the tolerance for every second.
+// The search for SSP starts at n = 4 executions and increases n by half each time. It compares power after n and after
+// 2n executions. It ends when they differ by at most the tolerance (a relative change; 0 means 1 %). If the trace's 95
+// % interval is wider than the tolerance, a difference up to the interval's width, at most three tolerances, also
+// counts as equal. A bisection then finds the first steady execution. A warming die's power drifts: for moments more
+// than a second apart, the tolerance is multiplied by the seconds between them.
 //
-// The paper runs each number of executions by itself; here one run contains all of them. The paper's rule would also
-// accept the turning point of an oscillation. So power has to stay the same in between, too, and for at least a quarter of
-// the run. The first steady state that lasts to the end counts, or else the longest: Until says when it ended. The last
-// resolution before the end does not count, where the trace is least certain.
+// The paper measures each number of executions in a separate run; here one run contains all of them. The paper's rule
+// would also accept the turning point of an oscillation. Therefore power must also be equal in between, and for at
+// least a quarter of the run. FindSteady returns the first steady state that lasts to the end, or else the longest one;
+// Until says when it ended. It ignores the last part of the trace, one resolution long, where the trace is least
+// certain.
 func FindSteady(trace *stitch.Trace, t Timeline, margin, tolerance float64) SteadyState {
 	if trace == nil {
 		trace = &stitch.Trace{}
@@ -69,7 +72,7 @@ func FindSteady(trace *stitch.Trace, t Timeline, margin, tolerance float64) Stea
 	return found
 }
 
-// sse finds the execution, without its power.
+// sse finds the execution of SSE. It does not set the power.
 func sse(t Timeline, margin float64) SteadyPoint {
 	each := t.executionSeconds()
 	if len(each) < 2 {
@@ -81,7 +84,7 @@ func sse(t Timeline, margin float64) SteadyPoint {
 		}
 	}
 	last := each[len(each)-2:]
-	return SteadyPoint{Why: fmt.Sprintf("the last executions still took %.1f %% less time than those before: take longer runs", 100*(1-last[1]/last[0]))}
+	return SteadyPoint{Why: fmt.Sprintf("the last executions were still %.1f %% faster than the executions before: take longer runs", 100*(1-last[1]/last[0]))}
 }
 
 // steadySearch is a search for SSP.
@@ -89,20 +92,20 @@ type steadySearch struct {
 	trace     *stitch.Trace
 	timeline  Timeline
 	tolerance float64
-	all       int // executions that are considered
+	all       int // number of executions considered
 }
 
-// mostUncertain is the interval, in tolerances, from which on relevant changes would not be detected.
+// mostUncertain is the largest half interval, in tolerances, with which a relevant change is still detected.
 const mostUncertain = 3
 
-// ofMany widens a 95 % interval so that it holds the largest of some twenty differences in 95 % of all searches.
+// ofMany widens a 95 % interval so that it contains the largest of about twenty differences in 95 % of all searches.
 const ofMany = 1.5
 
 // firstExecutions is where the search starts.
 const firstExecutions = 4
 
-// uncertainty returns half of the 95 % interval of power over the last quarter of the run, where power should be steady: as
-// a share, the median over some points.
+// uncertainty returns half of the relative 95 % interval of power over the last quarter of the run, where power should
+// be steady. It is the median of several moments.
 func (s steadySearch) uncertainty() float64 {
 	const points = 16
 	end := s.moment(s.all)
@@ -115,13 +118,13 @@ func (s steadySearch) uncertainty() float64 {
 	return stats.Median(half)
 }
 
-// ssp finds SSP, at an execution or later.
+// ssp finds SSP, at execution first or later.
 func (s steadySearch) ssp(first int) SteadyPoint {
 	if len(s.trace.Watts) == 0 || len(s.timeline.Done) < 2 {
 		return SteadyPoint{Why: "there is no trace of power to search"}
 	}
 	if u := s.uncertainty(); u > mostUncertain*s.tolerance {
-		return SteadyPoint{Why: fmt.Sprintf("power at the end is known to ±%.1f %% only, which cannot show a change of %.1f %%: take more runs", 100*u, 100*s.tolerance)}
+		return SteadyPoint{Why: fmt.Sprintf("power at the end is uncertain by ±%.1f %%, too much to show a change of %.1f %%: take more runs", 100*u, 100*s.tolerance)}
 	}
 	last := s.all / 2
 	if last < firstExecutions {
@@ -148,8 +151,8 @@ func (s steadySearch) ssp(first int) SteadyPoint {
 	return found
 }
 
-// longest searches for a steady state: the first that lasts to the end, or else the longest. It returns the number of executions
-// with which it was found and that with which it ends, or the reason why there is none.
+// longest searches for a steady state: the first one that lasts to the end, or else the longest. It returns the first
+// and last execution of that state, or the reason why there is none.
 func (s steadySearch) longest(last int) (found, until int, why string) {
 	lasting := Seconds(0)
 	for n := firstExecutions; ; n = min(n+n/2, last) {
@@ -178,13 +181,13 @@ func (s steadySearch) longest(last int) (found, until int, why string) {
 	}
 }
 
-// until returns the execution at which a steady state ends.
+// until returns the execution at which a steady state ends. n and other are the two executions with equal power.
 func (s steadySearch) until(n, other int) int {
 	end, _ := s.steady(n, other)
 	return end
 }
 
-// explain sets Why if power was not steady to the end, and says whether the card was at its power cap.
+// explain sets Why if power was not steady to the end. Why then says whether the card was at its power cap.
 func (p *SteadyPoint) explain(capped float64) {
 	if p.Lasts {
 		return
@@ -197,8 +200,8 @@ func (p *SteadyPoint) explain(capped float64) {
 	}
 }
 
-// setPower fills in the power at a point: over its execution or over the resolution, whichever is longer, where there is as
-// much time before it.
+// setPower sets a point's power, averaged over its execution or over the trace's resolution, whichever is longer. The
+// power stays unknown if the averaging time is longer than the time before the point.
 func (s steadySearch) setPower(p *SteadyPoint) {
 	if p.Over = s.over(p.Execution); p.Over <= p.At {
 		p.Watts, p.Low, p.High = s.powerBefore(p.At, p.Over)
@@ -207,7 +210,7 @@ func (s steadySearch) setPower(p *SteadyPoint) {
 
 func (s steadySearch) moment(n int) Seconds { return s.timeline.moment(n) }
 
-// length returns the length of an execution in seconds.
+// length returns the duration of execution n in seconds.
 func (s steadySearch) length(n int) float64 { return (s.moment(n) - s.moment(n-1)).Seconds() }
 
 // over returns the time over which power at an execution's end is averaged.
@@ -215,14 +218,15 @@ func (s steadySearch) over(n int) Seconds {
 	return max(s.trace.ResolutionAt(s.moment(n)), s.trace.Step, stitch.Of(s.length(n)))
 }
 
-// resolved reports whether the trace can tell power after n executions from power after twice as many, and from power before
-// the first.
+// resolved reports whether the trace's resolution distinguishes power after n executions from power after 2n executions
+// and from power before the work.
 func (s steadySearch) resolved(n int) bool {
 	return s.moment(2*n)-s.moment(n) >= s.over(2*n) && s.moment(n) >= s.over(n)
 }
 
-// steady returns the last execution, from n on, up to which power equals the power after another number of executions. It is n
-// if power differs at n already. by is the largest relative difference until the end of the run.
+// steady compares power after n executions with power after later ones. until is the last execution up to which power
+// equals the power after the execution other; it is n if they already differ at n. by is the largest relative
+// difference until the end of the run.
 func (s steadySearch) steady(n, other int) (until int, by float64) {
 	if n < 1 || s.moment(n) < s.over(n) {
 		return n, 0
@@ -231,7 +235,7 @@ func (s steadySearch) steady(n, other int) (until int, by float64) {
 	at := s.moment(other)
 	part := (at - s.moment(n)) / parts
 	there, low, high := s.powerBefore(at, max(part, s.over(other)))
-	if there <= 0 { // nothing to compare with
+	if there <= 0 { // there is no power to compare with
 		return n, 1
 	}
 	unsure := (high - low) / 2
@@ -258,7 +262,7 @@ func (s steadySearch) steady(n, other int) (until int, by float64) {
 	return until, by
 }
 
-// powerBefore returns the mean power over the time before a moment.
+// powerBefore returns the mean power over the time over before the moment at, with the ends of its 95 % interval.
 func (s steadySearch) powerBefore(at, over Seconds) (watts, low, high float64) {
 	return s.trace.Mean(max(0, at-over), at)
 }

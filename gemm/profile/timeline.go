@@ -11,19 +11,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// Seconds is a duration that JSON has in seconds.
+// Seconds is a duration that JSON holds in seconds.
 type Seconds = stitch.Seconds
 
 const ms = Seconds(time.Millisecond)
 
-// Timeline holds the times of a run: Done[i] executions were done At[i] after its start. The first entry is 0 at 0. Between
-// entries executions are taken to be equally long.
+// Timeline holds the progress of a run: Done[i] executions were completed At[i] after its start. The first entry is 0
+// executions at 0 s. All executions between two entries count as equally long.
 type Timeline struct {
 	Done []int     `json:"done"`
 	At   []Seconds `json:"at_seconds"`
 }
 
-// timelineOf counts the executions of all segments on, from the first stamp.
+// timelineOf converts time stamps to a timeline that counts the executions of all segments together, from the first
+// stamp.
 func timelineOf(stamps []cuda.Stamp, segments []cuda.Segment) (Timeline, error) {
 	before := make([]int, len(segments)+1) // executions before each segment
 	for i, l := range segments {
@@ -37,23 +38,23 @@ func timelineOf(stamps []cuda.Stamp, segments []cuda.Segment) (Timeline, error) 
 		done, at := before[s.Segment]+s.Done, Seconds(s.At-stamps[0].At)
 		n := len(t.Done)
 		if n > 0 && done == t.Done[n-1] {
-			continue // a segment begins where the one before ended
+			continue // a segment starts where the previous one ended
 		}
 		if n > 0 && (done < t.Done[n-1] || at < t.At[n-1]) {
-			return t, fmt.Errorf("the card's stamps run backwards: %d executions after %v follow %d after %v", done, at, t.Done[n-1], t.At[n-1])
+			return t, fmt.Errorf("the card's time stamps run backwards: %d executions at %v come after %d executions at %v", done, at, t.Done[n-1], t.At[n-1])
 		}
 		t.Done, t.At = append(t.Done, done), append(t.At, at)
 	}
 	if n := len(t.Done); n < 2 || t.Done[0] != 0 || t.Done[n-1] != before[len(segments)] || t.At[n-1] == 0 {
-		return t, fmt.Errorf("%d stamps do not cover %d executions", len(stamps), before[len(segments)])
+		return t, fmt.Errorf("%d time stamps do not cover all %d executions", len(stamps), before[len(segments)])
 	}
 	return t, nil
 }
 
-// length returns the moment of the last entry.
+// length returns the time of the last entry.
 func (t Timeline) length() Seconds { return t.At[len(t.At)-1] }
 
-// moment returns when so many executions were done.
+// moment returns the time at which done executions were complete.
 func (t Timeline) moment(done int) Seconds {
 	i := sort.SearchInts(t.Done, done)
 	switch {
@@ -66,7 +67,7 @@ func (t Timeline) moment(done int) Seconds {
 	return between(t.At[i-1], t.At[i], share)
 }
 
-// doneAt returns how many executions were done at a moment, with the share done of the one under way.
+// doneAt returns the number of executions complete at a moment, with the fraction of the current execution.
 func (t Timeline) doneAt(at Seconds) float64 {
 	last := len(t.At) - 1
 	if at <= 0 {
@@ -80,7 +81,7 @@ func (t Timeline) doneAt(at Seconds) float64 {
 	return float64(t.Done[i-1]) + share*float64(t.Done[i]-t.Done[i-1])
 }
 
-// executionSeconds returns the length of the executions before each entry but the first.
+// executionSeconds returns, for each entry but the first, the duration of one execution since the entry before.
 func (t Timeline) executionSeconds() (each []float64) {
 	for i := 1; i < len(t.Done); i++ {
 		each = append(each, (t.At[i]-t.At[i-1]).Seconds()/float64(max(1, t.Done[i]-t.Done[i-1])))
@@ -88,7 +89,7 @@ func (t Timeline) executionSeconds() (each []float64) {
 	return each
 }
 
-// part returns the timeline from one number of executions to another, counted from there.
+// part returns the timeline between two numbers of executions, counted from the first.
 func (t Timeline) part(from, to int) Timeline {
 	begin := t.moment(from)
 	p := Timeline{Done: []int{0}, At: []Seconds{0}}
@@ -100,7 +101,8 @@ func (t Timeline) part(from, to int) Timeline {
 	return Timeline{append(p.Done, to-from), append(p.At, t.moment(to)-begin)}
 }
 
-// atEvenSpeed returns the timeline of a run whose segments take as long, each at one speed.
+// atEvenSpeed returns a timeline of the same segments in which each segment has a constant speed and takes as long as
+// in t.
 func (t Timeline) atEvenSpeed(segments []Segment) Timeline {
 	even := Timeline{Done: t.Done, At: slices.Clone(t.At)}
 	before, i := 0, 0
@@ -113,8 +115,8 @@ func (t Timeline) atEvenSpeed(segments []Segment) Timeline {
 	return even
 }
 
-// align returns the moment at which a mean run had done as much as this run at one of its moments. Before and after the
-// work nothing is stretched. So segments change at the same moment in all aligned runs.
+// align converts a moment of this run to the moment at which the mean run had completed as many executions. Times
+// before and after the work are only shifted. All aligned runs therefore change segments at the same moment.
 func (t Timeline) align(mean Timeline, at Seconds) Seconds {
 	last := len(t.At) - 1
 	if at <= 0 {
@@ -128,7 +130,7 @@ func (t Timeline) align(mean Timeline, at Seconds) Seconds {
 	return between(mean.At[i-1], mean.At[i], share)
 }
 
-// meanTimeline returns the mean of at least one run. All must have the same entries in Done.
+// meanTimeline returns the mean timeline of at least one run. All runs must have the same entries in Done.
 func meanTimeline(runs []Timeline) Timeline {
 	mean := Timeline{Done: slices.Clone(runs[0].Done), At: make([]Seconds, len(runs[0].At))}
 	for i := range mean.At {

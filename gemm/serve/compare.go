@@ -17,10 +17,10 @@ import (
 type Servers struct {
 	// Baseline is the server of the original model.
 	Baseline Server
-	// Null serves a copy of the baseline's weights; nil: there is none. Its difference from Baseline shows the
-	// error of the run.
+	// Null serves a copy of the baseline's weights; nil: no null server. Its difference from Baseline shows the error
+	// of the run.
 	Null *Server
-	// Variants are the servers of converted models. Without variants and null, the baseline alone is measured.
+	// Variants are the servers of converted models. Without Variants and Null, only the baseline is measured.
 	Variants []Server
 }
 
@@ -33,8 +33,8 @@ func (s Servers) all() []Server {
 	return append(list, s.Variants...)
 }
 
-// Validate returns an error for invalid addresses, for names that are not unique, and for a variant at the address of another
-// server. The null may be at the baseline's.
+// Validate returns an error for invalid addresses, for names that are not unique, and for a variant with the address of
+// another server. Null may have the address of Baseline.
 func (s Servers) Validate() error {
 	seen, at := map[string]bool{}, map[string]string{}
 	for i, one := range s.all() {
@@ -48,7 +48,7 @@ func (s Servers) Validate() error {
 		}
 		address := e.base + "#" + e.model
 		if first := at[address]; first != "" && i >= len(s.all())-len(s.Variants) {
-			return fmt.Errorf("server %s at %s is server %s: give every server its own address", one.Name, one.URL, first)
+			return fmt.Errorf("server %s at %s has the address of server %s: give every server its own address", one.Name, one.URL, first)
 		}
 		at[address] = one.Name
 	}
@@ -64,16 +64,16 @@ type run struct {
 	begin    time.Duration
 	stage    string
 	staged   time.Duration
-	steps    int // done, of a stage that counts them
-	total    int // steps of the stage
+	steps    int // completed steps of a stage that counts steps
+	total    int // number of steps of the stage
 }
 
-// Compare measures joules per token of servers that run on these cards. It measures them in turns, until every interval
-// is as narrow as Options.Precision or Options.Time has passed. Nothing else should run on the cards.
+// Compare measures joules per token of servers that run on the given cards. It measures the servers in turn until every
+// interval reaches Options.Precision or Options.Time has passed. No other work should run on the cards.
 //
-// The result is nil only if nothing could be measured: options are invalid or a server does not answer. If the
-// context ends, or a server fails too often in one turn, the result holds the measurements so far and the error is
-// returned with it.
+// The result is nil only if nothing could be measured, because options are invalid or a server does not answer. If the
+// context ends or a server fails too often in one turn, Compare returns the measurements so far together with the
+// error.
 func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options) (*Result, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -90,7 +90,7 @@ func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options
 	stopped, err := r.measure(ctx, result)
 	if result.Stopped = stopped; err != nil {
 		result.Stopped = power.StoppedFailed
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if parallel.Ended(err) {
 			result.Stopped = power.StoppedCancelled
 		}
 	}
@@ -99,13 +99,13 @@ func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options
 	return result, err
 }
 
-// newRun returns a run after all checks that need no server.
+// newRun makes all checks that need no server, and returns a run.
 func newRun(cards []power.Card, servers Servers, o Options) (*run, error) {
 	if err := errors.Join(o.Validate(), servers.Validate()); err != nil {
 		return nil, err
 	}
 	if len(cards) == 0 {
-		return nil, errors.New("a comparison needs a card")
+		return nil, errors.New("a comparison of servers needs at least one card")
 	}
 	o = o.withDefaults()
 	o.clock = power.HostClock()
@@ -146,7 +146,7 @@ func (r *run) probe(ctx context.Context, servers Servers, result *Result) error 
 	return nil
 }
 
-// measure fills the result and returns why it stopped.
+// measure fills in the result and returns the reason why the measurement ended.
 func (r *run) measure(ctx context.Context, result *Result) (string, error) {
 	const idle = 2 * time.Second
 	r.beginStage("idle", 0)
@@ -157,7 +157,8 @@ func (r *run) measure(ctx context.Context, result *Result) (string, error) {
 	for _, s := range spans {
 		result.IdleWatts += s.Watts
 	}
-	// One uncounted turn of each server heats the card and fills the servers' caches of kernels and graphs.
+	// The first turn of each server heats the card and fills the server's caches of kernels and graphs. It is not
+	// counted.
 	r.beginStage("warm-up", len(r.servers))
 	for _, server := range r.servers {
 		if err := r.valid(ctx, server, 0, func(w Window) { result.WarmUp = append(result.WarmUp, w) }); err != nil {
@@ -170,8 +171,8 @@ func (r *run) measure(ctx context.Context, result *Result) (string, error) {
 	return r.blocks(ctx, result)
 }
 
-// blocks measures block after block. A block begins only if the remaining time suffices for one as long as the last
-// block.
+// blocks measures one block after the other. A new block starts only if the remaining time is at least the duration of
+// the last block.
 func (r *run) blocks(ctx context.Context, result *Result) (string, error) {
 	rng := rand.New(rand.NewPCG(r.opt.Seed, 0))
 	begin := r.opt.clock.Now()
@@ -187,7 +188,7 @@ func (r *run) blocks(ctx context.Context, result *Result) (string, error) {
 		}
 		if result.Seconds+(result.Seconds-before) > r.opt.Time.Seconds() {
 			if pass == 1 && result.Seconds > r.opt.Time.Seconds() {
-				result.Warnings = append(result.Warnings, fmt.Sprintf("the time was %v; the first block took %.0f s, and is always measured to its end", r.opt.Time, result.Seconds))
+				result.Warnings = append(result.Warnings, fmt.Sprintf("the first block took %.0f s instead of %v, because it is always completed", result.Seconds, r.opt.Time))
 			}
 			return power.StoppedTime, nil
 		}
@@ -201,8 +202,8 @@ func (r *run) shuffled(rng *rand.Rand) []*endpoint {
 	return order
 }
 
-// block measures the servers in the order, and in the reverse order as a second pass. An interrupted block is kept,
-// marked as incomplete.
+// block measures the servers in the given order and, as a second pass, in the reverse order. An interrupted block is
+// kept and marked as incomplete.
 func (r *run) block(ctx context.Context, order []*endpoint, pass int, result *Result) error {
 	result.Blocks = append(result.Blocks, Block{})
 	b := &result.Blocks[len(result.Blocks)-1]
@@ -222,12 +223,13 @@ func (r *run) block(ctx context.Context, order []*endpoint, pass int, result *Re
 	return nil
 }
 
-// valid repeats a turn until its window is valid, and passes every window to keep. A repeated turn has new prompts, because
-// the server may have cached the earlier ones. A server that is named twice gets new prompts, too.
+// valid repeats a turn until its window is valid, and passes every window to keep. A repeated turn uses new prompts,
+// because the server may have cached the earlier ones. For the same reason, servers with the same address get different
+// prompts.
 func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(Window)) error {
 	var w Window
 	for try := range r.opt.Tries {
-		if try > 0 { // the server may be starting again
+		if try > 0 { // the server may be restarting
 			if err := r.opt.clock.Sleep(ctx, r.opt.Settle); err != nil {
 				return err
 			}
@@ -240,10 +242,10 @@ func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(W
 			return nil
 		}
 	}
-	return fmt.Errorf("%d windows in a row are invalid, the last because: %s", r.opt.Tries, w.Invalid)
+	return fmt.Errorf("%d windows in a row are invalid; reason for the last one: %s", r.opt.Tries, w.Invalid)
 }
 
-// beginStage reports that a stage begins.
+// beginStage reports the start of a stage.
 func (r *run) beginStage(name string, steps int) {
 	r.stage, r.staged, r.steps = name, r.opt.clock.Now(), 0
 	r.total = steps

@@ -142,7 +142,7 @@ func TestSeveralCards(t *testing.T) {
 		near(t, "power", r.Baseline.Watts, 1200, 0.01)
 		near(t, "joules", r.Baseline.Joules, 3*400*0.020/8, 0.01)
 		near(t, "idle", r.IdleWatts, 270, 0.01)
-		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), `"null"`) || r.Stopped != power.StoppedTime || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "the time was 10s; the first block took ") {
+		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), `"null"`) || r.Stopped != power.StoppedTime || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "the first block took ") {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
@@ -217,25 +217,25 @@ var broken = map[string]struct {
 	}, `the server does not stream: Content-Type "application/json": {"choices": []}`},
 	"malformed":    {events("data: {\"choices\": [\n\n"), "an event is not the JSON of a completion (unexpected end of JSON input): {\"choices\": ["},
 	"wrong type":   {events("data: {\"choices\": 3}\n\n"), "an event is not the JSON of a completion"},
-	"not UTF-8":    {events("data: {\"choices\": [{\"text\": \"\xff\"}]}\n\n"), "an event is not UTF-8"},
-	"huge line":    {func(w http.ResponseWriter, r *http.Request) { endless(w, r, "xxxxxxxx") }, "an event has more than 1048576 bytes"},
-	"huge event":   {func(w http.ResponseWriter, r *http.Request) { endless(w, r, "data: xxxxxxxx\n") }, "an event has more than 1048576 bytes"},
+	"not UTF-8":    {events("data: {\"choices\": [{\"text\": \"\xff\"}]}\n\n"), "an event of the stream is not UTF-8"},
+	"huge line":    {func(w http.ResponseWriter, r *http.Request) { endless(w, r, "xxxxxxxx") }, "an event of the stream has more than 1048576 bytes"},
+	"huge event":   {func(w http.ResponseWriter, r *http.Request) { endless(w, r, "data: xxxxxxxx\n") }, "an event of the stream has more than 1048576 bytes"},
 	"only pings":   {pings, "no token for 20s"},
 	"stalls":       {func(w http.ResponseWriter, r *http.Request) { events(token)(w, r); <-r.Context().Done() }, "no token for 20s"},
-	"ends early":   {events(token), "the server closed the answer after 1 of"},
-	"in an event":  {events(token + "data: {"), "the server closed the answer after 1 of"},
+	"ends early":   {events(token), "the server closed the connection after 1 of"},
+	"in an event":  {events(token + "data: {"), "the server closed the connection after 1 of"},
 	"error event":  {events(token + "data: {\"error\": {\"message\": \"engine died\", \"code\": 500}}\n\n"), "the server reports an error: engine died"},
 	"error object": {events(token + "data: {\"object\": \"error\", \"message\": \"too long\"}\n\n"), "the server reports an error: too long"},
-	"needs a key":  {func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no key", http.StatusUnauthorized) }, "status 401 Unauthorized: no key: servers that require an API key are not supported"},
+	"needs a key":  {func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no key", http.StatusUnauthorized) }, "status 401 Unauthorized: no key: servers with an API key are not supported"},
 	"refuses and closes": {func(w http.ResponseWriter, r *http.Request) {
 		c, _, _ := w.(http.Hijacker).Hijack()
 		defer c.Close()
 		fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno")
 		c.Read(make([]byte, 1)) // closes once the connection is used again
 	}, "status 400 Bad Request: no"},
-	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "the server ends answers early: ask for fewer output tokens"},
-	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the requested "},
-	"no text":   {events("data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 32}}\n\ndata: [DONE]\n\n"), "the answer has no text"},
+	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "because the model ended it (finish_reason \"stop\"): ask for fewer output tokens"},
+	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sent more than the requested "},
+	"no text":   {events("data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 32}}\n\ndata: [DONE]\n\n"), "the answer has no text: look at the server's log"},
 	"never ends": {func(w http.ResponseWriter, r *http.Request) {
 		events(token+"data: [DONE]\n\n")(w, r)
 		<-r.Context().Done()
@@ -356,7 +356,7 @@ func TestBrokenForGood(t *testing.T) {
 		}})
 		r, err := serve.Compare(t.Context(), b.list(), serve.Servers{Baseline: server("a"), Variants: []serve.Server{server("b")}},
 			serve.Options{Workload: small, Transport: n.transport(), Time: time.Hour, Precision: 1e-9})
-		if err == nil || !strings.HasPrefix(err.Error(), "3 windows in a row are invalid, the last because: server b, request ") || !strings.Contains(err.Error(), "status 500 Internal Server Error: gone") {
+		if err == nil || !strings.HasPrefix(err.Error(), "3 windows in a row are invalid; reason for the last one: server b, request ") || !strings.Contains(err.Error(), "status 500 Internal Server Error: gone") {
 			t.Fatal(err)
 		}
 		if r == nil || r.Stopped != power.StoppedFailed || len(r.Blocks) < 2 || r.Blocks[len(r.Blocks)-1].Complete || !agrees(r.Variants[0].Interval, 0.94, 0.05) {

@@ -20,16 +20,16 @@ import (
 type Server struct {
 	// Name is unique within a comparison.
 	Name string `json:"name"`
-	// URL is the API's address: http://127.0.0.1:8000, the same with /v1, or the full address of /v1/chat/completions for a
-	// server with chat completions only. A fragment chooses one of the server's models: http://127.0.0.1:8000#llama. Default: the
-	// first that the server lists.
+	// URL is the API's address: http://127.0.0.1:8000, the same with /v1, or, for a server with chat completions only,
+	// the full address of /v1/chat/completions. A fragment selects one of the server's models:
+	// http://127.0.0.1:8000#llama. Default: the first model that the server lists.
 	URL string `json:"url"`
 }
 
 // endpoint is a server during a comparison.
 type endpoint struct {
 	name   string
-	base   string // of the API, without a slash at the end
+	base   string // address of the API, without a slash at the end
 	model  string
 	chat   bool
 	extras Extras
@@ -43,7 +43,7 @@ type endpoint struct {
 func newEndpoint(s Server, o Options) (*endpoint, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("server %s: %q is not the address of an API: give one such as http://127.0.0.1:8000/v1", s.Name, s.URL)
+		return nil, fmt.Errorf("server %s: %q is not the address of an API: give an address such as http://127.0.0.1:8000/v1", s.Name, s.URL)
 	}
 	e := &endpoint{name: s.Name, model: u.Fragment, client: o.client, clock: o.clock, stall: o.Stall}
 	path := strings.TrimRight(u.Path, "/")
@@ -56,22 +56,22 @@ func newEndpoint(s Server, o Options) (*endpoint, error) {
 	return e, nil
 }
 
-// answer is a finished or broken answer.
+// answer is a complete or interrupted answer.
 type answer struct {
 	start    time.Duration
-	arrivals []time.Duration // of text
-	prompt   int             // tokens by the server's count; 0: unknown
+	arrivals []time.Duration // times at which parts of the text arrived
+	prompt   int             // number of prompt tokens reported by the server; 0: unknown
 	output   int
 	finish   string
 }
 
-// StallError is the error of a server that sent no token for the given time.
+// StallError is the error for a server that sent no token for the given time.
 type StallError struct{ For time.Duration }
 
 func (e StallError) Error() string { return fmt.Sprintf("no token for %v", e.For) }
 
-// complete requests one answer and reads its stream. It calls arrived with the time of each part of the text. After an error it
-// returns the answer so far.
+// complete requests one answer and reads its stream. It calls arrived with the time of each part of the text. After an
+// error it returns the answer so far.
 func (e *endpoint) complete(ctx context.Context, q request, arrived func(at time.Duration)) (answer, error) {
 	body, err := e.body(q)
 	if err != nil {
@@ -101,7 +101,7 @@ func (e *endpoint) complete(ctx context.Context, q request, arrived func(at time
 	return a, cause(ctx, err)
 }
 
-// read reads the events of an answer.
+// read reads the events of an answer with at most most tokens.
 func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.Duration)) error {
 	stream := newEvents(r)
 	for {
@@ -109,13 +109,13 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 		now := e.clock.Now()
 		switch {
 		case err == io.EOF && a.finish != "":
-			return nil // some servers do not write the last event
+			return nil // some servers do not send the last event
 		case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("the server closed the answer after %d of %d tokens: look at its log", len(a.arrivals), most)
+			return fmt.Errorf("the server closed the connection after %d of %d tokens: look at the server's log", len(a.arrivals), most)
 		case err != nil:
 			return err
 		case string(data) == "[DONE]":
-			// The HTTP client reuses a connection only after the answer was read to its end.
+			// The HTTP client reuses a connection only if the answer was read to its end.
 			if _, err := io.CopyN(io.Discard, r, 1); err != nil && err != io.EOF {
 				return fmt.Errorf("the server did not end the answer after its last event: %w", err)
 			}
@@ -133,7 +133,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 		}
 		if c.text() {
 			if len(a.arrivals) == most {
-				return fmt.Errorf("the server sends more than the requested %d tokens: look at its log", most)
+				return fmt.Errorf("the server sent more than the requested %d tokens: look at the server's log", most)
 			}
 			a.arrivals = append(a.arrivals, now)
 			arrived(now)
@@ -141,7 +141,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 	}
 }
 
-// complaint returns an error if a finished answer differs from the request.
+// complaint returns an error if a complete answer does not match the request.
 func (a *answer) complaint(want int) error {
 	have := a.output
 	if have == 0 {
@@ -149,25 +149,25 @@ func (a *answer) complaint(want int) error {
 	}
 	switch {
 	case len(a.arrivals) == 0:
-		return errors.New("the answer has no text")
+		return errors.New("the answer has no text: look at the server's log")
 	case have < want && a.finish == "stop":
-		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason \"stop\"): the server ends answers early: ask for fewer output tokens, or give prompts with long answers", have, want)
+		return fmt.Errorf("an answer has %d tokens instead of %d, because the model ended it (finish_reason \"stop\"): ask for fewer output tokens, or give prompts with longer answers", have, want)
 	case have != want:
 		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason %s): look at the server's log, or ask for fewer output tokens", have, want, quoted([]byte(a.finish)))
 	}
 	return nil
 }
 
-// StatusError is an answer with another status than 200.
+// StatusError is the error for an answer with a status other than 200.
 type StatusError struct {
 	Status int
-	Text   string // the beginning of what the server wrote
+	Text   string // start of the answer
 }
 
 func (e StatusError) Error() string {
-	text := fmt.Sprintf("status %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+	text := strings.TrimSpace(fmt.Sprintf("status %d %s", e.Status, http.StatusText(e.Status))) + ": " + e.Text
 	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
-		text += ": servers that require an API key are not supported: start the server without a key"
+		text += ": servers with an API key are not supported: start the server without a key"
 	}
 	return text
 }
@@ -185,7 +185,7 @@ func (e *endpoint) do(ctx context.Context, method, path string, body io.Reader) 
 	if err != nil {
 		var outer *url.Error
 		if errors.As(err, &outer) {
-			err = outer.Err // the address is in the caller's message
+			err = outer.Err // the caller's message contains the address
 		}
 		return nil, cause(ctx, advise(err))
 	}
@@ -196,7 +196,7 @@ func (e *endpoint) do(ctx context.Context, method, path string, body io.Reader) 
 	return response, nil
 }
 
-// cause replaces the error of a request that this package cancelled by the reason for cancelling.
+// cause returns the reason why this package cancelled a request, in place of the request's error.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -210,18 +210,18 @@ func advise(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: start the server first, or check its port", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("the server closed the connection: %w", err)
+		return fmt.Errorf("the server closed the connection (%w): look at the server's log", err)
 	}
 	return err
 }
 
-// beginning returns the first kilobytes of an answer, for a message.
+// beginning returns the first kilobytes of an answer, for messages.
 func beginning(r io.Reader) []byte {
 	data, _ := io.ReadAll(io.LimitReader(r, 4<<10))
 	return data
 }
 
-// findModel asks the server for its models, unless the address names one.
+// findModel asks the server for its models, unless the address selects one.
 func (e *endpoint) findModel(ctx context.Context) error {
 	if e.model != "" {
 		return nil
@@ -239,27 +239,27 @@ func (e *endpoint) findModel(ctx context.Context) error {
 	}
 	var list struct{ Data []struct{ ID string } }
 	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("models: not the JSON of a list of models: %s", quoted(data))
+		return fmt.Errorf("the server's answer is not a list of models in JSON: %s", quoted(data))
 	}
 	if len(list.Data) == 0 || list.Data[0].ID == "" {
-		return errors.New("the server lists no models: name one, as in http://127.0.0.1:8000/v1#llama")
+		return errors.New("the server lists no models: add a model to the address, as in http://127.0.0.1:8000/v1#llama")
 	}
 	e.model = list.Data[0].ID
 	return nil
 }
 
-// probe finds the model and the extras that the server takes, and checks one answer.
+// probe finds the model and the extras that the server accepts, and checks one answer.
 func (e *endpoint) probe(ctx context.Context, q request) (answer, error) {
 	if err := e.findModel(ctx); err != nil {
 		return answer{}, err
 	}
 	if e.chat && q.prompt.Tokens != nil {
-		return answer{}, errors.New("chat completions take no token ids: give prompts as text")
+		return answer{}, errors.New("chat completions do not accept token IDs: give prompts as text")
 	}
 	var a answer
 	var err error
 	for _, e.extras = range attempts {
-		e.client.CloseIdleConnections() // a server may close a connection after a refusal
+		e.client.CloseIdleConnections() // a server may close the connection when it rejects a request
 		a, err = e.complete(ctx, q, func(time.Duration) {})
 		var status StatusError
 		if !errors.As(err, &status) || status.Status != http.StatusBadRequest && status.Status != http.StatusUnprocessableEntity {

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// longestEvent is the most bytes that one server-sent event may have.
+// longestEvent is the largest size of a server-sent event, in bytes.
 const longestEvent = 1 << 20
 
-// errTooLong means that a server sends an event of more than [longestEvent].
-var errTooLong = fmt.Errorf("an event has more than %d bytes", longestEvent)
+// errTooLong is the error for an event of more than [longestEvent] bytes.
+var errTooLong = fmt.Errorf("an event of the stream has more than %d bytes", longestEvent)
 
 // events reads the data of server-sent events.
 type events struct {
@@ -24,8 +24,8 @@ type events struct {
 
 func newEvents(r io.Reader) *events { return &events{lines: bufio.NewReaderSize(r, 16<<10)} }
 
-// next returns the data of the next event: its data lines, joined by line feeds. It is valid until the next call. The
-// error is io.EOF at the end of the stream, and io.ErrUnexpectedEOF inside an event.
+// next returns the data of the next event: its data lines, joined by line feeds. The data is valid until the next call.
+// The error is io.EOF at the end of the stream, and io.ErrUnexpectedEOF within an event.
 func (e *events) next() ([]byte, error) {
 	e.data = e.data[:0]
 	any := false
@@ -38,13 +38,13 @@ func (e *events) next() ([]byte, error) {
 			return nil, err
 		case len(line) == 0 && any:
 			if !utf8.Valid(e.data) {
-				return nil, errors.New("an event is not UTF-8")
+				return nil, errors.New("an event of the stream is not UTF-8")
 			}
 			return e.data, nil
 		}
 		value, ok := dataOf(line)
 		if !ok {
-			continue // a comment, a field of no interest, or the end of an event without data
+			continue // a comment, a field that is not used, or the end of an event without data
 		}
 		if any {
 			e.data = append(e.data, '\n')
@@ -62,7 +62,7 @@ func dataOf(line []byte) (value []byte, ok bool) {
 	return bytes.TrimPrefix(value, []byte{' '}), string(name) == "data"
 }
 
-// line returns the next line without its end. Beside io.EOF it returns a last line that has no end.
+// line returns the next line without its line feed. At io.EOF it also returns a last line without a line feed.
 func (e *events) line() (line []byte, err error) {
 	for {
 		part, err := e.lines.ReadSlice('\n')

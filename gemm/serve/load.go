@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// load holds a fixed number of requests in flight on one server.
+// load keeps a fixed number of requests in flight on one server.
 type load struct {
 	server   *endpoint
 	workload Workload
@@ -16,19 +16,19 @@ type load struct {
 	cancel   context.CancelCauseFunc
 	slots    sync.WaitGroup
 	full     chan struct{} // closed when every slot has finished its first request
-	ended    chan struct{} // closed when no request is in flight any more
+	ended    chan struct{} // closed when no request is in flight any longer
 
 	mu       sync.Mutex
-	closing  bool // set: no more requests are started
+	closing  bool // set when no more requests may start
 	next     int  // number of the next request
-	firsts   int  // slots that have finished their first request
-	arrived  int  // parts of answers
+	firsts   int  // number of slots that have finished their first request
+	arrived  int  // number of parts of answers that have arrived
 	finished struct{ arrivals, tokens int }
-	requests []*answer // all, in the order of their beginnings
+	requests []*answer // all requests, in the order of their start
 }
 
-// startLoad begins requests on a server. They end when the context ends or close is called. After a failure, the returned context
-// ends with the reason.
+// startLoad starts requests on a server. They end when the context ends or close is called. If a request fails, the
+// returned context ends, with the failure as its cause.
 func startLoad(ctx context.Context, server *endpoint, w Workload, seed uint64, pass int) (*load, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &load{server: server, workload: w, seed: seed, pass: pass, cancel: cancel,
@@ -47,7 +47,7 @@ func startLoad(ctx context.Context, server *endpoint, w Workload, seed uint64, p
 	return l, ctx
 }
 
-// slot sends one request after the other. The first one is shortened to a share that differs by slot.
+// slot sends one request after the other. The first request is shortened by a share that depends on the slot.
 func (l *load) slot(ctx context.Context, slot int) error {
 	n := l.workload.OutputTokens
 	for first := true; ; first = false {
@@ -105,8 +105,8 @@ func (l *load) finish(a *answer, got answer, first bool) {
 	}
 }
 
-// tokens estimates the number of output tokens so far. Requests in flight are counted by their arrivals and the
-// tokens that an arrival of finished requests has.
+// tokens estimates the number of output tokens so far. For a request in flight it multiplies the number of arrivals by
+// the tokens per arrival of completed requests.
 func (l *load) tokens() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +125,7 @@ func (l *load) drain(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// abandon ends all requests at once. It is idempotent.
+// abandon cancels all requests. It is idempotent.
 func (l *load) abandon() {
 	l.cancel(context.Canceled)
 	<-l.ended

@@ -8,11 +8,11 @@ import (
 	"unicode"
 )
 
-// Extras are request fields that not every server takes.
+// Extras are request fields that not every server accepts.
 type Extras struct {
 	Usage     bool `json:"usage,omitempty"`      // stream_options.include_usage
 	IgnoreEOS bool `json:"ignore_eos,omitempty"` // answers do not end early
-	MinTokens bool `json:"min_tokens,omitempty"` // the same, by another field
+	MinTokens bool `json:"min_tokens,omitempty"` // answers do not end early, by another field
 }
 
 // attempts lists the sets of extras to try with a server, in order.

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Prompt is a text, or a list of token ids. As JSON it is a string or an array of numbers.
+// Prompt is a text or a list of token IDs. In JSON it is a string or an array of numbers.
 type Prompt struct {
 	Text   string
 	Tokens []int // nil: Text is the prompt
@@ -25,7 +25,7 @@ func (p Prompt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p.Text)
 }
 
-// UnmarshalJSON reads a string or an array of token ids.
+// UnmarshalJSON reads a string or an array of token IDs.
 func (p *Prompt) UnmarshalJSON(data []byte) error {
 	*p = Prompt{}
 	var err error
@@ -35,27 +35,27 @@ func (p *Prompt) UnmarshalJSON(data []byte) error {
 		err = json.Unmarshal(data, &p.Text)
 	}
 	if err != nil {
-		return errors.New("a prompt is a string or a list of token ids")
+		return errors.New("a prompt must be a string or a list of token IDs")
 	}
 	for _, id := range p.Tokens {
 		if id < 0 {
-			return fmt.Errorf("token id %d: give a number of at least 0", id)
+			return fmt.Errorf("token ID %d: give a number of at least 0", id)
 		}
 	}
 	if p.Text == "" && len(p.Tokens) == 0 {
-		return errors.New("a prompt is empty")
+		return errors.New("the prompt is empty")
 	}
 	return nil
 }
 
-// longestPrompt is the most bytes of one prompt's line.
+// longestPrompt is the largest size of a prompt's line, in bytes.
 const longestPrompt = 16 << 20
 
-// ReadPrompts reads one prompt a line, and skips blank lines. If the first prompt begins with a brace, every line is a
-// JSON object with a field "prompt": a string or a list of token ids.
+// ReadPrompts reads one prompt per line and skips blank lines. If the first prompt begins with a brace, every line is a
+// JSON object with a field "prompt", which is a string or a list of token IDs.
 func ReadPrompts(r io.Reader) ([]Prompt, error) {
 	if r == nil {
-		return nil, errors.New("no reader of prompts was given")
+		return nil, errors.New("ReadPrompts needs a reader")
 	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, longestPrompt)
@@ -81,7 +81,7 @@ func ReadPrompts(r io.Reader) ([]Prompt, error) {
 				return nil, fmt.Errorf("line %d: %w", n, err)
 			}
 			if line.Prompt == nil {
-				return nil, fmt.Errorf(`line %d has no "prompt"`, n)
+				return nil, fmt.Errorf(`line %d has no field "prompt"`, n)
 			}
 			p = *line.Prompt
 		}
@@ -93,29 +93,29 @@ func ReadPrompts(r io.Reader) ([]Prompt, error) {
 	case err != nil:
 		return nil, err
 	case list == nil:
-		return nil, errors.New("the file has no prompts: write one prompt a line")
+		return nil, errors.New("the file has no prompts: write one prompt per line")
 	}
 	return list, nil
 }
 
-// Workload is the load on every server. The zero value of a field means its default.
+// Workload is the load that every server gets. The zero value of a field means its default.
 type Workload struct {
 	// Concurrency is the number of requests in flight. Default 16.
 	Concurrency int `json:"concurrency"`
-	// OutputTokens is the length of every answer. Default 128.
+	// OutputTokens is the number of tokens of every answer. Default 128.
 	OutputTokens int `json:"output_tokens"`
-	// Prompts are used in turn. Default: random token ids, new ones for every request.
+	// Prompts are used in turn. Default: random token IDs, different for every request.
 	Prompts []Prompt `json:"-"`
-	// PromptTokens is the number of random token ids in a prompt. Default 512; unused beside Prompts.
+	// PromptTokens is the number of random token IDs in a prompt. It is not used if Prompts is given. Default 512.
 	PromptTokens int `json:"prompt_tokens,omitempty"`
-	// Vocab is the upper limit of random token ids, exclusive. Default 256, which every vocabulary has. Ids begin at
-	// 3, because many vocabularies have control tokens below.
+	// Vocab is the upper limit of random token IDs, exclusive. Default 256, which is within every vocabulary. IDs start
+	// at 3, because the IDs below are control tokens in many vocabularies.
 	Vocab int `json:"vocab,omitempty"`
-	// Source names the prompts in the result. Default: none.
+	// Source is the name of the prompts in the result. Default: none.
 	Source string `json:"prompts,omitempty"`
 }
 
-// firstID is the lowest token id of random prompts.
+// firstID is the lowest token ID of random prompts.
 const firstID = 3
 
 func (w Workload) withDefaults() Workload {
@@ -142,7 +142,7 @@ func (w Workload) validate() error {
 	check(w.OutputTokens > 1 && w.OutputTokens <= most, "output tokens %d: give 2 to %d", w.OutputTokens, most)
 	if w.Prompts == nil {
 		check(w.PromptTokens > 0 && w.PromptTokens <= most, "prompt tokens %d: give 1 to %d", w.PromptTokens, most)
-		check(w.Vocab > firstID && w.Vocab <= 1<<31-1, "vocabulary of %d: give more than %d", w.Vocab, firstID)
+		check(w.Vocab > firstID && w.Vocab <= 1<<31-1, "vocabulary %d: give more than %d", w.Vocab, firstID)
 	}
 	return errors.Join(wrong...)
 }

@@ -32,7 +32,7 @@ func TestServers(t *testing.T) {
 		"slash":       {model: &model{}, url: "http://a/v1/", extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, counted: true, perArrival: 1},
 		"whole path":  {model: &model{}, url: "http://a/v1/completions", extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, counted: true, perArrival: 1},
 		"strict":      {model: &model{strict: true}, url: "http://a/v1", extras: serve.Extras{Usage: true}, counted: true, perArrival: 1},
-		"silent":      {model: &model{silent: true}, url: "http://a/v1", extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, perArrival: 1, warning: "count tokens differently"},
+		"silent":      {model: &model{silent: true}, url: "http://a/v1", extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, perArrival: 1, warning: "only one of a and b reports token counts (usage)"},
 		"two a part":  {model: &model{pair: true}, url: "http://a/v1", extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, counted: true, perArrival: 2},
 		"chat":        {model: &model{chat: true}, url: "http://a/v1/chat/completions", prompts: []serve.Prompt{{Text: "Tell me"}}, extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, counted: true, perArrival: 1},
 		"named model": {model: &model{}, url: "http://a/v1#tiny", extras: serve.Extras{Usage: true, IgnoreEOS: true, MinTokens: true}, counted: true, perArrival: 1},
@@ -67,11 +67,11 @@ func TestServers(t *testing.T) {
 // TestModels checks valid and invalid lists of models.
 func TestModels(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"data": []}`:                        "the server lists no models: name one, as in http://127.0.0.1:8000/v1#llama",
+		`{"data": []}`:                        "the server lists no models: add a model to the address, as in http://127.0.0.1:8000/v1#llama",
 		`{}`:                                  "the server lists no models",
 		`{"data": [{"id": ""}]}`:              "the server lists no models",
-		`<html>` + strings.Repeat("x", 1<<21): "models: not the JSON of a list of models: <html>",
-		``:                                    "models: not the JSON of a list of models: (nothing)",
+		`<html>` + strings.Repeat("x", 1<<21): "the server's answer is not a list of models in JSON: <html>",
+		``:                                    "the server's answer is not a list of models in JSON: (nothing)",
 		`{"data": [{"id": "else"}]}`:          "status 400 Bad Request",
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -118,34 +118,34 @@ func TestRefused(t *testing.T) {
 		servers serve.Servers
 		opt     serve.Options
 	}{
-		`server "a" at http://a/v1: give every server its own name`:              {serve.Servers{Baseline: a, Variants: []serve.Server{a}}, serve.Options{}},
-		`server "a" at http://b: give every server its own name`:                 {serve.Servers{Baseline: a, Null: &serve.Server{Name: "a", URL: "http://b"}}, serve.Options{}},
-		`server "" at http://b: give every server its own name`:                  {serve.Servers{Baseline: serve.Server{URL: "http://b"}}, serve.Options{}},
-		`server b at http://a is server a: give every server its own address`:    {serve.Servers{Baseline: a, Null: &serve.Server{Name: "n", URL: "http://n"}, Variants: []serve.Server{{Name: "b", URL: "http://a"}}}, serve.Options{}},
-		`server a: "ftp://b" is not the address`:                                 {serve.Servers{Baseline: serve.Server{Name: "a", URL: "ftp://b"}}, serve.Options{}},
-		`server a: "127.0.0.1:8000" is not the address`:                          {serve.Servers{Baseline: serve.Server{Name: "a", URL: "127.0.0.1:8000"}}, serve.Options{}},
-		`server a: "http:///v1" is not the address`:                              {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http:///v1"}}, serve.Options{}},
-		`server a: "http://u:p@b" is not the address`:                            {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://u:p@b"}}, serve.Options{}},
-		"precision 2: give a share":                                              {serve.Servers{Baseline: a}, serve.Options{Precision: 2}},
-		"window 1ms: give at least 1s":                                           {serve.Servers{Baseline: a}, serve.Options{Window: time.Millisecond}},
-		"time -1ns: give more than 0\nsettle -1ns: give more than 0\nstall -1ns": {serve.Servers{Baseline: a}, serve.Options{Time: -1, Settle: -1, Stall: -1}},
-		"tries -1: give at least 1":                                              {serve.Servers{Baseline: a}, serve.Options{Tries: -1}},
-		"concurrency 5000: give 1 to 4096\noutput tokens 1: give 2 to 1048576":   {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{Concurrency: 5000, OutputTokens: 1}}},
-		"prompt tokens -1: give 1 to 1048576\nvocabulary of 3: give more than 3": {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{PromptTokens: -1, Vocab: 3}}},
+		`server "a" at http://a/v1: give every server its own name`:                           {serve.Servers{Baseline: a, Variants: []serve.Server{a}}, serve.Options{}},
+		`server "a" at http://b: give every server its own name`:                              {serve.Servers{Baseline: a, Null: &serve.Server{Name: "a", URL: "http://b"}}, serve.Options{}},
+		`server "" at http://b: give every server its own name`:                               {serve.Servers{Baseline: serve.Server{URL: "http://b"}}, serve.Options{}},
+		`server b at http://a has the address of server a: give every server its own address`: {serve.Servers{Baseline: a, Null: &serve.Server{Name: "n", URL: "http://n"}, Variants: []serve.Server{{Name: "b", URL: "http://a"}}}, serve.Options{}},
+		`server a: "ftp://b" is not the address`:                                              {serve.Servers{Baseline: serve.Server{Name: "a", URL: "ftp://b"}}, serve.Options{}},
+		`server a: "127.0.0.1:8000" is not the address`:                                       {serve.Servers{Baseline: serve.Server{Name: "a", URL: "127.0.0.1:8000"}}, serve.Options{}},
+		`server a: "http:///v1" is not the address`:                                           {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http:///v1"}}, serve.Options{}},
+		`server a: "http://u:p@b" is not the address`:                                         {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://u:p@b"}}, serve.Options{}},
+		"precision 2: give a share":                                                           {serve.Servers{Baseline: a}, serve.Options{Precision: 2}},
+		"window 1ms: give at least 1s":                                                        {serve.Servers{Baseline: a}, serve.Options{Window: time.Millisecond}},
+		"time -1ns: give more than 0\nsettle -1ns: give more than 0\nstall -1ns":              {serve.Servers{Baseline: a}, serve.Options{Time: -1, Settle: -1, Stall: -1}},
+		"tries -1: give at least 1":                                                           {serve.Servers{Baseline: a}, serve.Options{Tries: -1}},
+		"concurrency 5000: give 1 to 4096\noutput tokens 1: give 2 to 1048576":                {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{Concurrency: 5000, OutputTokens: 1}}},
+		"prompt tokens -1: give 1 to 1048576\nvocabulary 3: give more than 3":                 {serve.Servers{Baseline: a}, serve.Options{Workload: serve.Workload{PromptTokens: -1, Vocab: 3}}},
 	} {
 		r, err := serve.Compare(t.Context(), cards, c.servers, c.opt)
 		if r != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := serve.Compare(t.Context(), nil, serve.Servers{Baseline: a}, serve.Options{}); err == nil || err.Error() != "a comparison needs a card" {
+	if _, err := serve.Compare(t.Context(), nil, serve.Servers{Baseline: a}, serve.Options{}); err == nil || err.Error() != "a comparison of servers needs at least one card" {
 		t.Error(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var n network
 		n.start(t, "a", &model{chat: true})
 		_, err := serve.Compare(t.Context(), cards, serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://a/v1/chat/completions"}}, short(&n))
-		if err == nil || !strings.HasSuffix(err.Error(), "chat completions take no token ids: give prompts as text") {
+		if err == nil || !strings.HasSuffix(err.Error(), "chat completions do not accept token IDs: give prompts as text") {
 			t.Error(err)
 		}
 	})
@@ -166,10 +166,10 @@ func TestReadPrompts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "the file has no prompts: write one prompt a line", "\n \n": "the file has no prompts", "a\n\xff": "line 2 is not UTF-8",
-		"{\"prompt\": \"a\"}\nb": "line 2: invalid character 'b'", "{}": `line 1 has no "prompt"`, `{"prompt": ""}`: "line 1: a prompt is empty",
-		`{"prompt": []}`: "a prompt is empty", `{"prompt": [-1]}`: "token id -1: give a number of at least 0", `{"prompt": [1.5]}`: "a prompt is a string or a list of token ids",
-		`{"prompt": {"a": 1}}`: "a prompt is a string or a list", "a\n" + strings.Repeat("x", 17<<20): "line 2 has more than 16777216 bytes",
+		"": "the file has no prompts: write one prompt per line", "\n \n": "the file has no prompts", "a\n\xff": "line 2 is not UTF-8",
+		"{\"prompt\": \"a\"}\nb": "line 2: invalid character 'b'", "{}": `line 1 has no field "prompt"`, `{"prompt": ""}`: "line 1: the prompt is empty",
+		`{"prompt": []}`: "the prompt is empty", `{"prompt": [-1]}`: "token ID -1: give a number of at least 0", `{"prompt": [1.5]}`: "a prompt must be a string or a list of token IDs",
+		`{"prompt": {"a": 1}}`: "a prompt must be a string or a list", "a\n" + strings.Repeat("x", 17<<20): "line 2 has more than 16777216 bytes",
 	} {
 		if list, err := serve.ReadPrompts(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v (%v), want %q", text, list, err, want)

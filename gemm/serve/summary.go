@@ -9,11 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// fewestPasses is the least number of passes before a comparison stops for its precision. With fewer passes, the spread is too
-// often small by chance.
+// fewestPasses is the least number of passes for a comparison to end because of its precision. With fewer passes, the
+// spread is too often small by chance.
 const fewestPasses = 8
 
-// windows returns a server's windows; "" means all servers'. If counted is set, it returns only valid windows in complete blocks.
+// windows returns a server's windows, or the windows of all servers if server is "". If counted is true, it returns
+// only valid windows in complete blocks.
 func (r *Result) windows(server string, counted bool) (list []Window) {
 	if !counted {
 		list = append(list, r.WarmUp...)
@@ -97,7 +98,7 @@ func (r *Result) summary(server string) Summary {
 	return s
 }
 
-// known returns the readings of the cards that have one.
+// known returns the readings of the cards for which the reading is known.
 func known(cards []power.Span, reading func(power.Span) *float64) (list []float64) {
 	for _, c := range cards {
 		if v := reading(c); v != nil {
@@ -115,7 +116,7 @@ func mean(values []float64) *float64 {
 	return &v
 }
 
-// comparison returns a server's ratios to the baseline, taken within each pass of the complete blocks.
+// comparison returns a server's ratios to the baseline. The ratios are taken within each pass of the complete blocks.
 func (r *Result) comparison(server, base string) Comparison {
 	c := Comparison{Summary: r.summary(server)}
 	logs := r.logs(server, base)
@@ -126,7 +127,7 @@ func (r *Result) comparison(server, base string) Comparison {
 	return c
 }
 
-// passLogs are the logarithms of a server's ratios, one a pass.
+// passLogs are the logarithms of a server's ratios, one for each pass.
 type passLogs struct{ energy, total, time []float64 }
 
 func (r *Result) logs(server, base string) (l passLogs) {
@@ -146,7 +147,7 @@ func (r *Result) logs(server, base string) (l passLogs) {
 	return l
 }
 
-// precise reports whether the intervals of energy of all servers are as narrow as asked for.
+// precise reports whether the energy intervals of all servers have at most the half width half.
 func (r *Result) precise(half float64) bool {
 	base := r.Servers[0].Name
 	for _, s := range r.Servers[1:] {

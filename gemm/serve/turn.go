@@ -12,12 +12,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// turn measures one window of a server. If a request fails, the window has the reason in Invalid. An error means that the
-// cards or the context failed.
+// turn measures one window of a server. If a request fails, the reason is in the window's Invalid. The error is a
+// failure of the cards or of the context.
 func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, error) {
 	begin := r.opt.clock.Now()
 	w := Window{Server: server.name, Begin: (begin - r.begin).Seconds()}
-	r.opt.client.CloseIdleConnections() // servers close them after some seconds, perhaps just when one is used again
+	r.opt.client.CloseIdleConnections() // servers close idle connections after some seconds, possibly while a connection is reused
 	l, inner := startLoad(ctx, server, r.workload, r.opt.Seed, pass)
 	defer l.abandon()
 	spans, t0, t1, err := r.steady(inner, l)
@@ -27,7 +27,7 @@ func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, err
 	switch {
 	case ctx.Err() != nil:
 		return w, ctx.Err()
-	case inner.Err() != nil: // a request
+	case inner.Err() != nil: // a request failed
 		w.Invalid = context.Cause(inner).Error()
 		return w, nil
 	case err != nil:
@@ -42,8 +42,8 @@ func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, err
 	return w, nil
 }
 
-// steady waits until a load is steady and measures the cards from then on, until the window is long enough and each slot
-// has produced whole answers. It returns the window's times by the first card.
+// steady waits until a load is steady. It then measures the cards until the window is long enough and each slot has
+// produced whole answers. It returns the window's times by the first card.
 func (r *run) steady(ctx context.Context, l *load) (spans []power.Span, t0, t1 time.Duration, err error) {
 	settled := r.opt.clock.Now() + r.opt.Settle
 	select {
@@ -63,17 +63,17 @@ func (r *run) steady(ctx context.Context, l *load) (spans []power.Span, t0, t1 t
 	return spans, t0, t1, err
 }
 
-// rounds decides when a window begins and ends. In a round every slot produces as many tokens as one answer has. So
-// the window has prompts and answers in the right proportion, even if all slots work in step.
+// rounds decides when a window begins and ends. In a round every slot produces as many tokens as one answer has. A
+// window of whole rounds has prompts and answers in the right proportion, even if all slots are in step.
 type rounds struct {
 	load  *load
 	least time.Duration
-	first float64 // tokens before the window
-	whole float64 // rounds so far
+	first float64 // number of tokens before the window
+	whole float64 // number of complete rounds
 }
 
-// open reports whether tokens have arrived since the last step of the counter. Without new tokens, all slots may be inside
-// a prompt. Rounds are counted in tokens, so a window that opened there would miss a part of a prompt.
+// open reports whether tokens have arrived since the last step of the counter. Without new tokens, all slots may be
+// processing a prompt. Rounds are counted in tokens, so a window that opened then would miss a part of a prompt.
 func (r *rounds) open(time.Duration) bool {
 	tokens := r.load.tokens()
 	arrived := r.first > 0 && tokens > r.first
@@ -81,7 +81,7 @@ func (r *rounds) open(time.Duration) bool {
 	return arrived
 }
 
-// enough reports whether the window is long enough and a round has ended since the step before.
+// enough reports whether the window is long enough and a round has ended since the last step of the counter.
 func (r *rounds) enough(begin, now time.Duration) bool {
 	round := float64(r.load.workload.Concurrency * r.load.workload.OutputTokens)
 	before := r.whole
@@ -89,8 +89,8 @@ func (r *rounds) enough(begin, now time.Duration) bool {
 	return now-begin >= r.least && r.whole > before
 }
 
-// watch measures all cards at the same time. open and enough are asked about the first; the others begin and end with
-// their next step.
+// watch measures all cards at the same time. open and enough are called for the first card. The other cards begin and
+// end at their next step.
 func watch(ctx context.Context, cards []power.Card, clock power.Clock, open func(now time.Duration) bool, enough func(begin, now time.Duration) bool) ([]power.Span, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -110,7 +110,7 @@ func watch(ctx context.Context, cards []power.Card, clock power.Clock, open func
 	}
 	var all sync.WaitGroup
 	for i, card := range cards {
-		if i == 1 { // the others follow the first
+		if i == 1 { // the other cards follow the first card
 			begins = func(time.Duration) bool { return begun.Load() }
 			ends = func(_, _ time.Duration) bool { return over.Load() }
 		}

@@ -15,7 +15,7 @@ func Dense(rows, cols int, data []float32) Matrix {
 		data = make([]float32, rows*cols)
 	}
 	if len(data) != rows*cols {
-		panic(fmt.Sprintf("sgemm: %d elements for a matrix of %dx%d", len(data), rows, cols))
+		panic(fmt.Sprintf("sgemm: data has %d elements, but the matrix has the shape %dx%d", len(data), rows, cols))
 	}
 	return Matrix{rows, cols, cols, data}
 }
@@ -23,7 +23,7 @@ func Dense(rows, cols int, data []float32) Matrix {
 // Slice returns the view of rows r0 to r1 and columns c0 to c1, ends excluded.
 func (m Matrix) Slice(r0, r1, c0, c1 int) Matrix {
 	if r0 < 0 || r1 < r0 || m.Rows < r1 || c0 < 0 || c1 < c0 || m.Cols < c1 {
-		panic(fmt.Sprintf("sgemm: slice [%d:%d, %d:%d] of a matrix of %dx%d", r0, r1, c0, c1, m.Rows, m.Cols))
+		panic(fmt.Sprintf("sgemm: slice [%d:%d, %d:%d] is out of range for a matrix of %dx%d", r0, r1, c0, c1, m.Rows, m.Cols))
 	}
 	var data []float32
 	if r0 < r1 && c0 < c1 {
@@ -49,7 +49,7 @@ func (m Matrix) check(name string) {
 		return
 	}
 	if need := (m.Rows-1)*m.Stride + m.Cols; len(m.Data) < need {
-		panic(fmt.Sprintf("sgemm: %s has %d elements, its shape %dx%d with stride %d needs %d",
+		panic(fmt.Sprintf("sgemm: %s has %d elements, but its shape %dx%d with stride %d needs %d",
 			name, len(m.Data), m.Rows, m.Cols, m.Stride, need))
 	}
 }

@@ -18,6 +18,9 @@ type Op struct {
 // Mul computes c[M,N] = a[M,K]·b[K,N]. It panics if shapes do not fit. It returns ctx's error well under a second
 // after ctx ends; c is then partly computed.
 func Mul(ctx context.Context, c, a, b Matrix, op Op) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	return newProduct(c, a, b, op, methods[0].tile).run(ctx)
 }
 
@@ -42,7 +45,7 @@ func newProduct(c, a, b Matrix, op Op, t tile) *product {
 		kb, n = n, kb
 	}
 	if k != kb || c.Rows != m || c.Cols != n {
-		panic(fmt.Sprintf("sgemm: c of %dx%d, a of %dx%d, b of %dx%d do not fit with %+v",
+		panic(fmt.Sprintf("sgemm: shapes do not match: c is %dx%d, a is %dx%d, b is %dx%d, with options %+v",
 			c.Rows, c.Cols, a.Rows, a.Cols, b.Rows, b.Cols, op))
 	}
 	op.Workers = parallel.Workers(op.Workers)

@@ -58,7 +58,7 @@ func (p *Packed) Mul(c, a Matrix, k0, j0 int) {
 	c.check("c")
 	a.check("a")
 	if c.Rows != a.Rows || k0 < 0 || k0+a.Cols > p.k || j0 < 0 || j0%tileCols != 0 || j0+c.Cols > p.panels*tileCols {
-		panic(fmt.Sprintf("sgemm: c of %dx%d, a of %dx%d do not fit b of %dx%d from (%d, %d) on",
+		panic(fmt.Sprintf("sgemm: shapes do not match: c is %dx%d, a is %dx%d, b is %dx%d and used from (%d, %d) on",
 			c.Rows, c.Cols, a.Rows, a.Cols, p.k, p.n, k0, j0))
 	}
 	if a.Cols == 0 {

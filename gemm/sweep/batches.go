@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// batchCache is a machine that uploads and checks every batch once: all settings compare the same batches.
+// batchCache is a machine that uploads and checks every batch only once, because all settings compare the same batches.
 type batchCache struct {
 	measure.Machine
 	batches map[string]*cachedBatch
@@ -16,11 +16,11 @@ type batchCache struct {
 
 type cachedBatch struct {
 	measure.Batch
-	holds string                      // the batch of which this one is a copy
-	found map[string][]gemm.Deviation // by what it held
+	holds string                      // the batch whose operands were copied here last
+	found map[string][]gemm.Deviation // deviations by the batch that was copied here
 }
 
-// NewBatch returns the batch of that name.
+// NewBatch returns the batch with the given name.
 func (c *batchCache) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (measure.Batch, error) {
 	if b := c.batches[name]; b != nil {
 		return b, nil
@@ -33,13 +33,13 @@ func (c *batchCache) NewBatch(ctx context.Context, name string, products []cuda.
 	return c.batches[name], nil
 }
 
-// Copy overwrites the operands.
+// Copy overwrites the operands with those of another batch.
 func (b *cachedBatch) Copy(from measure.Batch) error {
 	b.holds = from.Name()
 	return b.Batch.Copy(from)
 }
 
-// Check checks the results of the operands that were copied here last, once for each batch.
+// Check checks the results of the operands that were copied here last. It checks each batch only once.
 func (b *cachedBatch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	found, checked := b.found[b.holds]
 	if checked {
@@ -55,13 +55,13 @@ func (b *cachedBatch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 // Close keeps the batch on the card.
 func (b *cachedBatch) Close() error { return nil }
 
-// release frees all batches, unless the context has ended: then the card has work queued, and the machine's Close waits
-// for it.
+// release frees all batches. It does nothing if the context has ended, because the card may still have queued work. The
+// machine's Close then waits for the work.
 func (c *batchCache) release(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
 	for _, b := range c.batches {
-		_ = b.Batch.Close() // frees memory of the card; the result stands
+		_ = b.Batch.Close() // Close frees the card's memory; its error does not change the result
 	}
 }

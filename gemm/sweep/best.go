@@ -4,10 +4,10 @@ import "github.com/lowtoggle/lowtoggle/gemm/power"
 
 const gainMinusLoss = "energy_gain_minus_time_loss"
 
-// metric combines energy and time, relative to the original at the reference.
+// metric combines energy and time, both relative to the original at the reference.
 type metric struct {
 	name string
-	k    float64 // of eds
+	k    float64 // parameter k of eds
 	of   func(energy, time float64) float64
 }
 
@@ -19,7 +19,7 @@ func metrics(k []float64) []metric {
 	return append(all, metric{gainMinusLoss, 0, power.GainMinusLoss})
 }
 
-// cost returns a value that rises with energy and time; the lowest is the best.
+// cost returns a value that rises with energy and time. The setting with the lowest cost is best.
 func (m metric) cost(energy, time float64) float64 {
 	if m.name == gainMinusLoss {
 		return -m.of(energy, time)
@@ -27,7 +27,7 @@ func (m metric) cost(energy, time float64) float64 {
 	return m.of(energy, time)
 }
 
-// choose finds the best setting by every metric. One setting is no choice.
+// choose finds the best setting by every metric. With a single setting there is nothing to choose.
 func (r *Result) choose(k []float64) {
 	if r.Best = nil; len(r.Points) < 2 {
 		return
@@ -43,7 +43,8 @@ func (r *Result) choose(k []float64) {
 	}
 }
 
-// best returns the setting of lowest cost, the lower one of equal settings; nil without figures.
+// best returns the setting with the lowest cost, or the lowest such setting if several are equal. It returns nil
+// without figures.
 func (r *Result) best(m metric, figures func(*Point) *Figures) *Choice {
 	var best *Point
 	cost := func(p *Point) float64 { f := figures(p); return m.cost(f.RelativeEnergy, f.RelativeTime) }

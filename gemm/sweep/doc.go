@@ -1,32 +1,33 @@
-// Package sweep measures the energy and time of products at several power limits or clocks of a card, and restores the
+// Package sweep measures the energy and time of products at several power limits or clocks of a card. It restores the
 // card's settings afterwards.
 //
 // # Safety
 //
-// [Run] is the only function of this module that changes a card's settings. It refuses a card with other processes, a
-// card that is split into MIG slices, a card whose clocks somebody has set, and a card that this process may not set
+// [Run] is the only function of this module that changes a card's settings. It refuses a card that is unsafe to change:
+// one with other processes, with MIG slices, with clocks that somebody has set, or without permission to set it
 // ([Governor], [NewGuard]). It ends when another process appears on the card. In a container the driver may hide other
-// processes: memory in use reveals them, and the result says what could not be seen.
+// processes. The amount of memory in use can reveal them, and the result warns if processes cannot be listed.
 //
 // Before the first change a [Watchdog] receives the original settings. A [Guard] restores them when the sweep returns,
-// fails, panics or is interrupted, and reads the limit back. If the process is killed, the watchdog restores them
-// ([StartWatchdog]).
+// fails, panics or is interrupted, and then reads the limit back. If the process is killed, the watchdog restores the
+// settings ([StartWatchdog]).
 //
-// A second sweep of a card would take the first one's limit for the original. So callers hold [LockCard] during a sweep;
-// the watchdog inherits the lock. A limit that was changed after the [Plan] was made is refused.
+// A second sweep of the same card would mistake the first sweep's limit for the original. Callers therefore hold
+// [LockCard] during a sweep, and the watchdog inherits the lock. Run refuses to start if the limit has changed since
+// the [Plan] was made.
 //
-// Not covered: a clock that was locked before cannot be read, so the clock is unlocked afterwards (a card that shows a
-// locked clock under load is refused); a stopped sweep (Ctrl-Z) leaves the card as it is until it continues or is
-// killed; killing a whole container or control group kills the watchdog, too; after a power failure the driver's
-// defaults apply.
+// Limits of the protection: An earlier clock lock cannot be read, so the sweep always unlocks the clock at the end; a
+// card that shows a locked clock under load is refused. A stopped sweep (Ctrl-Z) leaves the card as it is until the
+// sweep continues or is killed. Killing a whole container or control group also kills the watchdog; [RestoreLeft] then
+// restores the settings before the next sweep. After a power failure the driver's defaults apply.
 //
 // # Measurement
 //
-// At every setting the original, a copy of it and the converted weights are compared as in [measure.Compare], from a new
-// steady state. Settings are visited in random order. The reference, which is the limit that was found set, is visited
-// first, in the middle and last, so that drift shows. Limits above the reference are only set if asked for. A point's
-// interval comes from the scatter of windows or from the reference's visits, whichever is wider. The best setting has
-// the lowest value of a metric; settings that cannot be told from it are named beside it.
+// At every setting the original, a copy of the original and the converted weights are compared as in [measure.Compare],
+// starting from a new steady state. Settings are visited in random order. The reference is the power limit found at the
+// start. It is visited first, in the middle and last, so that drift shows. Limits above the reference are only set on
+// request. A point's interval comes from the scatter of windows or from the reference's visits, whichever is wider. The
+// best setting has the lowest value of a metric. Settings that do not differ from it significantly are named with it.
 //
-// [Predict] makes the same [Result] from a calibration, without a card.
+// [Predict] computes the same [Result] from a calibration, without a card.
 package sweep

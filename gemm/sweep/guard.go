@@ -11,11 +11,11 @@ import (
 // Original holds a card's settings before a sweep.
 type Original struct {
 	Cap float64 `json:"cap_watts"` // the power limit
-	// Clocks is true if the sweep may have locked the clock, so restoring unlocks it. An earlier lock cannot be read.
+	// Clocks is true if the sweep may have locked the clock. Restore then unlocks it. An earlier lock cannot be read.
 	Clocks bool `json:"clocks,omitempty"`
 }
 
-// String returns a sentence about the restored settings.
+// String returns a clause about the restored settings.
 func (o Original) String() string {
 	text := fmt.Sprintf("the card's power limit is %g W again", o.Cap)
 	if o.Clocks {
@@ -24,7 +24,7 @@ func (o Original) String() string {
 	return text
 }
 
-// Command returns the shell command that restores the settings of the card with a UUID.
+// Command returns the shell command that restores the settings of the card with this UUID.
 func (o Original) Command(uuid string) string {
 	text := fmt.Sprintf("nvidia-smi -i %s -pl %g", uuid, o.Cap)
 	if o.Clocks {
@@ -33,8 +33,8 @@ func (o Original) Command(uuid string) string {
 	return text
 }
 
-// Restore restores the settings, reads the limit back and compares. It tries several times, and returns the error of the
-// last try.
+// Restore restores the settings, then reads the limit back and compares it. It tries several times and returns the
+// error of the last attempt.
 func (o Original) Restore(g power.Governor) error {
 	const tries = 3
 	var err error
@@ -50,30 +50,30 @@ func (o Original) restore(g power.Governor) error {
 	var clock error
 	if o.Clocks {
 		if clock = g.UnlockClock(); errors.Is(clock, power.ErrAbsent) {
-			clock = nil // such a card's clock cannot have been locked either
+			clock = nil // the clock of such a card cannot have been locked
 		}
 	}
 	limit := g.SetPowerLimit(o.Cap)
 	have, err := g.PowerLimit()
 	switch {
 	case err == nil && same(have, o.Cap):
-		limit = nil // the limit is right, so ignore the call's error
+		limit = nil // the limit is correct, so the error of the call is ignored
 	case err == nil && limit == nil:
-		limit = fmt.Errorf("the power limit is %g W and should be %g W", have, o.Cap)
+		limit = fmt.Errorf("the power limit is %g W instead of %g W", have, o.Cap)
 	}
 	return errors.Join(clock, limit)
 }
 
-// same reports whether two limits are equal; a driver keeps milliwatts.
+// same reports whether two limits in watts are equal. A driver stores milliwatts.
 func same(a, b float64) bool { return math.Abs(a-b) < 0.5 }
 
-// Watchdog restores the settings if this process cannot.
+// Watchdog restores the settings if this process cannot restore them.
 type Watchdog interface {
 	// Alive returns an error if the watchdog has ended.
 	Alive() error
-	// Done tells the watchdog that the settings are restored, and waits for its end.
+	// Done tells the watchdog that the settings are restored, and waits until the watchdog has ended.
 	Done() error
-	// Restore makes the watchdog restore the settings, and waits until it has.
+	// Restore makes the watchdog restore the settings, and waits until they are restored.
 	Restore() error
 }
 
@@ -85,40 +85,41 @@ type Guard struct {
 	changed  bool
 }
 
-// NewGuard reads the settings, and checks by setting the same limit again that this process may set it. clocks is true if clocks
-// will be locked. Before anything else changes, watch is called with the settings to restore; a nil watch means no watchdog.
+// NewGuard reads the settings. It checks the permission by setting the power limit to its current value. clocks is true
+// if clocks will be locked. Before any other change, watch is called with the settings to restore. If watch is nil,
+// there is no watchdog.
 func NewGuard(g power.Governor, clocks bool, watch func(Original) (Watchdog, error)) (*Guard, error) {
 	if g == nil {
-		return nil, fmt.Errorf("no card was given to set: %w", power.ErrAbsent)
+		return nil, fmt.Errorf("the card's settings cannot be changed: no governor was given: %w", power.ErrAbsent)
 	}
 	limit, err := g.PowerLimit()
 	if err != nil {
 		return nil, fmt.Errorf("the card's power limit cannot be read: %w", err)
 	}
 	if err := g.SetPowerLimit(limit); err != nil {
-		return nil, fmt.Errorf("the card's power limit cannot be set, not even to its present value: %w", err)
+		return nil, fmt.Errorf("the card's power limit cannot be set, even to its present value: %w", err)
 	}
 	guard := &Guard{governor: g, original: Original{limit, clocks}}
 	if watch != nil {
 		if guard.watchdog, err = watch(guard.original); err != nil {
-			return nil, fmt.Errorf("nothing was changed, as the watchdog did not start: %w", err)
+			return nil, fmt.Errorf("no setting was changed, because the watchdog did not start: %w", err)
 		}
 	}
 	return guard, nil
 }
 
-// Original returns the settings that are restored.
+// Original returns the settings that the guard restores.
 func (g *Guard) Original() Original { return g.original }
 
-// Apply changes the card to a setting and reads the limit back.
+// Apply changes the card to the setting s and reads the power limit back.
 func (g *Guard) Apply(s Setting) error {
 	if g.watchdog != nil {
 		if err := g.watchdog.Alive(); err != nil {
-			return fmt.Errorf("the setting was not changed, as the watchdog has ended: %w", err)
+			return fmt.Errorf("the setting was not changed, because the watchdog has ended: %w", err)
 		}
 	}
 	if s.Clock > 0 && !g.original.Clocks {
-		return errors.New("a clock may not be locked: the guard was made without clocks")
+		return errors.New("the clock cannot be locked: NewGuard was called without clocks")
 	}
 	limit := s.Cap
 	if limit == 0 {
@@ -129,7 +130,7 @@ func (g *Guard) Apply(s Setting) error {
 		return fmt.Errorf("power limit of %g W: %w", limit, err)
 	}
 	if have, err := g.governor.PowerLimit(); err != nil || !same(have, limit) {
-		return errors.Join(err, fmt.Errorf("the power limit was set to %g W and reads %g", limit, have))
+		return errors.Join(err, fmt.Errorf("the power limit was set to %g W, but the card reports %g W", limit, have))
 	}
 	switch {
 	case s.Clock > 0:
@@ -138,7 +139,7 @@ func (g *Guard) Apply(s Setting) error {
 		}
 	case g.original.Clocks:
 		if err := g.governor.UnlockClock(); err != nil {
-			return fmt.Errorf("unlocking the clock: %w", err)
+			return fmt.Errorf("unlock the clock: %w", err)
 		}
 	}
 	return nil
@@ -151,13 +152,13 @@ type RestoreError struct {
 }
 
 func (e *RestoreError) Error() string {
-	return fmt.Sprintf("the card's settings could not be restored (a power limit of %g W): %v", e.Original.Cap, e.Err)
+	return fmt.Sprintf("the card's settings (power limit %g W) could not be restored: %v", e.Original.Cap, e.Err)
 }
 
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// Close restores the settings. If this fails, the watchdog tries. If the watchdog fails, too, the error is a *RestoreError.
-// Close is idempotent.
+// Close restores the settings. If this fails, the watchdog tries to restore them. If the watchdog also fails, the error
+// is a *RestoreError. Close is idempotent.
 func (g *Guard) Close() error {
 	if g.changed {
 		if err := g.original.Restore(g.governor); err != nil {
@@ -185,7 +186,7 @@ func (g *Guard) Close() error {
 	return nil
 }
 
-// Run calls a function and closes the guard, also after a panic. It joins both errors.
+// Run calls a function and then closes the guard, also after a panic. It joins both errors.
 func (g *Guard) Run(do func() error) (err error) {
 	defer func() { err = errors.Join(err, g.Close()) }()
 	return do()

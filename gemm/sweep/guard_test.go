@@ -273,7 +273,7 @@ func TestGuardReadsBack(t *testing.T) {
 	if err := g.Apply(Setting{Cap: 500}); err != nil {
 		t.Error(err)
 	}
-	if err := g.Apply(Setting{Cap: 400}); err == nil || !strings.Contains(err.Error(), "set to 400 W and reads 450") {
+	if err := g.Apply(Setting{Cap: 400}); err == nil || !strings.Contains(err.Error(), "set to 400 W, but the card reports 450") {
 		t.Errorf("a limit of 400 W that is 450 W: %v", err)
 	}
 	if err := g.Close(); err != nil {

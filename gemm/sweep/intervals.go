@@ -9,17 +9,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// scatter holds variances of logarithms: of a window about its visit's mean, and of a visit of the reference about the
-// mean of such visits.
+// scatter holds two variances of logarithms: of a window about the mean of its visit, and of a visit of the reference
+// about the mean of all visits of the reference.
 type scatter struct {
 	window, visit float64
 	windows       float64 // degrees of freedom
 	visits        float64
 }
 
-// intervals gives every point its intervals, from repeated measurements: the windows of all visits, and the visits of the
-// reference, between which a card drifts. The wider interval counts, because three visits give a poor estimate of their scatter,
-// and windows do not show drift. The converted weights are compared with the original in the same blocks, where drift cancels.
+// intervals sets the intervals of every point, from two kinds of repeated measurements: the windows of all visits, and
+// the visits of the reference, between which a card drifts. It uses the wider interval, because three visits give a
+// poor estimate of their scatter, and windows do not show drift. The converted weights are compared with the original
+// in the same blocks, where drift cancels.
 func (r *Result) intervals() {
 	if len(r.Visits) == 0 {
 		return
@@ -69,13 +70,13 @@ func (r *Result) scatter(window func(power.Window) float64, summary func(power.S
 	return s
 }
 
-// interval returns the interval of a ratio to the reference; nil if nothing was repeated. paired returns the interval of
-// the converted over the original within a visit; it is nil for the original.
+// interval returns the interval of a ratio to the reference; nil if nothing was repeated. first is true for the
+// original. paired returns the interval of converted/original within a visit; it is nil for the original.
 func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired func(power.Comparison) []float64) []float64 {
 	if first && paired == nil {
 		return []float64{1, 1}
 	}
-	n, within := 0, 0.0 // windows; the square of the paired interval's half width
+	n, within := 0, 0.0 // number of windows, and the square of the paired interval's half width
 	for _, v := range r.Visits {
 		if v.Setting != p.Setting {
 			continue
@@ -92,7 +93,7 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 	}
 	within /= float64(p.Visits * p.Visits)
 	half := 0.0
-	if !first { // the original's rows, at this setting and at the reference
+	if !first { // the original is measured at this setting and at the reference
 		if s.windows == 0 && s.visits == 0 {
 			return nil
 		}
@@ -104,7 +105,8 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 	return []float64{ratio * math.Exp(-half), ratio * math.Exp(half)}
 }
 
-// spread returns half the width of a 95 % interval of one value, from its variance; 0 if that is unknown.
+// spread returns half the width of a value's 95 % interval, from its variance and degrees of freedom; 0 if it is
+// unknown.
 func spread(variance, freedom float64) float64 {
 	if freedom == 0 {
 		return 0

@@ -13,14 +13,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
-// remembered has the contents of the file that a sweep keeps while a card's settings are changed. If the sweep and its watchdog
-// are both killed, the next sweep of the card restores the settings.
+// remembered is the content of a file that a sweep keeps while a card's settings are changed. If the sweep and its
+// watchdog are both killed, the next sweep of the card restores these settings.
 type remembered struct {
 	Original Original `json:"original"`
-	Boot     string   `json:"boot,omitempty"` // the system's start, which resets a card's settings; empty: unknown
+	Boot     string   `json:"boot,omitempty"` // ID of the system's boot, because a reboot resets a card's settings; empty: unknown
 }
 
-// rememberedPath returns the path of this file, which is beside the card's lock.
+// rememberedPath returns the path of the file, which lies beside the card's lock file.
 func rememberedPath(card string) string {
 	return filepath.Join(os.TempDir(), "lowtoggle-"+lockName(card)+".settings")
 }
@@ -40,15 +40,15 @@ func forget(card string) error {
 	return nil
 }
 
-// bootID identifies the system's start on Linux.
+// bootID returns the ID of the current boot on Linux.
 func bootID() string {
 	id, _ := bounded.ReadFile("/proc/sys/kernel/random/boot_id", bounded.Config) // unknown on other systems
 	return string(id)
 }
 
-// RestoreLeft restores and returns the settings that a sweep left behind when it was killed together with its watchdog. It
-// returns nil if there are none. The caller must hold the card's lock. Settings from before the system's last start are
-// forgotten, and so is a file of another user.
+// RestoreLeft restores and returns the settings of a sweep that was killed together with its watchdog. It returns nil
+// if there is no such sweep. The caller must hold the card's lock. RestoreLeft ignores settings from before the last
+// boot, and files of other users.
 func RestoreLeft(name string, card power.Card) (*Original, error) {
 	path := rememberedPath(name)
 	info, err := os.Lstat(path)

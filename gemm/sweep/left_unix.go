@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ownFile reports whether a file is this user's. Others can write files into the folder for temporary files.
+// ownFile reports whether a file belongs to this user. Other users can write to the folder for temporary files.
 func ownFile(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()

@@ -11,11 +11,12 @@ import (
 
 const busy = "another sweep is running on this card"
 
-// LockCard keeps other sweeps away from a card: they would take its present limit for the original. The card's name is its
-// UUID, or any text that stands for a simulated card. Closing the file ends the lock, unless a watchdog inherited it.
+// LockCard prevents other sweeps of a card, which would mistake its present limit for the original. card is the card's
+// UUID, or any text for a simulated card. Closing the returned file ends the lock, unless a watchdog inherited the
+// file.
 func LockCard(card string) (*os.File, error) { return lock.Temporary(lockName(card), busy) }
 
-// CheckCard returns an error if a sweep is running on a card. It writes nothing.
+// CheckCard returns an error if a sweep of the card is running. It writes nothing.
 func CheckCard(card string) error { return lock.CheckTemporary(lockName(card), busy) }
 
 func lockName(card string) string {

@@ -15,24 +15,24 @@ import (
 
 // PredictOptions are the options of [Predict].
 type PredictOptions struct {
-	// Settings are the settings to predict. Default: the [Usual] power limits up to the calibration's.
+	// Settings are the settings to predict. Default: the [Usual] power limits up to the calibration's limit.
 	Settings []Setting
 	// K are the parameters k of the energy-delay sums. Default 1.5 and 2.
 	K []float64
 	// Decode predicts decode, in which weights are read from memory. Default: prefill.
 	Decode bool
-	// Operands describe the products; for decode set their Tokens to [operand.DecodeTokens].
+	// Operands describe the products. For decode, set Operands.Tokens to [operand.DecodeTokens].
 	Operands operand.Options
-	// Progress is called with the progress. Default: not called.
+	// Progress is called with each event. Default: not called.
 	Progress func(Event)
 }
 
-// ErrNoLimit means that a calibration does not contain the power limit that it was measured at.
-var ErrNoLimit = errors.New("the calibration does not name the power limit of its measurements: fit a new one with lowtoggle calibrate")
+// ErrNoLimit is the error for a calibration without the power limit of its measurements.
+var ErrNoLimit = errors.New("the calibration has no power limit for its measurements: fit a new calibration with lowtoggle calibrate")
 
-// Predict returns the predicted result of a sweep, without a card: for the original weights, and for the converted ones unless
-// after is zero. All ratios are relative to the original at the calibration's power limit. Errors: [ErrNoLimit], a
-// *[SettingsError], and those of [predict.Sources].
+// Predict returns the predicted result of a sweep, without a card. It predicts the original weights, and the converted
+// weights unless after is zero. All ratios are relative to the original at the calibration's power limit. Errors:
+// [ErrNoLimit], a *[SettingsError], and those of [predict.Sources].
 func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Source, o PredictOptions) (*Result, error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -84,7 +84,7 @@ func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Sou
 	return r, nil
 }
 
-// predictable returns the settings to predict, the calibration's own among them.
+// predictable returns the settings to predict, including the calibration's own.
 func predictable(c *cost.Calibration, asked []Setting) ([]Setting, error) {
 	lowest, highest := c.Reach()
 	if highest.Cap == 0 {
@@ -104,9 +104,9 @@ func predictable(c *cost.Calibration, asked []Setting) ([]Setting, error) {
 	return settings, nil
 }
 
-// predictedWeights is the prediction of one set of weights at the card's defaults.
+// predictedWeights is the prediction of one set of weights at the card's default settings.
 type predictedWeights struct {
-	cost.Prediction // of all layers
+	cost.Prediction // prediction of all layers
 	work            []cost.Work
 }
 
@@ -125,8 +125,8 @@ func predictWeights(ctx context.Context, c *cost.Calibration, sources []operand.
 	return all, nil
 }
 
-// bitsError returns the error of the predicted change by the weights' bits, as a share of energy. An error of the model
-// is common to before and after, so only the change counts.
+// bitsError returns the error of the predicted change through the weights' bits, relative to energy. An error of the
+// model that is common to before and after has no effect.
 func bitsError(all []predictedWeights) float64 {
 	if len(all) < 2 {
 		return 0
@@ -135,14 +135,14 @@ func bitsError(all []predictedWeights) float64 {
 	return min(math.Abs(after.Relative/before.Relative-1), (after.Interval[1]-after.Interval[0])/2)
 }
 
-// predictedFigures returns the figures at a setting, with intervals of their ratios to base. bits is the error of the
-// change by the weights' bits.
+// predictedFigures returns the figures at a setting. Their ratios to base have intervals. bits is the result of
+// bitsError.
 func predictedFigures(at, base cost.Outcome, bits float64, decode bool) Figures {
 	ratio := func(in [2]float64, base, bits float64) []float64 {
 		return []float64{in[0] / base * (1 - bits), in[1] / base * (1 + bits)}
 	}
 	f := Figures{Joules: at.Joules, Seconds: at.Seconds, Watts: at.Watts, Clock: &at.Clock, Interval: ratio(at.JoulesInterval, base.Joules, bits)}
-	if decode { // bandwidth-bound: bits change power, not time
+	if decode { // decode is bound by bandwidth, so bits change power and not time
 		bits = 0
 	}
 	f.TimeInterval = ratio(at.SecondsInterval, base.Seconds, bits)

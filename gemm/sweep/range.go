@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Range is a range of settings, in watts and MHz. A lowest value of 0, or a highest of +Inf, is unknown.
+// Range is a range of settings, in watts and MHz. A lowest value of 0 or a highest value of +Inf means unknown.
 type Range struct{ LowestCap, HighestCap, LowestClock, HighestClock float64 }
 
-// SettingsError is the error for settings that a card, or a calibration, does not allow.
+// SettingsError is the error for settings outside the range of a card or a calibration.
 type SettingsError struct{ text string }
 
 func (e *SettingsError) Error() string { return e.text }
 
-// Check returns a *[SettingsError] that names all settings outside the range. Its text also has the range, after words such as "a
-// card can be set".
+// Check returns a *[SettingsError] that names all settings outside the range. words starts the part of the text that
+// gives the range, for example "a card can be set".
 func (r Range) Check(words string, settings []Setting) error {
 	var wrong, can []string
 	caps, clocks := false, false

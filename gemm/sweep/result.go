@@ -15,53 +15,54 @@ const (
 	IntervalsModel = "range of likely values, not a 95 % interval: the errors of all settings may have the same sign"
 )
 
-// Result is the result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.
+// Result is the result of a sweep. Ratios are relative to the original at the reference. Absent fields are unknown.
 type Result struct {
 	GPU    string `json:"gpu"`
-	CardID string `json:"card_id,omitempty"` // as in [power.Info]; absent from predictions
+	CardID string `json:"card_id,omitempty"` // see [power.Info]; absent from predictions
 	// Predicted is true if all figures are predictions.
 	Predicted bool `json:"predicted,omitempty"`
-	// Simulated is true for figures of a simulated card, which mean nothing.
+	// Simulated is true for a simulated card. Its figures say nothing about a real card.
 	Simulated bool   `json:"simulated,omitempty"`
 	Workload  string `json:"workload,omitempty"`
 	Before    string `json:"original"`
 	After     string `json:"converted,omitempty"`
-	// Reference is the power limit that was found set, or the calibration's. Default is the card's.
+	// Reference is the power limit at the start, or the calibration's limit for predictions. Default is the card's
+	// default limit.
 	Reference float64 `json:"reference_watts"`
 	Default   float64 `json:"default_watts,omitempty"`
-	// Intervals is the kind of all intervals.
+	// Intervals is the kind of all intervals: [Intervals95] or [IntervalsModel].
 	Intervals string `json:"intervals"`
 	// Points are sorted by power limit, then by clock.
 	Points []Point `json:"points"`
 	Best   []Best  `json:"best,omitempty"`
-	// Drift is the largest ratio, less 1, between visits of the reference.
+	// Drift is the largest ratio between two visits of the reference, minus 1.
 	Drift    float64  `json:"drift,omitempty"`
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Stopped is "cancelled" or "failed", or empty if the sweep was completed.
+	// Stopped is "cancelled" or "failed". It is empty if the sweep was completed.
 	Stopped     string  `json:"stopped,omitempty"`
 	Date        string  `json:"date,omitempty"`
 	Command     string  `json:"command,omitempty"`
 	Calibration string  `json:"calibration,omitempty"`
-	Visits      []Visit `json:"visits,omitempty"` // in the order of time
+	Visits      []Visit `json:"visits,omitempty"` // in the order of the visits
 }
 
 // Point is a setting with the figures of one pass through all products.
 type Point struct {
 	Setting
 	Predicted bool `json:"predicted,omitempty"`
-	// Extrapolated is true for figures that are extrapolated from the lowest measured setting.
+	// Extrapolated is true if the figures are extrapolated from the lowest measured setting.
 	Extrapolated bool     `json:"extrapolated,omitempty"`
 	Visits       int      `json:"visits,omitempty"`
 	Original     Figures  `json:"original"`
 	Converted    *Figures `json:"converted,omitempty"`
 }
 
-// Figures are the figures of products at a setting.
+// Figures are the figures of the products at one setting.
 type Figures struct {
-	Joules  float64  `json:"joules"`  // of one pass
-	Seconds float64  `json:"seconds"` // of one pass
+	Joules  float64  `json:"joules"`  // joules per pass
+	Seconds float64  `json:"seconds"` // seconds per pass
 	Watts   float64  `json:"watts"`
 	Clock   *float64 `json:"clock_mhz,omitempty"`
 	// RelativeEnergy and RelativeTime are relative to the original at the reference.
@@ -75,23 +76,24 @@ type Figures struct {
 	GainMinusLoss float64 `json:"energy_gain_minus_time_loss"`
 }
 
-// EDS is an energy-delay sum for one k.
+// EDS is the energy-delay sum for one k.
 type EDS struct {
 	K     float64 `json:"k"`
 	Value float64 `json:"value"`
 }
 
-// Best is the best setting by one metric: by the setting alone, by the conversion alone, and by both. The lowest energy,
-// edp and eds are best, and the highest energy_gain_minus_time_loss.
+// Best holds the best settings by one metric: for the setting alone, for the conversion alone, and for setting and
+// conversion together. For energy, edp and eds the lowest value is best, for energy_gain_minus_time_loss the highest.
 type Best struct {
 	Metric    string  `json:"metric"`
-	K         float64 `json:"k,omitempty"` // of eds
+	K         float64 `json:"k,omitempty"` // parameter k of eds
 	Setting   Choice  `json:"setting_alone"`
 	Transform *Choice `json:"conversion_alone,omitempty"`
 	Both      *Choice `json:"both,omitempty"`
 }
 
-// Choice is a setting with its value of a metric. The settings in AsGood do not differ from it by more than their intervals.
+// Choice is a setting with its value of a metric. Settings in AsGood do not differ from it by more than their
+// intervals.
 type Choice struct {
 	Setting
 	Value  float64   `json:"value"`
@@ -101,7 +103,7 @@ type Choice struct {
 // IsReference reports whether a setting is the reference.
 func (r *Result) IsReference(s Setting) bool { return s == Setting{Cap: r.Reference} }
 
-// OutOfTime returns the settings at which a visit's time ended before its intervals were as narrow as asked.
+// OutOfTime returns the settings with a visit that ran out of time before its intervals reached the precision.
 func (r *Result) OutOfTime() (at []Setting) {
 	for _, v := range r.Visits {
 		if v.Run.Stopped == power.StoppedTime && !slices.Contains(at, v.Setting) {
@@ -111,7 +113,7 @@ func (r *Result) OutOfTime() (at []Setting) {
 	return at
 }
 
-// reference returns the reference's point; nil if it was not measured.
+// reference returns the point of the reference; nil if it was not measured.
 func (r *Result) reference() *Point {
 	i := slices.IndexFunc(r.Points, func(p Point) bool { return r.IsReference(p.Setting) })
 	if i < 0 {
@@ -120,8 +122,8 @@ func (r *Result) reference() *Point {
 	return &r.Points[i]
 }
 
-// Finish sorts the points and computes ratios, metrics, intervals of measurements and the best settings from their joules
-// and seconds. Predictions have their intervals already.
+// Finish sorts the points. From their joules and seconds it computes ratios, metrics, intervals of measurements and the
+// best settings. Predictions already have their intervals.
 func (r *Result) Finish(k []float64) {
 	slices.SortFunc(r.Points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(a.Cap, b.Cap))
@@ -142,7 +144,7 @@ func (r *Result) Finish(k []float64) {
 	r.choose(k)
 }
 
-// relate computes the ratios to the original at the reference.
+// relate computes the ratios to joules and seconds of the original at the reference.
 func (f *Figures) relate(joules, seconds float64, k []float64) {
 	e, t := f.Joules/joules, f.Seconds/seconds
 	f.RelativeEnergy, f.RelativeTime = e, t
@@ -152,7 +154,7 @@ func (f *Figures) relate(joules, seconds float64, k []float64) {
 	}
 }
 
-// newResult makes the result of visits. A setting that was visited more than once has the mean of its visits.
+// newResult makes a result from visits. A setting with several visits gets their mean.
 func newResult(p Plan, visits []Visit, k []float64) *Result {
 	r := &Result{Reference: p.Reference.Cap, Default: p.Default, Intervals: Intervals95, Valid: true, Visits: visits, Points: []Point{}}
 	at := map[Setting][]Visit{}
@@ -172,7 +174,7 @@ func newResult(p Plan, visits []Visit, k []float64) *Result {
 	return r
 }
 
-// meanOf returns the mean of visits: the geometric mean of joules and seconds.
+// meanOf returns the geometric mean of joules and seconds over visits.
 func meanOf(visits []Visit, of func(Visit) power.Summary) (f Figures) {
 	var joules, seconds, watts, clock []float64
 	for _, v := range visits {

@@ -14,18 +14,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Event reports the progress of a sweep. A stage is one visit, such as "3 of 11: 500 W"; its steps are nanoseconds.
+// Event reports the progress of a sweep. A stage is one visit, such as "3 of 11: 500 W". Its steps are nanoseconds.
 type Event = progress.Event
 
 // Options are the options of [Run].
 type Options struct {
-	// Measure has the options of every visit. Its Meter.Time is the time of one visit.
+	// Measure holds the options of every visit. Its Meter.Time is the time of one visit.
 	Measure measure.Options
 	// K are the parameters k of the energy-delay sums. Default 1.5 and 2.
 	K []float64
 	// Watch starts the watchdog that restores the settings if this process is killed. Default: none.
 	Watch func(Original) (Watchdog, error)
-	// Progress is called with the progress, in the goroutine of Run. Default: not called.
+	// Progress is called with each event, in the goroutine of Run. Default: not called.
 	Progress func(Event)
 }
 
@@ -36,16 +36,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Visit is one measurement at a setting: the original, a copy of it, and the converted weights.
+// Visit is one measurement at a setting: of the original, a copy of the original, and the converted weights.
 type Visit struct {
 	Setting Setting         `json:"setting"`
 	Run     *measure.Result `json:"run"`
 }
 
-// VisitError says in which visit a sweep ended early. The settings are restored, unless the error also is a
-// *[RestoreError].
+// VisitError is the error of a sweep that ended early, with the number of the visit. The settings have been restored,
+// unless the error is also a *[RestoreError].
 type VisitError struct {
-	Visit, Visits int // from 1, and in all
+	Visit, Visits int // number of the visit, from 1, and number of visits
 	Err           error
 }
 
@@ -55,12 +55,12 @@ func (e *VisitError) Error() string {
 
 func (e *VisitError) Unwrap() error { return e.Err }
 
-// Run executes a plan: it measures the original products, and the converted ones unless after has none, at every
-// setting, and restores the card's settings however it ends.
+// Run executes a plan. At every setting it measures the original products, and the converted products unless after has
+// none. It restores the card's settings in every case.
 //
-// Errors: a *[VisitError] where it ended during a visit, a *[RestoreError] where the settings could not be restored,
-// those of [Governor] and [NewGuard] before the first visit. Once something was measured the result is never nil: with
-// an error it holds what was measured until then.
+// Errors: a *[VisitError] if the sweep ended during a visit, a *[RestoreError] if the settings could not be restored,
+// and those of [Governor] and [NewGuard] before the first visit. Once something was measured, the result is never nil:
+// after an error it holds the measurements so far.
 func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.Candidate, o Options) (r *Result, err error) {
 	if ctx == nil {
 		return nil, parallel.ErrNoContext
@@ -78,23 +78,23 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 		return nil, err
 	}
 	if found := guard.Original().Cap; !same(found, p.Reference.Cap) {
-		return nil, errors.Join(fmt.Errorf("the card's power limit is %g W, and was %g W when the sweep was planned: end the program that changed the limit, and run the sweep again: %w", found, p.Reference.Cap, ErrInUse), guard.Close())
+		return nil, errors.Join(fmt.Errorf("the card's power limit is %g W, but was %g W when the sweep was planned: end the program that changed the limit, and run the sweep again: %w", found, p.Reference.Cap, ErrInUse), guard.Close())
 	}
 	machine := &batchCache{m, map[string]*cachedBatch{}}
 	s := session{machine, p, before, after, o, nil}
 	err = guard.Run(func() error { return s.visits(ctx, guard) })
-	machine.release(ctx) // after the settings are restored: it waits for the card
+	machine.release(ctx) // the settings are restored first, because release waits for the card
 	if len(s.done) > 0 {
 		r = newResult(p, s.done, o.K)
 		info := m.Card().Info()
 		r.GPU, r.CardID, r.Simulated = info.Name, info.ID(), m.Platform() == nil
 		r.Before, r.After = before.Name, after.Name
 		if !listed(m.Card(), os.Getpid()) {
-			r.warn("the driver does not list this process on the card, so it may not list others: make sure that nobody else used the card")
+			r.warn("the driver does not list this process, so it may not list other processes either: make sure that no other process used the card")
 		}
 		if err != nil {
 			r.Stopped = power.StoppedFailed
-			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			if parallel.Ended(err) {
 				r.Stopped = power.StoppedCancelled
 			}
 		}
@@ -133,7 +133,7 @@ func (s *session) visit(ctx context.Context, guard *Guard, i int, setting Settin
 	if err := guard.Apply(setting); err != nil {
 		return err
 	}
-	// A new meter waits for the steady state, as after idle.
+	// A new meter waits for the steady state again.
 	run, err := measure.Compare(ctx, s.machine, s.before, s.variants(), s.options(i, setting))
 	if run != nil && run.Result != nil {
 		s.opt.Measure.Meter.SelfTest = run.SelfTest
@@ -151,7 +151,7 @@ func (s *session) visit(ctx context.Context, guard *Guard, i int, setting Settin
 	return nil
 }
 
-// options returns the measurement's options for a visit, with its progress.
+// options returns the measurement options of a visit, with its progress.
 func (s *session) options(i int, setting Setting) measure.Options {
 	o := s.opt.Measure
 	if s.opt.Progress == nil {
@@ -180,12 +180,12 @@ func complete(r *measure.Result) bool {
 	return r.Baseline.Windows > 0 && !missing(r.Null) && !slices.ContainsFunc(r.Variants, missing)
 }
 
-// isClockWarning reports whether a warning is about clocks that somebody has set.
+// isClockWarning reports whether a warning is about a limited clock.
 func isClockWarning(text string) bool {
 	return strings.Contains(text, power.ApplicationClocks.Names()[0])
 }
 
-// allowClock removes the warning that the clock was held down, where the sweep itself has locked it.
+// allowClock removes the warning about a limited clock if the sweep itself has locked the clock.
 func allowClock(r *power.Result, s Setting) {
 	if s.Clock > 0 {
 		r.Warnings = slices.DeleteFunc(r.Warnings, isClockWarning)

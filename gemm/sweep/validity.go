@@ -9,10 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// mostDrift is the largest ratio, less 1, between visits of the reference.
+// mostDrift is the largest valid ratio between two visits of the reference, minus 1.
 const mostDrift = 0.02
 
-// validate collects the reasons to doubt the figures.
+// validate adds the reasons why the figures are not valid, and warnings.
 func (r *Result) validate(p Plan) {
 	missed := 0
 	var low, high float64
@@ -40,15 +40,15 @@ func (r *Result) validate(p Plan) {
 		r.Drift = high/low - 1
 	}
 	if most := measure.MostMisses(len(r.Visits)); missed > most {
-		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons do not contain 1, and chance explains at most %d: the measurements show differences where there are none", missed, len(r.Visits), most))
+		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons show a difference between identical weights, but chance explains at most %d: sweep again with more time for each visit", missed, len(r.Visits), most))
 	}
 	if r.Drift > mostDrift {
-		r.Invalid = append(r.Invalid, fmt.Sprintf("energy at the reference drifted by %.1f %% between its visits: sweep again, on a warm card that nobody else uses", 100*r.Drift))
+		r.Invalid = append(r.Invalid, fmt.Sprintf("energy at the reference drifted by %.1f %% between its visits: sweep again on a warm card that no other process uses", 100*r.Drift))
 	}
 	if n := len(r.Visits); n < len(p.Order) {
 		text := fmt.Sprintf("%d of %d visits were made", n, len(p.Order))
 		if last := r.Visits[n-1].Run.Stopped; last == power.StoppedCancelled || last == power.StoppedFailed {
-			text += ", the last one in part"
+			text += ", and the last visit is incomplete"
 		}
 		r.Invalid = append(r.Invalid, text)
 	}
@@ -60,11 +60,11 @@ func (r *Result) warnNotKept(v Visit) {
 	const off = 0.03
 	run := v.Run.Baseline
 	if limit := v.Setting.Cap; limit > 0 && run.Watts > limit*(1+off) {
-		r.warn("at %v it drew %.0f W: the limit was not kept", v.Setting, run.Watts)
+		r.warn("at %v the card drew %.0f W and did not keep the power limit", v.Setting, run.Watts)
 	}
 	capped := run.Capped != nil && *run.Capped
 	if locked, clock := v.Setting.Clock, run.SMClock; locked > 0 && clock != nil && !capped && math.Abs(*clock/locked-1) > off {
-		r.warn("at %v it ran at %.0f MHz: the clock was not kept", v.Setting, *clock)
+		r.warn("at %v the card ran at %.0f MHz and did not keep the locked clock", v.Setting, *clock)
 	}
 }
 

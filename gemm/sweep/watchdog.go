@@ -16,9 +16,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// A killed sweep cannot restore the card's settings, so a second process does. It receives the original settings
-// before anything is changed, and reads from a pipe whose other end only the sweep holds. A line on the pipe tells it what to
-// do; the end of the pipe without a line means that the sweep was killed.
+// A killed sweep cannot restore the card's settings, so a second process does. It receives the original settings before
+// anything is changed, and reads from a pipe whose other end only the sweep holds. A line on the pipe is a command. If
+// the pipe ends without a line, the sweep was killed.
 const (
 	watchReady   = "ready"
 	watchDone    = "done"    // the settings are restored
@@ -31,12 +31,12 @@ type watchOrder struct {
 	Original Original `json:"original"`
 }
 
-// ServeWatchdog returns the watchdog's side: call it in the process that [StartWatchdog] starts, with its standard input and
-// output. open opens the card by the name that StartWatchdog was given, and runs nothing on it. ServeWatchdog ignores
-// interrupts and the end of the terminal, and returns nil if the sweep ended by itself.
+// ServeWatchdog is the watchdog's side. Call it in the process that [StartWatchdog] starts, with its standard input and
+// output. open opens the card by the name that was passed to StartWatchdog, and must not run anything on it.
+// ServeWatchdog ignores interrupts and the end of the terminal. It returns nil if the sweep was not killed.
 func ServeWatchdog(in io.Reader, out io.Writer, open func(card string) (power.Card, error)) (err error) {
 	if in == nil || out == nil || open == nil {
-		return errors.New("a watchdog needs its pipes, and a way to open the card")
+		return errors.New("a watchdog needs input, output and a function that opens the card")
 	}
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 	lines := bufio.NewReader(in)
@@ -46,7 +46,7 @@ func ServeWatchdog(in io.Reader, out io.Writer, open func(card string) (power.Ca
 		err = json.Unmarshal([]byte(text), &order)
 	}
 	if err != nil {
-		return fmt.Errorf("only a sweep starts this process: %w", err)
+		return fmt.Errorf("the watchdog received no valid order (only a sweep can start the watchdog): %w", err)
 	}
 	card, governor, err := openGovernor(order.Card, open)
 	if err != nil {
@@ -55,12 +55,12 @@ func ServeWatchdog(in io.Reader, out io.Writer, open func(card string) (power.Ca
 	}
 	defer func() { err = errors.Join(err, card.Close()) }()
 	fmt.Fprintln(out, watchReady)
-	told, _ := lines.ReadString('\n') // an error is the end of the sweep
+	told, _ := lines.ReadString('\n') // an error means that the sweep has ended
 	if told == watchDone+"\n" {
 		return nil
 	}
 	if err := order.Original.Restore(governor); err != nil {
-		return fmt.Errorf("the watchdog of a sweep could not restore the card's power limit of %g W: %w: restore it by %s", order.Original.Cap, err, order.Original.Command(card.Info().UUID))
+		return fmt.Errorf("the watchdog of a sweep could not restore the card's power limit of %g W: %w: restore the limit with %s", order.Original.Cap, err, order.Original.Command(card.Info().UUID))
 	}
 	if err := forget(order.Card); err != nil {
 		return err
@@ -91,24 +91,24 @@ type watchdog struct {
 	ended   chan error // how the process ended; the value stays in the channel
 }
 
-// watchPatience is the longest time for the watchdog to start or to end.
+// watchPatience is the longest time for the watchdog to start or end.
 const watchPatience = 20 * time.Second
 
-// StartWatchdog starts a command that must call [ServeWatchdog], and waits until it is ready. The card's name is passed to
-// its open function. The process inherits the card's lock, unless that is nil, so that no other sweep starts before it
-// has ended.
+// StartWatchdog starts a process that must call [ServeWatchdog], and waits until the watchdog is ready. The name card
+// is passed to its function open. The process inherits the card's lock, unless lock is nil, so that no other sweep
+// starts before the process has ended.
 //
-// The settings are also kept in a file, for [RestoreLeft], until they are restored.
+// Until the settings are restored, they are also kept in a file for [RestoreLeft].
 func StartWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (Watchdog, error) {
 	if p == nil {
-		return nil, errors.New("no process was given for the watchdog")
+		return nil, errors.New("a watchdog needs a command to start")
 	}
 	if err := remember(card, original); err != nil {
 		return nil, err
 	}
 	w, err := startWatchdog(p, card, lock, original)
 	if err != nil {
-		return nil, errors.Join(err, forget(card)) // nothing was changed yet
+		return nil, errors.Join(err, forget(card)) // nothing has been changed yet
 	}
 	return w, nil
 }
@@ -144,10 +144,10 @@ func startWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (
 		select {
 		case line := <-said:
 			if line != watchReady {
-				err = fmt.Errorf("it says %q", line)
+				err = fmt.Errorf("the watchdog answered %q", line)
 			}
 		case <-time.After(watchPatience):
-			err = fmt.Errorf("it is not ready after %v", watchPatience)
+			err = fmt.Errorf("the watchdog was not ready after %v", watchPatience)
 		}
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *watchdog) Alive() error {
 	select {
 	case err := <-w.ended:
 		w.ended <- err
-		return fmt.Errorf("it ended: %v", err)
+		return fmt.Errorf("the watchdog's process ended: %v", err)
 	default:
 		return nil
 	}
@@ -178,12 +178,12 @@ func (w *watchdog) tell(what string) error {
 	if _, err := io.WriteString(w.to, what+"\n"); err != nil {
 		return fmt.Errorf("the watchdog has ended: %w", err)
 	}
-	_ = w.to.Close() // the process may have closed it by now
+	_ = w.to.Close() // the process may have closed its end already
 	select {
 	case err := <-w.ended:
 		w.ended <- err
 		return err
 	case <-time.After(watchPatience):
-		return fmt.Errorf("the watchdog does not end within %v", watchPatience)
+		return fmt.Errorf("the watchdog did not end within %v", watchPatience)
 	}
 }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// ownSession gives a process its own session: signals to this process's group and terminal do not reach it.
+// ownSession starts a process in its own session, so that signals to this process's group and terminal do not reach it.
 func ownSession(p *exec.Cmd) { p.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -19,8 +19,11 @@ const (
 // ErrTooLarge marks a file that is larger than allowed.
 var ErrTooLarge = errors.New("file is too large")
 
-// ReadFile reads a file of at most most bytes. A larger file is an [ErrTooLarge]. A device is an error, because some
-// never end.
+// ErrNotFile marks a folder or a device where a file is expected.
+var ErrNotFile = errors.New("name a file")
+
+// ReadFile reads a file of at most most bytes. A larger file is an [ErrTooLarge]. A folder is an [ErrNotFile], and so is a
+// device, because some never end.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,10 +34,13 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode()&os.ModeDevice != 0 {
-		return nil, fmt.Errorf("%s: is a device: name a file", path)
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder: %w", path, ErrNotFile)
 	}
-	tooLarge := fmt.Errorf("%s: %w: lowtoggle reads at most %d MiB of it", path, ErrTooLarge, most>>20)
+	if info.Mode()&os.ModeDevice != 0 {
+		return nil, fmt.Errorf("%s: is a device: %w", path, ErrNotFile)
+	}
+	tooLarge := fmt.Errorf("%s: %w: lowtoggle reads at most %d MiB: check that this is the right file", path, ErrTooLarge, most>>20)
 	if info.Size() > most {
 		return nil, tooLarge
 	}

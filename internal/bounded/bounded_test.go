@@ -27,6 +27,9 @@ func TestReadFile(t *testing.T) {
 	if _, err := ReadFile(filepath.Join(dir, "none"), 1); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+	if _, err := ReadFile(dir, 1); !errors.Is(err, ErrNotFile) || err.Error() != dir+": is a folder: name a file" {
+		t.Error(err)
+	}
 }
 
 // TestReadPipe: a pipe has no size, and may have no end.

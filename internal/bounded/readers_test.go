@@ -24,6 +24,8 @@ var readers = map[string]string{
 	"cli/card.checkCalibrationFile":     "cost.FuzzCalibration",
 	"cli/flag.ReadFile":                 "weights/arch.FuzzParse",
 	"cli/flag.ReadPlace":                "weights/arch.FuzzParse",
+	"cli/model.isNoPlan":                "– decoded into names after transform/plan.FuzzDecode's reader has refused the file",
+	"cli/model.resultsOf":               "– decoded into fields, of which one name is shown",
 	"cost.ReadCalibration":              "cost.FuzzCalibration",
 	"cost.UnmarshalJSON":                "cost.FuzzCalibration",
 	"cost.decodeCalibration":            "cost.FuzzCalibration",

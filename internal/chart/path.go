@@ -39,7 +39,7 @@ func parsePath(data string) (list []subpath, err error) {
 		size := map[byte]int{'m': 2, 'l': 2, 'h': 1, 'v': 1, 'a': 7, 'z': 0}
 		n, known := size[lower]
 		if !known || n > 0 && (len(c.values) == 0 || len(c.values)%n != 0) || lower != 'm' && len(list) == 0 {
-			return nil, fmt.Errorf("path %.40q: command %c with %d values", data, c.name, len(c.values))
+			return nil, fmt.Errorf("path %.40q: command %c is not supported with %d values", data, c.name, len(c.values))
 		}
 		if lower == 'z' {
 			list[len(list)-1].closed, at = true, start

@@ -40,7 +40,7 @@ func SameBetween(t testing.TB, path, begin, end, want string) {
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no %s", path, begin)
+		t.Fatalf("%s has no text between %s and %s", path, begin, end)
 	}
 	Same(t, path, []byte(before+begin+want+end+after))
 }

@@ -49,7 +49,7 @@ func Check(html []byte) (problems []string) {
 	c := checker{ids: map[string]bool{}}
 	html, found := bytes.CutPrefix(html, []byte("<!DOCTYPE html>\n"))
 	if !found {
-		c.add("the document does not begin with its type")
+		c.add("the document does not begin with <!DOCTYPE html>")
 	}
 	d := xml.NewDecoder(bytes.NewReader(void.ReplaceAll(html, []byte("<$1/>"))))
 	for {
@@ -123,7 +123,7 @@ func (c *checker) start(t xml.StartElement) {
 	case name == "h1":
 		c.headings++
 	case name == "html" && !seen["lang"]:
-		c.add("the document names no language")
+		c.add("<html> has no attribute lang")
 	}
 	c.stack = append(c.stack, name)
 }
@@ -138,7 +138,7 @@ func (c *checker) attribute(element, name, value string) {
 	case name == "id":
 		c.ids[value] = true
 	case name == "href" && !strings.HasPrefix(value, "#"):
-		c.add("a link to %q", value)
+		c.add("the link to %q leads out of the document", value)
 	case name == "href":
 		c.links = append(c.links, value[1:])
 	case name == "xmlns" && value != "http://www.w3.org/2000/svg":
@@ -149,14 +149,14 @@ func (c *checker) attribute(element, name, value string) {
 func (c *checker) text(text string) {
 	parent := c.parent()
 	if strings.TrimSpace(text) != "" && !slices.Contains(strings.Fields(children[parent]), "#") {
-		c.add("the text %.40q in <%s>", strings.TrimSpace(text), parent)
+		c.add("the text %.40q is not allowed in <%s>", strings.TrimSpace(text), parent)
 	}
 	if parent == "style" && outside.MatchString(text) {
 		c.add("the style refers to another file")
 	}
 	for _, r := range text {
 		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			c.add("the invisible character %U in <%s>", r, parent)
+			c.add("the invisible character %U is not allowed in <%s>", r, parent)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 func Temporary(name, busy string) (*os.File, error) {
 	f, err := Acquire(temporaryPath(name))
 	if err != nil && !errors.Is(err, ErrHeld) {
-		return nil, fmt.Errorf("a lock in the folder for temporary files (TMPDIR names it): %w", err)
+		return nil, fmt.Errorf("no lock can be made in the folder for temporary files (set TMPDIR to another folder): %w", err)
 	}
 	return f, explain(err, busy)
 }

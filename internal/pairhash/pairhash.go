@@ -59,7 +59,7 @@ func writeBlocks(a, b hash.Hash, p, q []byte) (restP, restQ []byte) {
 	x.put(s, n)
 	y.put(t, n)
 	if a.(encoding.BinaryUnmarshaler).UnmarshalBinary(x[:]) != nil || b.(encoding.BinaryUnmarshaler).UnmarshalBinary(y[:]) != nil {
-		panic("a digest does not read the form that it has written")
+		panic("a digest cannot be restored from its own binary form")
 	}
 	return p[n*blockSize:], q[n*blockSize:]
 }

@@ -48,6 +48,19 @@ func Run(ctx context.Context, n, workers int, job func(ctx context.Context, i in
 	return g.Wait()
 }
 
+// Spans is [Run] for the spans [first, end) of at most size numbers into which the numbers 0 to n-1 are cut. A size below 1 stands for 1.
+func Spans(ctx context.Context, n, size, workers int, job func(ctx context.Context, first, end int) error) error {
+	size = max(1, size)
+	return Run(ctx, (n+size-1)/size, workers, func(ctx context.Context, i int) error {
+		return job(ctx, i*size, min((i+1)*size, n))
+	})
+}
+
+// Ended reports whether an error is the end of a context.
+func Ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // Do is Run for jobs that neither fail nor end early.
 func Do(n, workers int, job func(i int)) {
 	_ = Run(context.Background(), n, workers, func(_ context.Context, i int) error { // no job fails

@@ -3,6 +3,8 @@ package parallel_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,6 +26,34 @@ func TestEachJobOnce(t *testing.T) {
 					t.Errorf("%d jobs, %d workers: job %d ran %d times in two loops", n, workers, i, got)
 				}
 			}
+		}
+	}
+}
+
+// TestSpans: spans cover all numbers in order. All but the last have the given size.
+func TestSpans(t *testing.T) {
+	for _, c := range []struct {
+		n, size int
+		want    [][2]int
+	}{
+		{0, 3, nil}, {-1, 3, nil}, {1, 3, [][2]int{{0, 1}}}, {6, 3, [][2]int{{0, 3}, {3, 6}}}, {7, 3, [][2]int{{0, 3}, {3, 6}, {6, 7}}}, {2, 0, [][2]int{{0, 1}, {1, 2}}},
+	} {
+		var got [][2]int
+		err := parallel.Spans(t.Context(), c.n, c.size, 1, func(_ context.Context, first, end int) error {
+			got = append(got, [2]int{first, end})
+			return nil
+		})
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%d numbers by %d: %v (%v), want %v", c.n, c.size, got, err, c.want)
+		}
+	}
+}
+
+// TestEnded: the ends of a context are told from other errors.
+func TestEnded(t *testing.T) {
+	for err, want := range map[error]bool{nil: false, context.Canceled: true, context.DeadlineExceeded: true, fmt.Errorf("reading: %w", context.Canceled): true, errors.New("wrong"): false} {
+		if got := parallel.Ended(err); got != want {
+			t.Errorf("%v: %v", err, got)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func Read(path string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(js, into); err != nil {
-		return fmt.Errorf("%s is no record of this command: %w", path, err)
+		return fmt.Errorf("%s is not a record of this command (give another file): %w", path, err)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func activation(name string) func(float64) float64 {
 	case "relu":
 		return func(x float64) float64 { return max(x, 0) }
 	}
-	failf("config.json: the activation %q is not known here", name)
+	failf("config.json: the activation %q is unknown", name)
 	return nil
 }
 
@@ -109,6 +109,6 @@ func times(a []float64, s float64) []float64 {
 
 func same(a, b []float64) {
 	if len(a) != len(b) {
-		failf("%d values meet %d", len(a), len(b))
+		failf("vectors of %d and %d values differ in length", len(a), len(b))
 	}
 }

@@ -41,7 +41,7 @@ func pastPadding(tokens []int32, padding int32) (positions []int) {
 func (p *model) bertEncoder(in Inputs, prefix string, position func(t int) int) [][]float64 {
 	hidden, heads, act := p.count("hidden_size"), p.count("num_attention_heads"), activation(p.text("hidden_act", "gelu"))
 	if kind := p.text("position_embedding_type", "absolute"); kind != "absolute" {
-		failf("config.json: position_embedding_type %q is not known here", kind)
+		failf("config.json: position_embedding_type %q is unknown", kind)
 	}
 	norm := func(name string) func([]float64) []float64 {
 		return p.layerNorm(name+".LayerNorm", p.number("layer_norm_eps", 1e-12))

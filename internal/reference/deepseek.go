@@ -16,7 +16,7 @@ func deepseekV2(p *model, in Inputs) [][]float64 {
 		case "group_limited_greedy":
 			rank = limit(scores, p.count("n_group"), p.count("topk_group"), slices.Max, 0)
 		default:
-			failf("config.json: topk_method %q is not known here", method)
+			failf("config.json: topk_method %q is unknown", method)
 		}
 		return scaled(choose(p.count("num_experts_per_tok"), rank, rank), p.number("routed_scaling_factor", 1))
 	})
@@ -52,7 +52,7 @@ func deepseekV3(p *model, in Inputs) [][]float64 {
 func topTwo(x []float64) float64 {
 	sorted := slices.Sorted(slices.Values(x))
 	if len(sorted) < 2 {
-		failf("config.json: a group needs two experts")
+		failf("config.json: a group has %d experts, but needs at least 2", len(sorted))
 	}
 	return sorted[len(sorted)-1] + sorted[len(sorted)-2]
 }

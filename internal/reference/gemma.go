@@ -10,7 +10,7 @@ func gemma(p *model, in Inputs) [][]float64 {
 
 func (p *model) mustBeCausal() {
 	if p.is("use_bidirectional_attention", false) {
-		failf("config.json: use_bidirectional_attention is not computed for %s", p.text("model_type", ""))
+		failf("config.json: use_bidirectional_attention is not supported for %s", p.text("model_type", ""))
 	}
 }
 

@@ -16,7 +16,7 @@ type choice struct {
 func choose(n int, rank, scores []float64) []choice {
 	same(rank, scores)
 	if n > len(scores) {
-		failf("config.json: %d experts are to be chosen of %d", n, len(scores))
+		failf("config.json: the router chooses %d experts, but there are only %d", n, len(scores))
 	}
 	all := make([]choice, len(scores))
 	for e, s := range scores {
@@ -47,7 +47,7 @@ func scaled(choices []choice, s float64) []choice {
 // experts' ranks.
 func limit(rank []float64, groups, keep int, merit func(group []float64) float64, excluded float64) []float64 {
 	if groups < 1 || len(rank)%groups != 0 {
-		failf("config.json: %d experts do not make %d groups", len(rank), groups)
+		failf("config.json: %d experts cannot be divided into %d groups", len(rank), groups)
 	}
 	merits, size := make([]float64, groups), len(rank)/groups
 	for g := range merits {

@@ -33,7 +33,7 @@ func (p *model) rotaryAt(at string, theta float64, size int) rotary {
 			f *= p.yarnSpeed(at, theta, i, size)
 			r.scale = p.yarnScale(at)
 		default:
-			failf("config.json: %srope_type %q is not known here", at, kind)
+			failf("config.json: %srope_type %q is unknown", at, kind)
 		}
 		r.frequency = append(r.frequency, f)
 	}

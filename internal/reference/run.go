@@ -11,7 +11,7 @@ import (
 )
 
 // ErrUnknown is wrapped by Run's error for an unknown model_type.
-var ErrUnknown = errors.New("model_type is not computed here")
+var ErrUnknown = errors.New("unknown model_type")
 
 // Inputs are a model's inputs.
 type Inputs struct {
@@ -65,7 +65,7 @@ func Run(m *weights.Model, in Inputs) (rows [][]float64, err error) {
 	}
 	run := architectures[p.text("model_type", "")]
 	if run == nil {
-		return nil, fmt.Errorf("%w: %q; there are %s", ErrUnknown, p.text("model_type", ""), strings.Join(Types(), ", "))
+		return nil, fmt.Errorf("%w %q: the reference implementation has %s", ErrUnknown, p.text("model_type", ""), strings.Join(Types(), ", "))
 	}
 	defer catch(&err)
 	return run(p, in), nil

@@ -42,7 +42,7 @@ func (p *model) pixels() int {
 func (p *model) patches(image []float64) (patches [][]float64) {
 	size, patch := p.count("image_size"), p.count("patch_size")
 	if len(image) != p.pixels() {
-		failf("the image has %d values, not the %d that config.json says", len(image), p.pixels())
+		failf("the image has %d values, but config.json requires %d", len(image), p.pixels())
 	}
 	for top := 0; top+patch <= size; top += patch {
 		for left := 0; left+patch <= size; left += patch {

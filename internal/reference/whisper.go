@@ -89,7 +89,7 @@ func (p *model) features() int { return 2 * p.count("num_mel_bins") * p.count("m
 func (p *model) frames(values []float64) [][]float64 {
 	bins, n := p.count("num_mel_bins"), 2*p.count("max_source_positions")
 	if len(values) != p.features() {
-		failf("the recording has %d values, not the %d that config.json says", len(values), p.features())
+		failf("the recording has %d values, but config.json requires %d", len(values), p.features())
 	}
 	x := make([][]float64, n)
 	for t := range x {

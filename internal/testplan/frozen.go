@@ -9,6 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +37,9 @@ type Frozen struct {
 	Decode bool
 	DType  weights.DType // of the source; default: the configuration's
 	Tokens bool          // errors are weighted by the layers' inputs
+	// Of is the format of the source's codes, which should approximate the weights that they were made from. Default: the source
+	// is not quantised, or Model is a layout.
+	Of string
 }
 
 func (f Frozen) String() string {
@@ -52,6 +58,9 @@ func (f Frozen) String() string {
 	}
 	if f.Tokens {
 		s += ", tokens"
+	}
+	if f.Of != "" {
+		s += ", near the original of " + f.Of
 	}
 	return s
 }
@@ -77,6 +86,9 @@ var (
 		{Model: "gpt2-tiny", Passes: "scale,reorder,signs,trellis=0.02"},
 		{Model: "qwen3_moe-tiny", Passes: "scale=labels,reorder,signs"},
 		{Model: "bert-tiny", Passes: "reorder,signs,round=2"},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "scale,sparsify=0.2/16x1,grid,round", MinSNR: 24, DType: weights.F8E5M2, Card: true},
+		{Model: "llama-tiny", Fields: Narrow, Passes: "sparsify=0.2/runs,grid=3,round", MinSNR: 9, DType: weights.I8, Decode: true},
+		{Model: "gpt2-tiny", Passes: "reorder,shift,sparsify=0.2/runs,round", MinSNR: 16, Card: true},
 	}
 	FrozenCodes = func() (list []Frozen) {
 		for i, q := range testmodel.Quantisations {
@@ -99,8 +111,19 @@ var (
 		for _, name := range []string{"int4-asym", "nvfp4"} {
 			list = append(list, Frozen{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "scales,trellis=0.1", Format: name})
 		}
+		for _, name := range []string{"int4=32", "fp8"} {
+			list = append(list, Frozen{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Passes: "scales=2", Format: name, Card: true, Decode: true})
+		}
 		return list
 	}()
+	// FrozenReference are conversions of codes that should approximate the weights that they were made from.
+	FrozenReference = []Frozen{
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Of: "int4=32", Passes: "scales=2"},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Of: "int4=32", Passes: "scales", MinSNR: 60},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Of: "fp8", Passes: "scales=3,round", MinSNR: 20},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Of: "int4=32", Passes: "zeros"},
+		{Model: "llama-tiny", Fields: testmodel.QuantisedShape, Of: "nvfp4", Passes: "round=1,compensate", Tokens: true},
+	}
 	// FrozenTokens are conversions that weight errors by the layers' inputs.
 	FrozenTokens = []Frozen{
 		{Model: "llama-tiny", Fields: Narrow, Passes: "round=4,compensate", Tokens: true},
@@ -117,6 +140,7 @@ var (
 		{Model: "fbgemm", Passes: "scales=2,round=1,compensate", Tokens: true},
 		{Model: "gptq", Passes: "trellis=0.1", Tokens: true},
 		{Model: "awq", Passes: "grid=2,compensate=0.02", Tokens: true},
+		{Model: "gptq", Passes: "scales,round=1", Card: true, Decode: true},
 	}
 )
 
@@ -143,26 +167,30 @@ func (f Frozen) check(t *testing.T, b *bytes.Buffer, verify bool) {
 	if p.Request.Hessians == "" {
 		h = nil // no step uses the tokens
 	}
-	out := Applied(t, src, h, p)
+	out := filepath.Join(t.TempDir(), "out")
+	_, err = transform.Apply(t.Context(), src, p, out, transform.ApplyOptions{Hessians: h, Reference: o.Reference})
+	testmodel.OK(t, err)
 	js, err := json.Marshal(p.Steps)
 	testmodel.OK(t, err)
-	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, %s, %s\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), testmodel.Digest(t, out, ".safetensors"), ratios(p))
+	fmt.Fprintf(b, "%s: %d steps %.12x, %d notes, %s, %s, predictions %s\n", f, len(p.Steps), sha256.Sum256(js), len(p.Notes), testmodel.Digest(t, out, ".safetensors"), ratios(p), predicted(t, p))
 	if !verify {
 		return
 	}
 	show := func(what string) {
-		r, err := transform.Verify(t.Context(), src, testmodel.Open(t, out), transform.VerifyOptions{})
+		r, err := transform.Verify(t.Context(), src, testmodel.Open(t, out), transform.VerifyOptions{Reference: o.Reference})
 		if err != nil {
 			fmt.Fprintf(b, "  %s: %v\n", what, err)
 			return
 		}
 		problems := len(r.Problems)
-		for _, x := range r.Tensors {
+		for i := range r.Tensors {
+			x := &r.Tensors[i]
 			if x.Problem != "" {
 				problems++
+				x.Problem = "some"
 			}
 		}
-		fmt.Fprintf(b, "  %s: verified %v, %d tensors, %d problems\n", what, r.OK, len(r.Tensors), problems)
+		fmt.Fprintf(b, "  %s: verified %v, drop-in %v, %d tensors %s, %d copied, %d problems\n", what, r.OK, r.DropIn, len(r.Tensors), rounded(t, r.Tensors), len(r.Quantised), problems)
 	}
 	show("result")
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -204,6 +232,9 @@ func (f Frozen) options(t *testing.T, src *weights.Model) (o transform.Options, 
 	if f.MinSNR > 0 {
 		o.Budget.MinSNR = &f.MinSNR
 	}
+	if f.Of != "" {
+		o.Reference = f.original(t)
+	}
 	if f.Tokens {
 		h = testmodel.HessiansOf(t, src)
 		o.Hessians = h
@@ -231,6 +262,36 @@ func ratios(p *plan.Plan) string {
 	return fmt.Sprintf("%d SNRs from %.4g dB, %d missed", n, least, missed)
 }
 
+// predicted returns a digest of the predictions of a plan, without the texts of refused requests.
+func predicted(t *testing.T, p *plan.Plan) string {
+	t.Helper()
+	list := slices.Clone(p.Predictions)
+	for i := range list {
+		if list[i].Missed != "" {
+			list[i].Missed = "something"
+		}
+	}
+	return rounded(t, list)
+}
+
+// number is a number of JSON.
+var number = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?\b`)
+
+// rounded returns a digest of a value's JSON, with numbers of at most 5 digits.
+func rounded(t *testing.T, v any) string {
+	t.Helper()
+	js, err := json.Marshal(v)
+	testmodel.OK(t, err)
+	js = number.ReplaceAllFunc(js, func(text []byte) []byte {
+		x, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || x == math.Trunc(x) {
+			return text
+		}
+		return strconv.AppendFloat(nil, x, 'g', 5, 64)
+	})
+	return fmt.Sprintf("%.4x", sha256.Sum256(js))
+}
+
 // source makes the source model.
 func (f Frozen) source(t *testing.T) *weights.Model {
 	t.Helper()
@@ -239,5 +300,16 @@ func (f Frozen) source(t *testing.T) *weights.Model {
 			return testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{}))
 		}
 	}
+	if f.Of != "" {
+		format, err := quantise.Parse(f.Of)
+		testmodel.OK(t, err)
+		return testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, f.Model, f.Fields), synth.Options{Seed: 5, Format: format}))
+	}
+	return f.original(t)
+}
+
+// original makes the model that is not quantised.
+func (f Frozen) original(t *testing.T) *weights.Model {
+	t.Helper()
 	return testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, f.Model, f.Fields), synth.Options{Seed: 5, ShardBytes: 60_000, DType: f.DType}))
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// check hashes the shards that an earlier call finished, and their sources. It removes shards with another digest
-// than the recorded one, so that they are written again. It also removes the adapter if the model's adapter has
-// changed, because the plan does not identify the adapter. Any other changed source is an error.
+// check hashes the shards that an earlier call finished, and their sources. It removes shards whose digest differs
+// from the recorded digest, so that they are written again. It also removes the written adapter if the model's adapter
+// has changed, because the plan does not identify the adapter. Any other changed source is an error.
 func (c *conversion) check(ctx context.Context, st *stage) error {
 	type finished struct {
 		shard   *shardWriter

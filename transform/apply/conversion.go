@@ -41,7 +41,7 @@ func (s *Source) check(p *plan.Plan) error {
 	case p == nil:
 		return fmt.Errorf("%w: no plan was given", plan.ErrInvalid)
 	case s.Weights == nil:
-		return fmt.Errorf("%s: the model's weights are missing", s.Model.Dir)
+		return fmt.Errorf("%s: the model's weights are missing: set Source.Weights", s.Model.Dir)
 	}
 	return nil
 }
@@ -58,10 +58,10 @@ func (s *Source) result() *weights.Model {
 type Options struct {
 	Workers  int                  // goroutines; required
 	Resume   bool                 // continue an interrupted call
-	Replace  *Made                // folder out to replace; nil: out must be free
+	Replace  *Made                // existing folder that out replaces; nil: out must be new or empty
 	Progress func(progress.Event) // nil: none; called from several goroutines
 	Store    Store                // object store of out; nil: out is on a disk
-	Version  string               // of the program; required with Store
+	Version  string               // version of the program; required with Store
 	// Card returns the result's model card, given the source's (nil if there is none). nil: the source's card is
 	// copied.
 	Card   CardFunc
@@ -73,8 +73,8 @@ type Options struct {
 type CardFunc func(ctx context.Context, open func() (*weights.Model, error), source []byte) ([]byte, error)
 
 // Run writes a new folder out with the transformed tensors, the other files of the model's folder, and the manifest
-// [plan.ManifestName]. It returns the manifest. The folder appears whole or not at all. The caller must check out
-// with [CheckOut], and that the plan belongs to the model.
+// [plan.ManifestName]. It returns the manifest. The folder appears whole or not at all. Before Run, the caller must
+// check the folder with [CheckOut], and must check that the plan belongs to the model.
 //
 // Run writes into out+".partial". An error before the first shard is finished removes this folder. After a later
 // error, the end of ctx or the end of the process, the folder stays. A call with Resume continues the folder, writes
@@ -300,12 +300,15 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	return closing.Wait()
 }
 
-// CheckOut returns an error if out cannot be the output folder for m. These are errors: out exists and is neither an
-// empty folder nor old (nil: none); old is not the folder out, or has changed since it was opened; out lies inside the model's folder or an output, or contains the model; the model's folder is an
-// unfinished conversion, or has a file with a name that lowtoggle writes. If another process is writing
-// out+".partial", the error is an [ErrRunning]. Otherwise, if this folder exists, the error is an [ErrUnfinished], unless
-// resume is true. With resume, out+".partial" must be the folder of an interrupted
-// conversion.
+// CheckOut returns an error if out cannot be the output folder for m:
+//
+//   - out exists, and is neither an empty folder nor the folder old (nil: none);
+//   - old is not the folder out, or has changed since it was opened;
+//   - out lies inside the model's folder or inside the output of a conversion, or contains the model;
+//   - the model's folder is an unfinished conversion, or has a file with a name that lowtoggle writes;
+//   - another process is writing out+".partial": the error is an [ErrRunning];
+//   - out+".partial" exists and resume is false: the error is an [ErrUnfinished];
+//   - resume is true, and out+".partial" is not the folder of an interrupted conversion.
 func CheckOut(m *weights.Model, out string, resume bool, old *Made) error {
 	if m == nil {
 		return weights.ErrNoModel
@@ -388,12 +391,12 @@ func CheckPlace(m *weights.Model, out string) error {
 	return outsideOutputs(out, parent)
 }
 
-// outsideOutputs returns an error if parent, an absolute path, is the folder of a finished conversion or lies in one. A folder
-// in there would be no part of that conversion, so verify would refuse it.
+// outsideOutputs returns an error if parent, an absolute path, is the folder of a finished conversion or lies in one.
+// A new folder there would not be part of the conversion, so verify would report the conversion as changed.
 func outsideOutputs(out, parent string) error {
 	for dir := parent; ; dir = filepath.Dir(dir) {
 		if _, err := plan.ReadManifest(dir); err == nil {
-			return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside %s, the output of a conversion, which it would spoil: choose a folder outside it", dir), nil})
+			return weights.FileErrorf(out, "%w", outError{fmt.Errorf("lies inside %s, the output of a conversion, which must not change: choose a folder outside it", dir), nil})
 		}
 		if dir == filepath.Dir(dir) {
 			return nil
@@ -412,7 +415,7 @@ func checkNames(m *weights.Model) error {
 		info, err := os.Lstat(path)
 		folder := err == nil && info.IsDir() && !m.Single
 		if folder || slices.ContainsFunc(m.Files(), func(f *weights.File) bool { return filepath.Base(f.Path) == name }) {
-			return weights.FileErrorf(path, "lowtoggle writes a file of this name beside the weights: rename it")
+			return weights.FileErrorf(path, "lowtoggle writes a file of this name beside the weights: rename this file or folder")
 		}
 	}
 	return nil

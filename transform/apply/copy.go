@@ -89,8 +89,8 @@ func (c *conversion) writeCard(ctx context.Context, st *stage) error {
 	return errors.Join(err, atomicfile.SyncFolder(st.dir), st.complete(card.Name))
 }
 
-// makeSubfolders creates in to the subfolders of from, including empty ones. Subfolders that hold only leftovers are
-// not created.
+// makeSubfolders creates the subfolders of the folder from in the folder to. Empty subfolders are created too, but not
+// subfolders that hold only leftovers.
 func (c *conversion) makeSubfolders(from, to string) error {
 	from, err := filepath.EvalSymlinks(from) // WalkDir does not follow a link
 	if err != nil {

@@ -20,7 +20,7 @@ type digests struct {
 	done, total    int64 // bytes of the result's data
 }
 
-// ahead is how far, in bytes of the source, the system reads in advance.
+// ahead is the number of bytes of the source that the system reads in advance.
 const ahead = 16 << 20
 
 // newDigests begins the digests of a shard whose result has a head and total bytes of data.

@@ -247,7 +247,7 @@ func (d diskPlace) stat(_ context.Context, shard string) (int64, string, error) 
 		return 0, "", err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, "", errors.New("is not a file")
+		return 0, "", errors.New("is not a regular file")
 	}
 	return info.Size(), versionOf(info), nil
 }

@@ -151,7 +151,7 @@ func (c *conversion) checkParts(ctx context.Context, f *partsFolder) ([]plan.Sha
 		if err == nil && files[i] == c.Model.Adapter { // the plan does not identify the adapter
 			var now string
 			if now, err = c.digestSource(ctx, files[i], func(int) {}); err == nil && now != r.Source {
-				err = errors.New("was made with another adapter than the model has now: run its part again")
+				err = errors.New("was made with another adapter than the model has now: run this part again")
 			}
 		}
 		if err == errNoRecord {

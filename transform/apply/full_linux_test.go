@@ -50,7 +50,7 @@ func TestDiskFullLater(t *testing.T) {
 				fill(t, other)
 			}
 		}})
-		testmodel.WantError(t, err, "finished parts are kept in "+out+apply.PartialSuffix, "resume to continue")
+		testmodel.WantError(t, err, "finished shards are kept in "+out+apply.PartialSuffix, "resume to continue")
 		if !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("error %v", err)
 		}

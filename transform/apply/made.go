@@ -79,9 +79,11 @@ func OpenMade(ctx context.Context, dir string, workers int, event func(progress.
 	}
 	dir = filepath.Clean(dir) // Lstat follows a link that ends with a separator
 	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, weights.Absent(dir, "there is no such folder: name the result of a conversion; a first conversion replaces nothing")
+		return nil, weights.Absent(dir, "there is no such folder, so nothing can be replaced: name the result of an earlier conversion")
 	} else if err != nil {
 		return nil, err
+	} else if info.Mode()&fs.ModeSymlink != 0 {
+		return nil, notMade(dir, "it is a link: name the folder that it points to")
 	} else if !info.IsDir() {
 		return nil, notMade(dir, "it is not a folder")
 	}
@@ -143,7 +145,7 @@ func (m *Made) check(ctx context.Context, workers int, event func(progress.Event
 	wrong = slices.DeleteFunc(wrong, func(s string) bool { return s == "" })
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		if !listed[name] {
-			wrong = append(wrong, name+" is not lowtoggle's")
+			wrong = append(wrong, name+" is not in the manifest")
 		}
 	}
 	const most = 10
@@ -177,8 +179,8 @@ func (m *Made) unchanged(when string) error {
 	return nil
 }
 
-// SameSource returns an error if a shard of src is not the converted one, or if another file differs from the copied
-// one. It hashes all these files.
+// SameSource returns an error if a shard of src differs from the shard that was converted, or if another file differs
+// from the copied file. It hashes all these files.
 func (m *Made) SameSource(ctx context.Context, src *weights.Model, workers int, event func(progress.Event)) error {
 	recorded := map[string]string{}
 	for _, f := range m.Manifest.Files {

@@ -63,6 +63,6 @@ func TestPlanOfAnotherFamily(t *testing.T) {
 	p.Model.Family = "gpt2"
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	testmodel.WantError(t, err, "the plan was made for family gpt2, the model resolves as llama: give the family that the plan was made with")
+	testmodel.WantError(t, err, "the plan was made for family gpt2, and the model's family is llama: give the family that the plan was made with")
 	testplan.NothingAt(t, out)
 }

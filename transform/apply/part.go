@@ -71,11 +71,11 @@ func (c *conversion) divide(parts int) []int {
 // PartOptions are the options of [RunPart] and [FinishParts].
 type PartOptions struct {
 	Workers  int                  // goroutines; required
-	Version  string               // of the program; all parts must have the same version
+	Version  string               // version of the program; all parts must have the same version
 	Progress func(progress.Event) // nil: none; called from several goroutines
 	Store    Store                // object store of out; nil: out is on a disk
-	// Patience is how many times FinishParts looks for a written file that is not visible yet, as on some shared file
-	// systems. The first wait is 0.1 s; each further wait is twice as long.
+	// Patience is the number of times that FinishParts waits for a written file that is not visible yet, as on some
+	// shared file systems. The first wait is 0.1 s, and each further wait is twice as long.
 	Patience int
 	// Card and Folder are those of [Options]; FinishParts uses them.
 	Card   CardFunc
@@ -85,7 +85,7 @@ type PartOptions struct {
 // PartDone is the result of [RunPart].
 type PartDone struct {
 	Shards  []plan.Shard // of this part
-	Before  int          // number of these shards that earlier calls wrote
+	Before  int          // number of Shards that earlier calls wrote
 	Bytes   int64        // of the part's shards
 	Whole   bool         // the output was finished before; nothing was done
 	Partial string       // folder of the parts
@@ -95,7 +95,7 @@ type PartDone struct {
 // kept. A shard appears in the folder when it is on the disk, so a killed call leaves no incomplete shard. The bytes
 // of the shards are those of [Run].
 //
-// If two calls run the same part at a time, the second one gets an [ErrTemporary]. Errors of a full or vanished disk,
+// If two calls run the same part at a time, the second call gets an [ErrTemporary]. Errors of a full or vanished disk,
 // errors of the network, and the end of ctx are an [ErrTemporary] too. Parts of another plan, version or number of
 // parts in the same folder are errors.
 func RunPart(ctx context.Context, src Source, p *plan.Plan, out string, part Part, o PartOptions) (*PartDone, error) {

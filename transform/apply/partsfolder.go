@@ -153,11 +153,11 @@ func (f *partsFolder) differs(was common) error {
 	const advice = "or move the folder away and run all parts again"
 	switch {
 	case was.Version != partsVersion:
-		return otherf("%s: parts of version %d, this program writes version %d: use the program that began them, %s", f.dir, was.Version, partsVersion, advice)
+		return otherf("%s: the parts have version %d, and this program writes version %d: use the lowtoggle that began the parts, %s", f.dir, was.Version, partsVersion, advice)
 	case was.Tool != f.Tool:
-		return otherf("%s: was begun by lowtoggle %s, this is %s: use one version for all parts, %s", f.dir, was.Tool, f.Tool, advice)
+		return otherf("%s: was begun by lowtoggle %s, and this is lowtoggle %s: use one version for all parts, %s", f.dir, was.Tool, f.Tool, advice)
 	case was.Plan != f.Plan:
-		return otherf("%s: was begun with another plan (SHA-256 %.12s…, this one has %.12s…): give the same plan, %s", f.dir, was.Plan, f.Plan, advice)
+		return otherf("%s: was begun with another plan (SHA-256 %.12s…, the given plan has %.12s…): give the same plan, %s", f.dir, was.Plan, f.Plan, advice)
 	case f.Parts != 0 && was.Parts != f.Parts:
 		return otherf("%s: was begun in %d parts, not %d: give the same number of parts, %s", f.dir, was.Parts, f.Parts, advice)
 	}
@@ -201,10 +201,10 @@ func (f *partsFolder) check(ctx context.Context, name string, want *weights.File
 	}
 	var r record
 	if err := json.Unmarshal(js, &r); err != nil {
-		return nil, fmt.Errorf("its record is damaged: %w", err)
+		return nil, fmt.Errorf("the shard's record is damaged: %w", err)
 	}
 	if err := f.differs(r.common); err != nil || r.File != name || r.Part != part {
-		return nil, errors.Join(errors.New("its record belongs to another conversion"), err)
+		return nil, errors.Join(errors.New("the shard's record belongs to another conversion"), err)
 	}
 	size, version, err := f.stat(ctx, name)
 	switch {
@@ -243,14 +243,14 @@ func (f *partsFolder) checkHead(ctx context.Context, name string, r *record, wan
 		return nil
 	})
 	if err == nil && head != r.Head {
-		err = errors.New("its header is not the one that was written")
+		err = errors.New("the header was changed after the shard was written")
 	}
 	if err != nil {
 		return err
 	}
 	for i, t := range want.Tensors {
 		if i >= len(s.Tensors) || s.Tensors[i].Name != t.Name || s.Tensors[i].DType != t.DType || !slices.Equal(s.Tensors[i].Shape, t.Shape) {
-			return fmt.Errorf("does not hold tensor %q as planned", t.Name)
+			return fmt.Errorf("has no tensor %q of the planned type and shape", t.Name)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func checkFree(out string, old *Made) error {
 	case old != nil || emptyFolder(out):
 		return checkMount(out)
 	}
-	return weights.FileErrorf(out, "%w", outError{errors.New("exists already: choose a new folder; to replace the result of an earlier conversion, open it by OpenMade and give it as Replace"), fs.ErrExist})
+	return weights.FileErrorf(out, "%w", outError{errors.New("exists already: choose a new folder; to replace the result of an earlier conversion, open that result with OpenMade and give it as Replace"), fs.ErrExist})
 }
 
 // replaces returns an error if m is not the folder out as it is now.
@@ -45,10 +45,10 @@ func (m *Made) replaces(out string) error {
 		return weights.FileErrorf(out, "%w", outError{fmt.Errorf(format, args...), kind})
 	}
 	if m.Manifest == nil || m.dir == "" {
-		return bad(nil, "Replace is the zero Made, which is no folder: open %s by OpenMade, or leave Replace out", out)
+		return bad(nil, "Replace names no folder: open %s with OpenMade, or leave Replace out", out)
 	}
 	if weights.IsURL(out) {
-		return bad(nil, "Replace needs a folder on a disk: leave it out, and name a new folder")
+		return bad(nil, "Replace needs a folder on a disk: leave Replace out, and name a new folder")
 	}
 	there, err := os.Lstat(filepath.Clean(out)) // a symbolic link cannot be replaced
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func (m *Made) replaces(out string) error {
 		return bad(fs.ErrExist, "is not a folder, so it cannot be replaced: name the folder itself")
 	}
 	if opened, err := os.Stat(m.dir); err != nil || !os.SameFile(opened, there) {
-		return bad(nil, "Replace is another folder, %s: open %s by OpenMade", m.dir, out)
+		return bad(nil, "Replace is another folder, %s: open %s with OpenMade", m.dir, out)
 	}
 	return m.unchanged("since OpenMade read it: open the folder again")
 }
@@ -158,7 +158,7 @@ func removeMade(dir string) error {
 		}
 		for name, info := range files {
 			if n, ok := size[name]; name != plan.ManifestName && (!ok || n != info.Size()) {
-				return notMade(dir, name+" is not lowtoggle's: move the folder away")
+				return notMade(dir, name+" is not in the manifest: move the folder away")
 			}
 		}
 		delete(files, plan.ManifestName)

@@ -41,13 +41,13 @@ func TestReplaceIsCheckedFirst(t *testing.T) {
 		kind error
 		want string
 	}{
-		"zero":    {out, &apply.Made{}, apply.ErrOut, "Replace is the zero Made, which is no folder: open " + out + " by OpenMade, or leave Replace out"},
+		"zero":    {out, &apply.Made{}, apply.ErrOut, "Replace names no folder: open " + out + " with OpenMade, or leave Replace out"},
 		"stale":   {out, stale, apply.ErrNotMade, "more was changed since OpenMade read it: open the folder again"},
 		"removed": {removed, without, apply.ErrNotMade, "config.json was removed since OpenMade read it: open the folder again"},
-		"other":   {out, made(other), apply.ErrOut, "Replace is another folder, " + other + ": open " + out + " by OpenMade"},
+		"other":   {out, made(other), apply.ErrOut, "Replace is another folder, " + other + ": open " + out + " with OpenMade"},
 		"link":    {link, made(other), apply.ErrOut, "is not a folder, so it cannot be replaced: name the folder itself"},
 		"missing": {missing, made(other), fs.ErrNotExist, "there is no such folder, so nothing can be replaced: leave Replace out"},
-		"bucket":  {"s3://bucket/out", made(other), apply.ErrOut, "Replace needs a folder on a disk: leave it out, and name a new folder"},
+		"bucket":  {"s3://bucket/out", made(other), apply.ErrOut, "Replace needs a folder on a disk: leave Replace out, and name a new folder"},
 	} {
 		before := 0
 		_, err := transform.Apply(t.Context(), m, p, c.out, transform.ApplyOptions{Replace: c.old, Progress: func(transform.Event) { before++ }})
@@ -58,11 +58,11 @@ func TestReplaceIsCheckedFirst(t *testing.T) {
 		testplan.NothingAt(t, c.out+apply.PartialSuffix)
 	}
 	_, err := transform.Apply(t.Context(), m, p, other, transform.ApplyOptions{})
-	testmodel.WantError(t, err, "exists already: choose a new folder; to replace the result of an earlier conversion, open it by OpenMade and give it as Replace")
+	testmodel.WantError(t, err, "exists already: choose a new folder; to replace the result of an earlier conversion, open that result with OpenMade and give it as Replace")
 	if _, err = apply.OpenMade(t.Context(), missing, 0, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("OpenMade without a folder: %v", err)
 	}
-	testmodel.WantError(t, err, missing, "there is no such folder: ")
+	testmodel.WantError(t, err, missing, "there is no such folder, so nothing can be replaced: ")
 }
 
 // TestReplacedFolderChanges: a folder that changes during the conversion is kept. The message says how to keep the new

@@ -46,7 +46,7 @@ func TestResumeTouchesNoOtherFolder(t *testing.T) {
 			c.fill(out + apply.PartialSuffix)
 			before := testmodel.Files(t, filepath.Dir(out))
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
-			testmodel.WantError(t, err, out+apply.PartialSuffix, "is in the way and is not an unfinished conversion: move it away, or choose another output folder")
+			testmodel.WantError(t, err, out+apply.PartialSuffix, "is not an unfinished conversion, and the conversion needs this name: move the file or folder away, or choose another output folder")
 			testmodel.SameFiles(t, testmodel.Files(t, filepath.Dir(out)), before)
 		})
 	}
@@ -166,7 +166,7 @@ func TestTwoResumeWithoutLocks(t *testing.T) {
 			second := open()
 			_, err = second.WriteShard(t.Context(), last)
 			testmodel.OK(t, err)
-			testmodel.WantError(t, end(), filepath.Base(last.Path), "another process has written this file too")
+			testmodel.WantError(t, end(), filepath.Base(last.Path), "another process has also written this file")
 			continue
 		}
 		testmodel.OK(t, end())
@@ -176,7 +176,7 @@ func TestTwoResumeWithoutLocks(t *testing.T) {
 		testmodel.OK(t, err)
 		testmodel.OK(t, os.Remove(path))
 		testmodel.OK(t, os.WriteFile(path, data, 0o666))
-		testmodel.WantError(t, first.Whole(), path, "another process has written this file too")
+		testmodel.WantError(t, first.Whole(), path, "another process has also written this file")
 	}
 }
 
@@ -203,7 +203,7 @@ func TestResumeWhenOnlyTheNameIsMissing(t *testing.T) {
 					testmodel.OK(t, os.MkdirAll(filepath.Join(out, "taken"), 0o777))
 				}
 			}})
-			testmodel.WantError(t, err, "finished parts are kept in "+out+apply.PartialSuffix)
+			testmodel.WantError(t, err, "finished shards are kept in "+out+apply.PartialSuffix)
 			testmodel.OK(t, os.RemoveAll(out))
 		} else {
 			testmodel.OK(t, os.Rename(testplan.Applied(t, m, nil, p), out+apply.PartialSuffix))
@@ -250,7 +250,7 @@ func TestResumeMakesDamagedShardsAgain(t *testing.T) {
 			}
 			cancel()
 		}})
-		testmodel.WantError(t, err, "finished parts are kept in "+out+apply.PartialSuffix)
+		testmodel.WantError(t, err, "finished shards are kept in "+out+apply.PartialSuffix)
 		_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
 		testmodel.OK(t, err)
 		testmodel.SameFiles(t, testmodel.Files(t, out), want)

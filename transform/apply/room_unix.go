@@ -16,8 +16,11 @@ func checkRoom(dir string, need int64) error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return weights.FileErrorf(dir, "%w", err)
 	}
+	if st.Blocks == 0 { // such as /proc: making the folder fails, or the size is unknown
+		return nil
+	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < need {
-		return weights.FileErrorf(dir, "%w", noRoom{fmt.Errorf("the disk is too full: %d bytes are needed, %d are free: free space or choose another disk", need, free)})
+		return weights.FileErrorf(dir, "%w", noRoom{fmt.Errorf("the disk is too full: %d bytes are needed, and %d are free: free some space or choose another disk", need, free)})
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestReservedNames(t *testing.T) {
 		m, _ := staged(t)
 		testmodel.OK(t, os.MkdirAll(filepath.Join(m.Dir, name), 0o777))
 		m = testmodel.Open(t, m.Dir)
-		testmodel.WantError(t, apply.CheckOut(m, filepath.Join(t.TempDir(), "out"), false, nil), name, "rename it")
+		testmodel.WantError(t, apply.CheckOut(m, filepath.Join(t.TempDir(), "out"), false, nil), name, "rename this file or folder")
 
 		dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{})
 		shard := filepath.Join(dir, "model.safetensors")
@@ -37,7 +37,7 @@ func TestReservedNames(t *testing.T) {
 		}
 		testmodel.OK(t, os.Rename(shard, filepath.Join(dir, name)))
 		testmodel.OK(t, os.WriteFile(filepath.Join(dir, weights.IndexName), weights.EncodeIndex(weightMap, 0), 0o666))
-		testmodel.WantError(t, apply.CheckOut(testmodel.Open(t, dir), filepath.Join(t.TempDir(), "out"), false, nil), name, "rename it")
+		testmodel.WantError(t, apply.CheckOut(testmodel.Open(t, dir), filepath.Join(t.TempDir(), "out"), false, nil), name, "rename this file or folder")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestSourceChangesWhileItIsRead(t *testing.T) {
 				testmodel.OK(t, os.WriteFile(last.Path, data, 0o666))
 			})
 		}})
-		testmodel.WantError(t, err, last.Path, "was changed while it was read")
+		testmodel.WantError(t, err, last.Path, "was changed while lowtoggle read it")
 		if _, err := os.Lstat(out); err == nil {
 			t.Error("a mixture lies under the final name")
 		}

@@ -80,7 +80,7 @@ func taken(out string) error {
 }
 
 func noConversion(dir string) error {
-	return weights.FileErrorf(dir, "%w", outError{errors.New("is in the way and is not an unfinished conversion: move it away, or choose another output folder"), fs.ErrExist})
+	return weights.FileErrorf(dir, "%w", outError{errors.New("is not an unfinished conversion, and the conversion needs this name: move the file or folder away, or choose another output folder"), fs.ErrExist})
 }
 
 // openStage creates the stage. With Resume, it continues an existing stage.
@@ -111,7 +111,11 @@ func (st *stage) create(c *conversion) error {
 	if err := os.Mkdir(st.dir, 0o777); errors.Is(err, fs.ErrExist) {
 		return inUse(st.dir)
 	} else if err != nil {
-		return err
+		parent := filepath.Dir(st.out)
+		if _, gone := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && gone == nil { // such as /proc
+			return weights.FileErrorf(st.out, "%w", outError{fmt.Errorf("the file system of %s does not allow new folders: choose another place", parent), nil})
+		}
+		return weights.FileErrorf(st.out, "%w", outError{fmt.Errorf("no folder can be made there (%w): choose another place", err), nil})
 	}
 	return st.claim(c)
 }
@@ -147,7 +151,7 @@ func (st *stage) lock() (err error) {
 	case errors.Is(err, lock.ErrHeld):
 		return running(st.dir)
 	case err != nil && !lock.None(err):
-		return weights.FileErrorf(st.dir, "locking this folder: %w", err)
+		return weights.FileErrorf(st.dir, "this folder cannot be locked (%w): choose another output folder", err)
 	}
 	return st.inPlace()
 }
@@ -182,7 +186,7 @@ func (st *stage) reopen(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
-	if err := checkFree(st.out, st.old); err != nil { // one process finished, and another one then made a new stage
+	if err := checkFree(st.out, st.old); err != nil { // one process finished, and another process then made a new stage
 		os.Remove(st.dir) // if the folder is not empty, this fails and the folder stays
 		return err
 	}
@@ -215,8 +219,8 @@ func (st *stage) reopen(c *conversion) error {
 	return errors.Join(err, st.removeUnfinished())
 }
 
-// ErrOtherPlan marks the error for an interrupted conversion with another plan than the one to resume, for example
-// because the options or the recipe are others.
+// ErrOtherPlan marks the error for resuming an interrupted conversion with another plan, for example because of other
+// options or another recipe.
 var ErrOtherPlan = errors.New("was begun with another plan: give the same options as before, or move the folder away")
 
 func (st *stage) samePlan(was, now *plan.Plan) error {
@@ -322,7 +326,7 @@ func (st *stage) own(name string) error {
 }
 
 func (st *stage) notAlone(name string) error {
-	return weights.FileErrorf(st.path(name), "another process has written this file too, as this file system has no locks: run one process at a time")
+	return weights.FileErrorf(st.path(name), "another process has also written this file, because this file system has no locks: run only one conversion into a folder at a time")
 }
 
 // release closes the shards that hold keeps open.
@@ -410,11 +414,11 @@ func (st *stage) fail(ctx context.Context, err error) error {
 		} else {
 			err = ctx.Err()
 		}
-		return resumable{fmt.Errorf("%w: finished parts are kept in %s; resume to continue", err, st.dir)}
+		return resumable{fmt.Errorf("%w: finished shards are kept in %s; resume to continue", err, st.dir)}
 	case st.keep && errors.Is(err, ErrNotMade):
 		return resumable{fmt.Errorf("%w: the new folder is kept in %s; move %s away and resume, to give the new folder its name", err, st.dir, st.out)}
 	case st.keep:
-		return resumable{fmt.Errorf("%w: finished parts are kept in %s; remove the cause (for example, free disk space) and resume to continue", err, st.dir)}
+		return resumable{fmt.Errorf("%w: finished shards are kept in %s; remove the cause (for example, free disk space) and resume to continue", err, st.dir)}
 	}
 	return errors.Join(err, os.RemoveAll(st.dir))
 }

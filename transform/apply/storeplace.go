@@ -71,7 +71,7 @@ func (p *storePlace) finished(ctx context.Context) (*plan.Manifest, error) {
 	}
 	js, err := p.store.Read(ctx, plan.ManifestName, bounded.Plan)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w (it has no %s)", taken(p.store.URL()), plan.ManifestName)
+		return nil, fmt.Errorf("%w (this folder has no %s)", taken(p.store.URL()), plan.ManifestName)
 	}
 	if err != nil {
 		return nil, err
@@ -279,7 +279,7 @@ func (p *storePlace) copyOther(ctx context.Context, c *conversion, name, to stri
 	return plan.File{Path: name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// remove removes parts.json last, because a later call recognises the other objects by it.
+// remove removes parts.json last, because a later call recognises the other objects by this file.
 func (p *storePlace) remove(ctx context.Context) error {
 	list, err := p.store.List(ctx)
 	if err != nil {
@@ -308,7 +308,7 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 		}
 	} else {
 		if _, err := o.Store.Stat(ctx, about(partsName)); err == nil {
-			return nil, weights.FileErrorf(o.Store.URL(), "%w: remove the folder, or resume the conversion", ErrUnfinished)
+			return nil, weights.FileErrorf(o.Store.URL(), "%w: resume the conversion, or choose another folder", ErrUnfinished)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -330,8 +330,8 @@ func runStored(ctx context.Context, src Source, p *plan.Plan, out string, o Opti
 	return man, keptInStore(ctx, o.Store, err)
 }
 
-// plansName is the folder for the plans of conversions that were not begun in parts. If several begin at the same
-// time, the one that creates partsName continues. The plan's digest in partsName identifies its plan.
+// plansName is the folder for the plans of conversions that were not begun in parts. If several conversions begin at
+// the same time, the conversion that creates partsName continues. The digest in partsName identifies its plan.
 const plansName = "plans"
 
 // planName returns the name of the plan with this digest.
@@ -346,7 +346,7 @@ func UnfinishedIn(ctx context.Context, s Store) (*plan.Plan, error) {
 	js, err := s.Read(ctx, about(partsName), bounded.Config)
 	if err == nil {
 		if err := json.Unmarshal(js, &was); err != nil {
-			return nil, fmt.Errorf("%s/%s: %w: remove the folder", s.URL(), about(partsName), err)
+			return nil, fmt.Errorf("%s/%s: %w: choose another folder", s.URL(), about(partsName), err)
 		}
 		js, err = s.Read(ctx, about(planName(was.Plan)), bounded.Plan)
 	}

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/lowtoggle/lowtoggle/internal/lock"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -42,7 +42,7 @@ func Temporary(err error, dir string) error {
 		return err
 	case is(weights.ErrUnreachable) || is(lock.ErrHeld):
 		return retry{err}
-	case is(context.Canceled) || is(context.DeadlineExceeded) || is(weights.ErrFault):
+	case parallel.Ended(err) || is(weights.ErrFault):
 		return retry{err}
 	case slices.ContainsFunc(temporaryErrors, func(e syscall.Errno) bool { return is(e) }):
 		return retry{err}

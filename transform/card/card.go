@@ -37,10 +37,7 @@ type Base struct {
 // nil if there is none. All other bytes of the card stay. An earlier section and earlier fields are replaced. If the
 // front matter is not a list of fields in valid YAML, the front matter stays and fields is false.
 func Write(source []byte, base Base, section string) (card []byte, fields bool) {
-	newline := "\n"
-	if i := bytes.IndexByte(source, '\n'); i > 0 && source[i-1] == '\r' {
-		newline = "\r\n"
-	}
+	newline := newlineOf(source)
 	d := split(source)
 	front, fields := d.withBase(base, newline)
 	text := begin + "\n" + strings.TrimSpace(section) + "\n" + end + "\n"
@@ -63,6 +60,39 @@ func Write(source []byte, base Base, section string) (card []byte, fields bool) 
 		b.Write(body[at:])
 	}
 	return b.Bytes(), fields
+}
+
+// Replace returns a card whose section has text, and nothing else, below a heading of the third level. All other bytes
+// of the card stay. ok is false if the card has no section, or the section does not have the heading exactly once.
+func Replace(card []byte, heading, text string) (replaced []byte, ok bool) {
+	d := split(card)
+	from, to := section(d.body, 0)
+	if from < 0 {
+		return card, false
+	}
+	from += len(card) - len(d.body)
+	to += len(card) - len(d.body)
+	newline := newlineOf(card[from:to])
+	mark := []byte("\n### " + heading + newline)
+	if bytes.Count(card[from:to], mark) != 1 {
+		return card, false
+	}
+	from += bytes.Index(card[from:to], mark) + len(mark)
+	text = "\n" + strings.TrimSpace(text) + "\n"
+	to -= len(end)
+	if n := bytes.Index(card[from:to], []byte("\n### ")); n >= 0 {
+		to = from + n + len("\n")
+		text += "\n"
+	}
+	return slices.Concat(card[:from], []byte(strings.ReplaceAll(text, "\n", newline)), card[to:]), true
+}
+
+// newlineOf returns the first line break of a text.
+func newlineOf(text []byte) string {
+	if i := bytes.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
 }
 
 // Kept returns the bytes of a card that lowtoggle does not write. It removes lowtoggle's section and fields, and
@@ -139,8 +169,12 @@ type entry struct {
 
 // fields lists the fields of the front matter. ok is false if the front matter is not a list of fields in valid YAML.
 func (d *document) fields() (list []entry, ok bool) {
+	text := bytes.Join(d.lines, nil)
+	if hasOtherBreaks(text) { // YAML's line numbers are then not those of d.lines
+		return nil, false
+	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(bytes.Join(d.lines, nil), &doc); err != nil {
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, false
 	}
 	if doc.Kind == 0 { // the front matter is empty
@@ -166,6 +200,11 @@ func (d *document) fields() (list []entry, ok bool) {
 		list = append(list, entry{key.Value, from, to})
 	}
 	return list, true
+}
+
+// hasOtherBreaks reports whether a text has line breaks of YAML other than "\n" and "\r\n".
+func hasOtherBreaks(text []byte) bool {
+	return bytes.ContainsAny(bytes.ReplaceAll(text, []byte("\r\n"), nil), "\r\u0085\u2028\u2029")
 }
 
 // besideFields reports whether a line is empty or a comment and so belongs to no field.
@@ -241,24 +280,31 @@ func fieldLine(name, value, newline string) string {
 	return strings.ReplaceAll(string(text), "\n", newline)
 }
 
+// section returns the bounds of the first of lowtoggle's sections in body[from:], with both comments; -1 if there is
+// none. A comment without its partner is ordinary text.
+func section(body []byte, from int) (begins, ends int) {
+	for {
+		n := bytes.Index(body[from:], []byte(end))
+		if n < 0 {
+			return -1, -1
+		}
+		if i := bytes.LastIndex(body[from:from+n], []byte(begin)); i >= 0 {
+			return from + i, from + n + len(end)
+		}
+		from += n + len(end)
+	}
+}
+
 // withoutSections returns a text without lowtoggle's sections, and the offset of the first one; -1 if there is none.
 // A section includes the line break of its last line.
 func withoutSections(body []byte) (rest []byte, at int) {
 	at, rest = -1, body
 	for from := 0; ; {
-		n := bytes.Index(rest[from:], []byte(end))
-		if n < 0 {
+		i, n := section(rest, from)
+		if i < 0 {
 			return rest, at
 		}
-		n += from
-		i := bytes.LastIndex(rest[from:n], []byte(begin))
-		if i < 0 { // a mark without its partner is ordinary text
-			from = n + len(end)
-			continue
-		}
-		i += from
-		after := rest[n+len(end):]
-		after = bytes.TrimPrefix(bytes.TrimPrefix(after, []byte("\r")), []byte("\n"))
+		after := bytes.TrimPrefix(bytes.TrimPrefix(rest[n:], []byte("\r")), []byte("\n"))
 		if at < 0 {
 			at = i
 		}

@@ -67,6 +67,10 @@ func TestKept(t *testing.T) {
 func FuzzWrite(f *testing.F) {
 	f.Add([]byte("---\na: b\nbase_model:\n- x\n---\nT\n" + begin + end))
 	f.Add([]byte("---\r\n---\r\n"))
+	for _, br := range []string{"\r", "\u0085", "\u2028", "\u2029"} { // line breaks of YAML
+		f.Add([]byte("---\na:" + br + "-\n---"))
+		f.Add([]byte("---\na: 1" + br + "base_model: x\nb: 1\n---\n"))
+	}
 	f.Fuzz(func(t *testing.T, source []byte) {
 		card, _ := Write(source, quantized, "x")
 		if again, _ := Write(card, quantized, "x"); !bytes.Equal(again, card) {
@@ -76,4 +80,36 @@ func FuzzWrite(f *testing.F) {
 			t.Errorf("%q: kept %q, want %q", source, Kept(card), Kept(source))
 		}
 	})
+}
+
+// TestReplace: only the lines below the heading change, with the section's line breaks.
+func TestReplace(t *testing.T) {
+	section := begin + "\n## Converted\n\n### Energy\n\nLess.\n\n### Accuracy\n\nNot measured.\nTwo lines.\n\n### How\n\nSo.\n" + end + "\n"
+	want := begin + "\n## Converted\n\n### Energy\n\nLess.\n\n### Accuracy\n\nMeasured.\n\nHere.\n\n### How\n\nSo.\n" + end + "\n"
+	atEnd := begin + "\n### Accuracy\n\nOld.\n" + end + "\n"
+	crlf := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+	for name, c := range map[string]struct{ card, want string }{
+		"alone":           {section, want},
+		"amid a text":     {"---\na: b\n---\n# T\n\n### Accuracy\n\nOurs.\n\n" + section + "\n### Accuracy\n\nOurs, too.", "---\na: b\n---\n# T\n\n### Accuracy\n\nOurs.\n\n" + want + "\n### Accuracy\n\nOurs, too."},
+		"CRLF":            {crlf("A\n\n" + section + "B\n"), crlf("A\n\n" + want + "B\n")},
+		"CRLF in it only": {"A\n\n" + crlf(section) + "B\n", "A\n\n" + crlf(want) + "B\n"},
+		"at its end":      {"A\n" + atEnd + "B\n", "A\n" + begin + "\n### Accuracy\n\nMeasured.\n\nHere.\n" + end + "\nB\n"},
+		"nothing below":   {strings.Replace(section, "\nNot measured.\nTwo lines.\n", "", 1), want},
+		"half a section":  {"A " + end + " " + begin + "\n" + section, "A " + end + " " + begin + "\n" + want},
+	} {
+		got, ok := Replace([]byte(c.card), "Accuracy", "Measured.\n\nHere.\n")
+		if string(got) != c.want || !ok {
+			t.Errorf("%s, %v:\n%q\nwant:\n%q", name, ok, got, c.want)
+		}
+		again, ok := Replace(got, "Accuracy", "Measured.\n\nHere.\n")
+		if !bytes.Equal(again, got) || !ok {
+			t.Errorf("%s: again, %v:\n%q", name, ok, again)
+		}
+	}
+	for _, card := range []string{"", "# T\n\n### Accuracy\n\nOurs.\n", begin + "\n### Energy\n" + end, section[:len(section)-9],
+		begin + "\n### Accuracy\n\n### Accuracy\n" + end} {
+		if got, ok := Replace([]byte(card), "Accuracy", "x"); ok || string(got) != card {
+			t.Errorf("%q: %v, %q", card, ok, got)
+		}
+	}
 }

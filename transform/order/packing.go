@@ -11,13 +11,14 @@ type packing struct {
 	sketchPart
 	u            *Use
 	heads, tails [][]int
+	runs         int    // the most of a label
 	mask         uint32 // of the bits that count, if values are packed
 	samples      int    // of each run of positions
 	perWord      int    // elements packed into a word
 }
 
 // words returns the number of words of one bit plane.
-func (p *packing) words() int { return (p.samples*len(p.heads[0]) + p.perWord - 1) / p.perWord }
+func (p *packing) words() int { return (p.samples*p.runs + p.perWord - 1) / p.perWord }
 
 // put packs element e of a label.
 func (p *packing) put(words []uint64, e int, v uint32) {
@@ -42,10 +43,8 @@ func (p *packing) pack(ctx context.Context, dst []uint64, stride int, positions 
 		tasks, pack = p.samples, p.packSamples
 	}
 	const task = 64 // the words of this many samples are whole
-	return parallel.Run(ctx, (tasks+task-1)/task, workers, func(ctx context.Context, job int) error {
-		return p.u.Guard(func() error {
-			return pack(ctx, dst, stride, positions, job*task, min((job+1)*task, tasks))
-		})
+	return parallel.Spans(ctx, tasks, task, workers, func(ctx context.Context, first, end int) error {
+		return p.u.Guard(func() error { return pack(ctx, dst, stride, positions, first, end) })
 	})
 }
 
@@ -62,7 +61,7 @@ func (p *packing) packLabels(ctx context.Context, dst []uint64, stride int, posi
 			}
 			data := row(pos)
 			for sample := range p.samples {
-				p.put(words, sample*len(positions[label])+run, p.u.Format.Elem(data, p.other(sample)))
+				p.put(words, sample*p.runs+run, p.u.Format.Elem(data, p.other(sample)))
 			}
 		}
 	}
@@ -85,7 +84,7 @@ func (p *packing) packSamples(ctx context.Context, dst []uint64, stride int, pos
 			words := dst[label*stride : (label+1)*stride]
 			for run, pos := range list {
 				for i := range min(few, to-from) {
-					p.put(words, (from+i)*len(list)+run, p.u.Format.Elem(data, i*p.u.Cols+pos))
+					p.put(words, (from+i)*p.runs+run, p.u.Format.Elem(data, i*p.u.Cols+pos))
 				}
 			}
 		}

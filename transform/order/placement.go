@@ -15,9 +15,9 @@ type link struct {
 	weight    float64
 }
 
-// newPlacement returns a path over all places. The path follows the heaviest lag from place to place. If no lag leads to an unvisited
-// place, the path continues at the first unvisited place.
-// heavy are the sizes of the groups in bits; they multiply the lag weights.
+// newPlacement returns a path over all places. The path follows the heaviest lag from place to place. If no lag leads
+// to an unvisited place, the path continues at the first unvisited place. heavy are the sizes of the groups in bits;
+// they multiply the lag weights.
 func newPlacement(labels int, groups [][]cost.Lag, heavy []float64) *Placement {
 	c := &Placement{before: make([][]link, labels)}
 	at := make([]int, labels) // index of each place in the path; -1: not yet visited

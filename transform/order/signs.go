@@ -18,11 +18,14 @@ type toggle struct {
 
 // Toggles returns the toggles of every place of the path relative to earlier places.
 func (s *Sketch) Toggles(ctx context.Context, c *Placement, path []int, workers int) (Toggles, error) {
+	if ctx == nil {
+		return Toggles{}, parallel.ErrNoContext
+	}
 	all := make(Toggles, len(path))
 	const task = 256
-	return all, parallel.Run(ctx, (len(path)+task-1)/task, workers, func(ctx context.Context, job int) error {
+	return all, parallel.Spans(ctx, len(path), task, workers, func(ctx context.Context, first, end int) error {
 		sums := make([]separation, len(s.groups))
-		for i := job * task; i < min((job+1)*task, len(path)); i++ {
+		for i := first; i < end; i++ {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ type SketchOptions struct {
 	Workers          int
 }
 
-// NewSketch samples the values of labels evenly. The sketch takes at most maxBytes.
+// NewSketch samples the values of labels evenly. The sketch takes at most o.MaxBytes bytes.
 func NewSketch(ctx context.Context, uses []*Use, o SketchOptions) (*Sketch, error) {
 	if o.Labels < 1 || len(uses) == 0 {
 		return nil, errors.New("a sketch needs labels and uses")
@@ -105,8 +105,10 @@ func spread(uses []*Use, most int) []*Use {
 func (s *Sketch) part(p packing, elements int) packing {
 	f := &p.u.Format
 	p.heads, p.tails = p.u.borders()
-	runs := len(p.heads[0])
-	p.samples = min(p.u.Across(), max(1, elements/runs))
+	for _, list := range p.heads { // the first label may have no position, such as one whose sign is free
+		p.runs = max(p.runs, len(list))
+	}
+	p.samples = min(p.u.Across(), max(1, elements/max(1, p.runs)))
 	p.perWord = 64 / f.Bits
 	if p.signs {
 		p.perWord = 64
@@ -118,7 +120,7 @@ func (s *Sketch) part(p packing, elements int) packing {
 	p.from, p.to, p.scale = s.words, s.words+words, float64(p.u.Across())/float64(p.samples)
 	p.group = s.group(p.u.Lags)
 	s.words = p.to
-	s.heavy[p.group] += float64(float64(p.u.Across()*runs) * float64(max(1, bits.OnesCount32(p.mask))))
+	s.heavy[p.group] += float64(float64(p.u.Across()*p.runs) * float64(max(1, bits.OnesCount32(p.mask))))
 	s.parts = append(s.parts, p.sketchPart)
 	return p
 }

@@ -46,7 +46,8 @@ func (s *Sketch) Order(ctx context.Context, signs bool, workers int) ([]int, err
 	return best, nil
 }
 
-// path orders the labels block by block. With signs, a distance is the smaller one of both signs.
+// path orders the labels block by block. With signs, a distance is the smaller of the distances for equal and for
+// opposite signs.
 func (s *Sketch) path(ctx context.Context, signs bool, workers int) ([]int, error) {
 	size := blockLabels
 	if s.labels <= wholeLabels {
@@ -121,11 +122,6 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 			first = i
 		}
 		for j := first; j < n; j++ {
-			if j%64 == 0 {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-			}
 			s.between(labels[i], labels[j], sums)
 			var alike, opposed float64
 			for g, d := range sums {
@@ -144,8 +140,8 @@ func (s *Sketch) distances(ctx context.Context, labels []int, signs bool, worker
 	})
 }
 
-// nearestNeighbour starts at the first label and repeatedly goes to the nearest remaining one. Ties go to the earlier
-// label.
+// nearestNeighbour starts at the first label and repeatedly goes to the nearest remaining label. Ties go to the
+// earlier label.
 func (m *matrix) nearestNeighbour(ctx context.Context) ([]int, error) {
 	path := make([]int, 1, m.n)
 	visited := make([]bool, m.n)

@@ -12,7 +12,7 @@ type Use struct {
 	// Axis is 0 if labels are rows, and 1 if labels are columns.
 	Axis int
 	// Positions are the positions of each label on the axis. A label that is a block, such as the rows of a head, has
-	// several.
+	// several positions.
 	Positions [][]int
 	// Dir has an element for each position: a factor of 2 on the label multiplies the position by 2^Dir. A position
 	// with Dir 0 has no sign. nil: 0 everywhere.
@@ -92,7 +92,7 @@ func (u *Use) bySign(signs bool) (signed, plain *Use) {
 }
 
 // borders returns, for every label, the first and the last position of each run of neighbouring positions. Inside a
-// run nothing moves; labels meet at the borders.
+// run, an order changes nothing; labels meet only at the borders.
 func (u *Use) borders() (heads, tails [][]int) {
 	if !u.Blocks() {
 		return u.Positions, u.Positions

@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // Fits returns the reason why the pass does not change the codes of a quantised weight; empty if it does.
 func (c Choice) Fits(q *quant.Quantised) string {
 	if c.Pass == nil || c.Pass.Codes == nil || q == nil {
-		return "it does not change codes"
+		return "this pass does not change codes"
 	}
 	return c.Pass.Codes(q, c.Args)
 }
@@ -46,10 +47,10 @@ func isFP8(q *quant.Quantised) bool { return q.Format.Codes == "fp8" }
 // roundCodes compiles round for a quantised weight.
 func roundCodes(q *quant.Quantised, bits Bits) (o program.Operation, err error) {
 	if bits.Truncate {
-		return o, fmt.Errorf("codes are rounded to the nearest value")
+		return o, errors.New("codes are rounded to the nearest value: leave out truncate")
 	}
 	if bits.Zeroed < 0 || bits.Zeroed > zeroableCodes(q) {
-		return o, fmt.Errorf("%d low bits of %s codes cannot be zeroed, only 0 to %d", bits.Zeroed, q.Format.Codes, zeroableCodes(q))
+		return o, fmt.Errorf("cannot zero %d low bits of %s codes: give a number of bits from 0 to %d", bits.Zeroed, q.Format.Codes, zeroableCodes(q))
 	}
 	return program.Operation{Codes: &program.Recoding{Zeroed: bits.Zeroed}}, nil
 }

@@ -125,6 +125,22 @@ func TestCommonPowersToggleLess(t *testing.T) {
 	}
 }
 
+// TestCommonPowersOfZeros: if no power changes the toggles, no index is scaled.
+func TestCommonPowersOfZeros(t *testing.T) {
+	v := commonExponents(t, withFields(t, "llama-tiny", weights.BF16, func(string, int, int, int) int { return 0 }))
+	v.Descend()
+	if before, _ := v.Cost(); before != 0 || slices.ContainsFunc(v.Power, func(p int) bool { return p != 0 }) {
+		t.Errorf("%g toggles, powers %v", before, v.Power)
+	}
+}
+
+// TestTiedPowers: among powers of the same cost, the smallest is chosen.
+func TestTiedPowers(t *testing.T) {
+	if have := pass.TiedPower(3); have != 0 {
+		t.Errorf("power %d, want 0", have)
+	}
+}
+
 // TestCommonPowerIsFound: layers whose exponents lie on both sides of a carry are scaled up over it, and their norm
 // down. Layers with good exponents do not change, nor do layers whose change would cost more in another layer.
 func TestCommonPowerIsFound(t *testing.T) {

@@ -27,11 +27,12 @@ const (
 var Compensate = &Pass{
 	Name: "compensate", Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, Joint: true, ByRow: true,
 	Usage: "compensate[=DAMP]",
-	Doc: "Makes sparsify, trellis, grid and round choose a layer's values input by input, the inputs of most power first. " +
-		"Columns that are not yet rounded absorb the rounding error, as far as the layer's real inputs allow (GPTQ, " +
-		"Frantar et al., 2022). The pass needs --tokens. At the same number of bits, the output error of a trained model " +
-		"falls by several dB. DAMP is added to the Hessian's diagonal as a share of its mean: 0.001 unless given, and " +
-		"0.01 in quantised weights.",
+	Doc: "Makes sparsify, trellis, grid and round choose a layer's values input by input, starting with the inputs " +
+		"of highest power. Columns that are not yet rounded absorb the rounding error (GPTQ, Frantar et al., 2022). " +
+		"The pass needs --tokens for the layers' real inputs. At the same number of bits, the output error of a " +
+		"trained model is several dB lower than without compensate. DAMP times the mean of the Hessian's diagonal is " +
+		"added to the diagonal. The default of DAMP is 0.001, and 0.01 for quantised weights. Without DAMP, the " +
+		"search for --max-loss tries 0.001, 0.01 and 0.1 if trellis, prune or scales runs without an argument.",
 	Args: func(args []string) error {
 		if d, err := strconv.ParseFloat(args[0], 64); err != nil || !(d > 0 && d <= 1) {
 			return fmt.Errorf("%q is not a number above 0 and up to 1", args[0])
@@ -69,7 +70,7 @@ var Compensate = &Pass{
 			return o, err
 		}
 		if !(d.Damp > 0 && d.Damp <= 1) {
-			return o, errors.New("its damping must be above 0 and at most 1")
+			return o, errors.New("the damping must be above 0 and at most 1")
 		}
 		return program.Operation{Joint: true, Damp: d.Damp}, nil
 	},

@@ -70,6 +70,14 @@ func NewCommonExponents(ctx context.Context, m *Model, exps map[string][]int) (*
 // Descend chooses the powers.
 func (c *CommonExponents) Descend() { c.chooser.descend() }
 
+// TiedPower returns the power of an index that no layer uses, so that all powers cost the same. The index starts with
+// the power was.
+func TiedPower(was int) int {
+	v := &exponentChooser{power: []int{was}, uses: make([][]int, 1)}
+	v.improve(0)
+	return v.power[0]
+}
+
 // Cost returns the toggles of all layers, and the toggles with the penalty of changing exponents.
 func (c *CommonExponents) Cost() (toggles, all float64) {
 	for i := range c.chooser.layers {

@@ -42,7 +42,7 @@ func compileShift(s *plan.Step, c *program.Context) (o program.Operation, err er
 // Folding has already moved the norm's powers of two.
 func fill(c *program.Context, claim *arch.Claim, v float64) (o program.Operation, err error) {
 	if claim.Role != arch.Norm || v != 0 && v != 1 {
-		return o, errors.New("only a norm's weights can be filled, with 0 or 1")
+		return o, errors.New("only a norm's weight or bias can be filled, with 0 or 1")
 	}
 	o.Values = make([]float32, c.Program.Rows*c.Program.Cols)
 	for i := range o.Values {
@@ -74,11 +74,11 @@ func foldScale(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Ope
 	layerNorm := sh.Scale != "" && claim.Norm != nil && claim.Norm.Weight == sh.Scale && claim.Norm.Kind == arch.LayerNorm
 	switch {
 	case claim.Role != arch.Linear:
-		return o, errors.New("is no layer")
+		return o, errors.New("is not a linear layer")
 	case len(claim.Axes) != 2:
-		return o, errors.New("is not a matrix: its inputs and outputs are not those of one product")
+		return o, errors.New("is not a matrix")
 	case sh.Scale != "" && !layerNorm:
-		return o, fmt.Errorf("no LayerNorm of weight %q feeds it", sh.Scale)
+		return o, fmt.Errorf("no LayerNorm with the weight %q comes before this layer", sh.Scale)
 	case !layerNorm && !claim.Softmax && !sh.Epilogue:
 		return o, errors.New("its inputs need not sum to 0, so a constant would change the outputs")
 	case math.Abs(sh.Add) > math.MaxFloat32:
@@ -137,7 +137,7 @@ func foldBias(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Oper
 	for n := range b {
 		v := marked(p.Row, float32(float64(b[n])+sum[n]), n)
 		if !(math.Abs(float64(v)) <= float64(p.Format.Value(p.Format.MaxFinite))) {
-			return o, fmt.Errorf("value %d would be %g: more than its type holds, or NaN", n, v)
+			return o, fmt.Errorf("value %d would be %g, which is not a finite value of the tensor's type", n, v)
 		}
 		b[n] = v
 	}
@@ -155,7 +155,7 @@ func product(c *program.Context, layer *arch.Claim, x []float32, outputs int) ([
 		inputs, n = t.Rows, t.Cols
 	}
 	if !known || inputs != len(x) || n != outputs {
-		return nil, fmt.Errorf("%d outputs and %d inputs do not make %s", outputs, len(x), layer.Name)
+		return nil, fmt.Errorf("%s does not have %d outputs and %d inputs", layer.Name, outputs, len(x))
 	}
 	sum, w := make([]float64, outputs), make([]float32, t.Cols)
 	return sum, guard(t, func() error {

@@ -47,7 +47,7 @@ func checkFolds(layout *arch.Layout, steps []*plan.Step) error {
 		case known:
 			given[part], begun[norm] = true, true
 		case part.filled && layout.Claims[s.Tensor] != nil && layout.Claims[s.Tensor].Role == arch.Norm && (part.fill == 0 || part.fill == 1):
-			return fmt.Errorf("tensor %q: no fold fills it with %g", s.Tensor, part.fill)
+			return fmt.Errorf("tensor %q: no fold of a norm fills this tensor with %g", s.Tensor, part.fill)
 		}
 	}
 	var missing []foldPart
@@ -60,12 +60,12 @@ func checkFolds(layout *arch.Layout, steps []*plan.Step) error {
 		return nil
 	}
 	first := slices.MinFunc(missing, func(a, b foldPart) int { return cmp.Compare(a.tensor, b.tensor) })
-	return fmt.Errorf("%s is folded only in part: %d steps are missing, one on %q: keep all of them or none",
-		parts[first], len(missing), first.tensor)
+	return fmt.Errorf("%s is folded only in part, for example without the step on %q (missing steps: %d): keep all steps of the fold or none",
+		parts[first], first.tensor, len(missing))
 }
 
-// foldParts lists the parts of folding every LayerNorm, by the norm's weight. If a layer has no bias for the norm's
-// bias, one part exists that no step can give.
+// foldParts lists the parts of folding every LayerNorm, by the norm's weight. If a layer has no bias that could absorb
+// the norm's bias, the list has a part that no step can match.
 func foldParts(layout *arch.Layout) map[foldPart]string {
 	parts := map[foldPart]string{}
 	for _, c := range layout.Claims {

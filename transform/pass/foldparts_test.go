@@ -35,7 +35,7 @@ func TestFillsSwappedAreRefused(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", weights.BF16)
 	zero := 0.0
 	step := &plan.Step{Pass: "shift", Tensor: "transformer.h.0.ln_1.weight", Data: pass.Shifted{Fill: &zero}}
-	wantError(t, pass.CheckFolds(layoutOf(t, m), []*plan.Step{step}), "no fold fills it with 0")
+	wantError(t, pass.CheckFolds(layoutOf(t, m), []*plan.Step{step}), "no fold of a norm fills this tensor with 0")
 }
 
 // shifted returns the data of a step of the pass shift.

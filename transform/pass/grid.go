@@ -27,7 +27,7 @@ var Grid = &Pass{
 	Usage: "grid[=S]",
 	Doc: "Rounds every value to the nearest multiple of a step, ties to even. The step is a power of two near σ/S of the " +
 		"value's output row; σ is the row's root mean square. Without S, the planner takes the coarsest of S = 2, 4, 8, " +
-		"16, 32 that the budget allows. S may be 0.25 to 2^20. In BF16, values of 128 steps or more do not change. A " +
+		"16, 32 that the budget allows. S may be 0.25 to 2^20. In BF16, values of at least 128 steps do not change. A " +
 		"large S, such as 4000, therefore changes only the smallest values and saves little. Coarse grids suit larger " +
 		"budgets, above all for a streaming operand.",
 	Args: func(args []string) error {
@@ -75,7 +75,7 @@ var Grid = &Pass{
 		}
 		if c.Program.Coded() {
 			if !(steps.S > 0) || steps.Exponents != nil {
-				return o, errors.New("the grid of a quantised weight has a number S and no exponents")
+				return o, errors.New("the grid of a quantised weight needs S and has no exponents")
 			}
 			return program.Operation{Codes: &program.Recoding{Grid: steps.S}}, nil
 		}
@@ -93,7 +93,7 @@ var Grid = &Pass{
 func gridOperation(p *program.Program, data Steps) (o program.Operation, err error) {
 	_, outputs := p.OutputAxis()
 	if len(data.Exponents) != outputs {
-		return o, fmt.Errorf("the grid's steps are not one for each of %d outputs", outputs)
+		return o, fmt.Errorf("the grid must have one step for each of the %d outputs", outputs)
 	}
 	made := map[int]*weights.Grid{}
 	steps := make([]*weights.Grid, outputs)

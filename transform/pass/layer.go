@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Cost predicts the energy of products. It is called from several goroutines. [cost.Calibration] is one.
+// Cost predicts the energy of products. It is called from several goroutines. [cost.Calibration] implements it.
 type Cost interface {
 	// Energy returns the energy of a product relative to random data of the same scale. w is a sample of the
 	// product's weights. Energy does not keep the sample.
@@ -155,7 +155,7 @@ func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
 	err := p.EachValues(ctx, 0, p.Rows, func(b program.Block, v []float32) {
 		i := 0
 		for ; p.OutAxis == 0 && i+side <= b.Rows; i += side {
-			addSquares(v[i*b.Cols:(i+side)*b.Cols], sum[b.First+i:][:side], n[b.First+i:][:side])
+			sumSquares(v[i*b.Cols:(i+side)*b.Cols], sum[b.First+i:][:side], n[b.First+i:][:side])
 		}
 		for ; i < b.Rows; i++ {
 			out, step := b.First+i, 0
@@ -180,11 +180,11 @@ func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
 	return sum, err
 }
 
-// addSquares adds the squares of the finite values of each row to the row's sum, and the number of these values to n.
-func addSquares(v []float32, sum, n []float64) {
+// sumSquares sets the sum of the squares of the finite values of each row, and the number of these values.
+func sumSquares(v []float32, sum, n []float64) {
 	cols := len(v) / side
 	a, b, c, d := v[:cols], v[cols:][:cols], v[2*cols:][:cols], v[3*cols:][:cols]
-	s0, s1, s2, s3 := sum[0], sum[1], sum[2], sum[3]
+	var s0, s1, s2, s3 float64
 	left := [side]int{}
 	for k := range a {
 		x := [side]float64{float64(a[k]), float64(b[k]), float64(c[k]), float64(d[k])}
@@ -204,7 +204,7 @@ func addSquares(v []float32, sum, n []float64) {
 	}
 	sum[0], sum[1], sum[2], sum[3] = s0, s1, s2, s3
 	for j := range n {
-		n[j] += float64(cols - left[j])
+		n[j] = float64(cols - left[j])
 	}
 }
 

@@ -32,6 +32,9 @@ type Model struct {
 // Parallel runs n tasks on the workers, at most limit at a time, with progress. It stops when a task fails or ctx
 // ends. A task must read weights within guards, such as [Layer.Guard].
 func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task func(ctx context.Context, i int) error) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	if m.Context == nil || task == nil {
 		return errors.New("parallel work needs a context and a task")
 	}

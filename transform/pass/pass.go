@@ -120,29 +120,29 @@ func (p *Pass) Validate() error {
 	var errs []error
 	bad := func(what string) { errs = append(errs, fmt.Errorf("pass %q: %s", p.Name, what)) }
 	if p.Name == "" || strings.ContainsAny(p.Name, "=,/ ") || p.Name == "pass" || p.Name == "index" || p.Name == "tensor" {
-		bad("its name is empty, has separators, or is the name of a field of a step")
+		bad("its name must not be empty, contain separators, or be the name of a step's field")
 	}
 	if p.Doc == "" || !strings.HasPrefix(p.Usage, p.Name) {
-		bad("lacks its documentation")
+		bad("needs Doc, and a Usage that begins with the pass's name")
 	}
 	if p.NeedsHessians && !p.UsesHessians {
-		bad("needs Hessians but does not use them")
+		bad("NeedsHessians is set without UsesHessians: set both")
 	}
 	if p.Class != Lossy && (p.Joint || p.Chooser || p.Companion) {
-		bad("only a lossy pass chooses values")
+		bad("only a lossy pass may set Joint, Chooser or Companion")
 	}
 	switch p.Class {
 	case Exact:
 		if p.Plan == nil || p.Symmetry == nil || p.Compile != nil || p.Candidates != nil || !p.NeedsFamily {
-			bad("an exact pass plans and merges symmetries and needs a family")
+			bad("an exact pass needs Plan, Symmetry and NeedsFamily, and neither Compile nor Candidates")
 		}
 	case Compensated:
 		if p.Plan == nil || p.Compile == nil || p.Symmetry != nil {
-			bad("a compensated pass plans and compiles tensor steps")
+			bad("a compensated pass needs Plan and Compile, and no Symmetry")
 		}
 	case Lossy:
 		if p.Candidates == nil || p.Compile == nil || p.Symmetry != nil || p.Plan != nil {
-			bad("a lossy pass offers candidates and compiles them")
+			bad("a lossy pass needs Candidates and Compile, and neither Plan nor Symmetry")
 		}
 	default:
 		bad(fmt.Sprintf("unknown class %q", p.Class))

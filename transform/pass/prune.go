@@ -26,12 +26,12 @@ const pruneName = "prune"
 var Prune = &Pass{
 	Name: pruneName, Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, SearchOnly: true, Joint: true, Companion: true,
 	Usage: "prune=SHARE",
-	Doc: "Zeroes the given share of a layer's inputs. It chooses the inputs that the others predict best on the layer's " +
-		"real activations, and changes the weights of the other inputs to compensate. Inputs of early layers are the most " +
-		"predictable: in the first layer of a byte-level model, half of them can be pruned. If no layer reads the output " +
-		"of a neuron, the weights of the neuron are zeroed too. A row or column of zeros saves more energy than any " +
-		"rounding of its values, but in later layers few inputs can be pruned. Give a share for experiments only; otherwise " +
-		"--max-loss chooses it.",
+	Doc: "Zeroes the given share of a layer's inputs. The pass prunes the inputs that the layer's other inputs predict " +
+		"best, as measured on real activations. To compensate, the pass changes the weights of the other inputs. Inputs " +
+		"of early layers are the most predictable. If no layer reads the output of a neuron, the weights of the neuron " +
+		"are zeroed too. A row or column of zeros saves more energy than any rounding of its values. In later layers, " +
+		"few inputs can be pruned. Give a share for experiments only; otherwise the search for --max-loss chooses the " +
+		"share.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s > 0 && s < 1) {
 			return fmt.Errorf("%q is not a share between 0 and 1", args[0])
@@ -99,7 +99,7 @@ var Prune = &Pass{
 			return o, err
 		}
 		if len(d.Inputs)+len(d.Outputs) == 0 {
-			return o, errors.New("does not say what to zero")
+			return o, errors.New("names no inputs and no outputs to zero")
 		}
 		in, k := c.Program.InputAxis()
 		if _, err := in.Places(k, d.Inputs); err != nil {

@@ -43,7 +43,7 @@ func TestDamagedPruneIsRefused(t *testing.T) {
 		if model == "gpt2-tiny" {
 			inputs, outputs = 40, 160
 		}
-		list := []damaged{{&plan.Step{}, "has no data"}, {&plan.Step{Data: pass.Pruned{}}, "does not say what to zero"}}
+		list := []damaged{{&plan.Step{}, "has no data"}, {&plan.Step{Data: pass.Pruned{}}, "names no inputs and no outputs to zero"}}
 		for _, c := range []struct {
 			list []int
 			of   int
@@ -75,7 +75,7 @@ func TestDamagedCompensateIsRefused(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	list := []damaged{{&plan.Step{Pass: "compensate"}, "has no data"}}
 	for _, damp := range []float64{0, -0.1, 1.5, math.NaN(), math.Inf(1)} {
-		list = append(list, damaged{&plan.Step{Pass: "compensate", Data: pass.Damping{Damp: damp}}, "its damping must be above 0 and at most 1"})
+		list = append(list, damaged{&plan.Step{Pass: "compensate", Data: pass.Damping{Damp: damp}}, "the damping must be above 0 and at most 1"})
 	}
 	wantRefused(t, m, testmodel.HessiansOf(t, m), "lm_head.weight", list)
 }

@@ -23,22 +23,25 @@ const reorderName = "reorder"
 var Reorder = &Pass{
 	Name: reorderName, Class: Exact, NeedsFamily: true,
 	Usage: "reorder[=given/FILE]",
-	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream), so that labels that " +
-		"follow one another in multipliers and memory differ in few bits. In multipliers these are runs of four rows of a " +
-		"streaming operand. In memory they are elements 64 bytes apart, in decode 2 and 32 bytes. Bits are compared after " +
-		"the lossy passes that have arguments; with the pass signs, the better of both signs counts. The order is a " +
-		"nearest-neighbour path, improved by 2-opt; more than 2048 labels are ordered in blocks of 1024. given/FILE reads " +
-		"a JSON object from index to permutation. An order that toggles no fewer bits than the source's is not used. One " +
-		"permutation must serve every column, and trained rows are almost never similar, so reordering saves no " +
-		"measurable energy (docs/ordering.md).",
+	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream). In the new " +
+		"order, consecutive values in a multiplier or on a memory wire differ in fewer bits. In the multipliers, four " +
+		"consecutive rows of a streaming operand follow one another. In memory, elements 64 bytes apart follow one " +
+		"another in prefill, and elements 2 or 32 bytes apart in decode. The pass compares the bits after the lossy " +
+		"passes that have arguments. The order is a nearest-neighbour path, improved by 2-opt. More than 2048 labels " +
+		"are ordered in blocks of 1024. If the pass signs runs too, reorder also tries a second order. There, the " +
+		"distance of two labels is the smaller of their distances with equal and with opposite signs. The source's " +
+		"order stays if no other order toggles fewer bits. With given/FILE, the pass applies the orders in a JSON " +
+		"object without this comparison. The object maps names of indices to permutations. Reordering saves no " +
+		"measurable energy: one permutation must serve every column, and trained rows are almost never similar " +
+		"(docs/ordering.md).",
 	Args: func(args []string) error {
 		switch {
 		case args[0] == "given" && len(args) > 1, args[0] == "tour" && len(args) == 1:
 			return nil
 		case slices.Contains([]string{"greedy", "window", "sort", "tour"}, args[0]):
-			return fmt.Errorf("%s is no longer an argument, because the one remaining order saves as much: leave the argument out", strings.Join(args, "/"))
+			return fmt.Errorf("%s is no longer an argument, because the default order saves as much: leave the argument out", strings.Join(args, "/"))
 		}
-		return fmt.Errorf("%q is not a way to order", args)
+		return fmt.Errorf("%q is not an argument of this pass", strings.Join(args, "/"))
 	},
 	Plan: planReorder,
 	Symmetry: func(s *plan.Step, n int, sym *program.Symmetry) error {
@@ -97,16 +100,18 @@ func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, err
 	}
 	given := map[string][]int{}
 	if err := json.Unmarshal(js, &given); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: is not a JSON object with a permutation for each index: %w", path, err)
 	}
 	for name := range given {
 		switch ix := m.Layout.Index(name); {
 		case ix == nil:
-			return nil, fmt.Errorf("%s: the model has no index %q", path, name)
+			return nil, fmt.Errorf("%s: the model has no index %q: remove this index from the file", path, name)
 		case ix.Blocked != "":
-			return nil, fmt.Errorf("%s: index %s cannot change: %s", path, name, ix.Blocked)
-		case !ix.Permute || !program.IsPermutation(given[name], ix.Len):
-			return nil, fmt.Errorf("%s: index %s: the order is not a permutation of its %d labels, or the index may not be permuted", path, name, ix.Len)
+			return nil, fmt.Errorf("%s: index %s cannot change: %s: remove this index from the file", path, name, ix.Blocked)
+		case !ix.Permute:
+			return nil, fmt.Errorf("%s: index %s may not be permuted: remove this index from the file", path, name)
+		case !program.IsPermutation(given[name], ix.Len):
+			return nil, fmt.Errorf("%s: index %s: the order is not a permutation of the numbers from 0 to %d", path, name, ix.Len-1)
 		}
 	}
 	var steps []*plan.Step

@@ -57,10 +57,10 @@ func TestGivenOrders(t *testing.T) {
 	}
 	one := names[0]
 	for want, orders := range map[string]any{
-		"is not a permutation of its": map[string][]int{one: orders[one][1:]},
-		"not a permutation":           map[string][]int{one: append(slices.Clone(orders[one][1:]), orders[one][1])},
-		`has no index "elsewhere"`:    map[string][]int{"elsewhere": {0}},
-		"orders.json: json":           []int{1},
+		"not a permutation of the numbers": map[string][]int{one: orders[one][1:]},
+		"not a permutation":                map[string][]int{one: append(slices.Clone(orders[one][1:]), orders[one][1])},
+		`has no index "elsewhere"`:         map[string][]int{"elsewhere": {0}},
+		"orders.json: is not a JSON object with a permutation for each index: json": []int{1},
 	} {
 		if steps, _, err := given(orders); err == nil || !strings.Contains(err.Error(), want) || steps != nil {
 			t.Errorf("%v: steps %v, error %v, want %s", orders, steps, err, want)

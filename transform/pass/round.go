@@ -26,13 +26,13 @@ type Bits struct {
 var Round = &Pass{
 	Name: "round", Class: Lossy, Chooser: true,
 	Usage: "round[=BITS[/truncate]]",
-	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. A value that would " +
-		"round to infinity becomes the largest finite value. Without BITS, the planner takes as many bits as the budget " +
-		"allows. The pass saves energy in every workload and is the best choice for small losses.",
+	Doc: "Zeroes the BITS low mantissa bits of every value. Values are rounded to nearest (ties to even), or truncated " +
+		"with /truncate. A value that would round to infinity becomes the largest finite value. Without BITS, the " +
+		"planner zeroes as many bits as the budget allows. The pass saves energy in every workload.",
 	Args: checkRound,
 	Codes: func(q *quant.Quantised, args []string) string {
 		if len(args) > 1 {
-			return "codes are rounded to the nearest value: leave out truncate"
+			return "codes are rounded to the nearest value, never truncated"
 		}
 		return ""
 	},

@@ -87,7 +87,7 @@ func (s *Sample) energyOf(ctx context.Context, p *program.Program, change progra
 	return e, err
 }
 
-// dequantiser is a [Cost] for kernels that dequantise four-bit codes. A [cost.Calibration] is one.
+// dequantiser is a [Cost] for kernels that dequantise four-bit codes. [cost.Calibration] implements it.
 type dequantiser interface {
 	DequantisedEnergy(ctx context.Context, units, codes cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
 }

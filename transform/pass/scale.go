@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -19,21 +20,25 @@ const scaleName = "scale"
 var Scale = &Pass{
 	Name: scaleName, Class: Exact, NeedsFamily: true,
 	Usage: "scale[=labels|uncached]",
-	Doc: "Multiplies weights by powers of two on one side of an index and by the inverses on the other side (a norm's " +
-		"weight and the layers that read it, up and down, V and O). Each label gets a power that makes its values about " +
-		"as large as its neighbours'. With the argument labels, scale does no more. In workloads with decode, scale also " +
-		"multiplies all labels of an index by one common power. The common powers of all indices are chosen together, for " +
-		"the values that the lossy passes will leave: they move exponents to values whose bits differ little. This saves " +
-		"energy on coarse grids, where zeros then differ in one bit from their neighbours. Energy of llama-17m in decode, measured: " +
-		"−2.5 percentage points on top of grid=2, −1.3 on top of grid=4, −0.5 alone (docs/scaling.md). In prefill, scale saves nothing measurable. " +
-		"A label is not scaled if one of its values would overflow or become subnormal, or is not finite. At run time, " +
-		"the tensors between the two sides are multiplied by a power of two. BF16 and FP32 runtimes compute the same " +
-		"results. FP16 could overflow, and fixed scales of FP8 or INT8 activations and KV caches no longer fit. So a " +
-		"common power is used only where all tensors are BF16 or F32. With the argument uncached, scale leaves out the indices of " +
-		"attention heads and of latent vectors, so the contents of a KV cache (keys and values) stay the same.",
+	Doc: "Multiplies weights by powers of two on one side of an index and by the inverses on the other side. The two " +
+		"sides are, for example, a norm's weight and the layers behind the norm, or V and O. Each label gets a power " +
+		"that brings the mean exponent of its values near the median of all labels. With the argument labels, scale " +
+		"makes no other change. Without this argument, and in workloads with decode, scale also multiplies all labels " +
+		"of an index by one common power. The common powers of all indices are chosen together, for the values after " +
+		"the lossy passes. A common power shifts all exponents of an index to a range where the exponents of " +
+		"neighbouring weights differ in few bits. Common powers save energy on coarse grids, because zeros then differ " +
+		"in one bit from their neighbours. In decode, scale changes the measured energy of llama-17m by −2.5 percentage " +
+		"points on top of grid=2, and by −1.3 points on top of grid=4. Alone, scale changes the energy by −0.5 % " +
+		"(docs/scaling.md). In prefill, scale saves no measurable energy. A label is not scaled if one of its values is " +
+		"not finite. If a power would make a value overflow or become subnormal, the label gets a power nearer to 1. At " +
+		"run time, the activations between the two sides are multiplied by these powers of two. BF16 and FP32 runtimes " +
+		"compute the same results. FP16 activations could overflow, and fixed scales of FP8 or INT8 activations and KV " +
+		"caches no longer fit. A common power is therefore used only if all tensors of the index are BF16 or F32. With " +
+		"the argument uncached, scale leaves out the indices of attention heads and of latent vectors. The contents of " +
+		"a KV cache (keys and values) then stay the same.",
 	Args: func(args []string) error {
 		if len(args) != 1 || args[0] != onlyLabels && args[0] != uncached {
-			return fmt.Errorf("%q is neither %s nor %s", args, onlyLabels, uncached)
+			return fmt.Errorf("%q is neither %s nor %s", strings.Join(args, "/"), onlyLabels, uncached)
 		}
 		return nil
 	},
@@ -134,7 +139,7 @@ func (m *Model) exactScales(ctx context.Context, chosen []*arch.Index, exps map[
 		}
 		for _, ix := range chosen {
 			if inexact[ix.Name] && anyNonzero(exps[ix.Name]) {
-				m.Note("scale: %s is not scaled: together with another index it would scale a value beyond the type's range", ix.Name)
+				m.Note("scale: index %s is not scaled: together with the scaling of another index, a value would leave the range of its type", ix.Name)
 				delete(exps, ix.Name)
 			}
 		}

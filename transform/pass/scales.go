@@ -26,13 +26,15 @@ var errNoCodes = errors.New("the weight is not stored as codes")
 var Scales = &Pass{
 	Name: "scales", Class: Lossy, Default: true,
 	Usage: "scales[=BITS]",
-	Doc: "Chooses new scales for quantised weights, and then new codes. INT4, INT8 and NVFP4 with group scales: each scale " +
-		"gets at most BITS mantissa bits, 0 to 7 (0: powers of two). Kernels of weight-only quantisation multiply by such " +
-		"a scale before the tensor cores. FP8: scales are multiplied by powers of two until codes at σ are about 2^BITS " +
-		"times the smallest code, with BITS from 0 to 16. Small codes of E4M3 are fixed-point numbers and toggle fewer " +
-		"bits. Without BITS, the accuracy budget determines BITS. Without a budget, BITS is 2. For FP8, BITS is 5 if 5 is " +
-		"predicted to save energy. The pass works with round, grid, trellis and compensate. MXFP4 scales do not change, " +
-		"because they are powers of two. Scales that are applied after the product do not change either.",
+	Doc: "Chooses new scales for quantised weights, and then new codes. In INT4, INT8 and NVFP4 with group scales, each " +
+		"scale gets at most BITS mantissa bits, 0 to 7 (0: powers of two). Kernels of weight-only quantisation " +
+		"multiply by these scales before the tensor cores. In FP8, each scale is multiplied by a power of two. The " +
+		"root mean square of the codes then is about 2^BITS times the smallest code; BITS is 0 to 16. The smallest " +
+		"codes of E4M3 are subnormal: they have few significant bits and toggle fewer wires than larger codes. Without " +
+		"BITS, the accuracy budget determines BITS. Without a budget, BITS is 2, or 5 for FP8 if 5 is predicted to " +
+		"save energy. The pass can be combined with round, grid, trellis and compensate. MXFP4 scales do not change, " +
+		"because they are powers of two. Other scales per channel or per tensor do not change: kernels apply these " +
+		"scales after the product, where scales cost no energy in the tensor cores.",
 	Args: func(args []string) error {
 		if bits, err := strconv.Atoi(args[0]); err != nil || bits < 0 || bits > mostPlace {
 			return fmt.Errorf("%q is not a number of bits from 0 to %d", args[0], mostPlace)
@@ -59,7 +61,7 @@ var Scales = &Pass{
 			return o, errors.New(reason)
 		}
 		if d.Bits < 0 || d.Bits > mostScaleBits(q) {
-			return o, fmt.Errorf("%d bits are not within 0 and %d", d.Bits, mostScaleBits(q))
+			return o, fmt.Errorf("BITS is %d: give 0 to %d", d.Bits, mostScaleBits(q))
 		}
 		return program.Operation{Codes: &program.Recoding{Rescale: true, Bits: d.Bits}}, nil
 	},
@@ -85,17 +87,17 @@ func scalesFit(q *quant.Quantised, args []string) string {
 	scales, found := q.Scales()
 	switch {
 	case found && q.Experts() > 1 && scales.Len() == 1:
-		return "its experts share one scale"
+		return "the experts share one scale"
 	case isFP8(q):
 		return ""
 	case q.Format.Codes == "mxfp4" || scales.DType == weights.U8 || scales.DType == weights.F8E8M0:
-		return "its scales are powers of two already"
+		return "the scales are already powers of two"
 	case q.Format.Per == "tensor" || q.Format.Per == "channel":
-		return "kernels apply its scales after the product, where they cost no energy in the tensor cores"
+		return "kernels apply the scales after the product, where scales cost no energy in the tensor cores"
 	}
 	if len(args) > 0 {
 		if bits, _ := strconv.Atoi(args[0]); bits > mostScaleBits(q) {
-			return fmt.Sprintf("its scales take 0 to %d mantissa bits", mostScaleBits(q))
+			return fmt.Sprintf("BITS can be 0 to %d", mostScaleBits(q))
 		}
 	}
 	return ""

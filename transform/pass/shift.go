@@ -39,18 +39,21 @@ const shiftName = "shift"
 var Shift = &Pass{
 	Name: shiftName, Class: Compensated, NeedsFamily: true,
 	Usage: "shift[=S[/epilogue]]",
-	Doc: "Adds one constant near S·σ (a power of two; S is 8 unless given) to all weights of a layer, so that all of them " +
-		"have the same sign and exponent. The function stays the same where the inputs of the layer sum to zero, and in " +
-		"an untied lm_head, where all logits change by the same amount. The output of a LayerNorm sums to zero once its " +
-		"scale is folded into the next layer's weights. A larger S rounds the stored values more coarsely: at S = 8 a " +
-		"BF16 weight keeps about 35 dB. In all other layers a runtime must subtract the shift times the sum of the " +
-		"inputs, so the result is not drop-in. With /epilogue, shift changes these layers too, and stores the shifts as extra tensors.",
+	Doc: "Adds one constant to all weights of a layer, so that almost all weights become positive and have similar " +
+		"exponents. The constant is the power of two nearest to S·σ; σ is the root mean square of the layer's weights. " +
+		"The default of S is 8. With a budget of output SNR, the default is the largest of 8, 4, 2 and 1 that keeps " +
+		"the budget. A larger S rounds the weights more coarsely. At S = 8, layers in BF16 keep an output SNR of about " +
+		"35 dB. The function stays the same if the inputs of the layer sum to zero. The outputs of a LayerNorm sum to " +
+		"zero once the norm's scale and bias are folded into the next layer. The function also stays the same in an " +
+		"untied lm_head, because all logits change by the same amount. In all other layers, a runtime must subtract " +
+		"the constant times the sum of the inputs. With /epilogue, shift changes these layers too, and stores the " +
+		"constants as extra tensors. Unchanged runtimes cannot use this result.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.5 && s <= 64) {
 			return fmt.Errorf("%q is not a number from 0.5 to 64", args[0])
 		}
 		if len(args) > 2 || len(args) == 2 && args[1] != "epilogue" {
-			return errors.New(`only "epilogue" may follow`)
+			return errors.New(`only "epilogue" may follow S`)
 		}
 		return nil
 	},
@@ -69,7 +72,7 @@ var Shift = &Pass{
 	},
 }
 
-// planShift folds and shifts layer by layer. A layer that would fall below the budget keeps its weights.
+// planShift folds and shifts layer by layer. A layer whose output SNR would be below the budget keeps its weights.
 func planShift(ctx context.Context, m *Model, args []string) (steps []*plan.Step, err error) {
 	strengths := []float64{8}
 	if len(args) > 0 {
@@ -143,7 +146,7 @@ func (m *Model) shiftBehindNorm(ctx context.Context, layers []*arch.Claim, stren
 			return steps, nil
 		}
 	}
-	m.Note("shift: the layers behind %s would fall below the budget or leave their range: they are not shifted", norm.Weight)
+	m.Note("shift: the layers behind %s are not shifted: their output SNR would be below the budget, or a value would leave the range of its type", norm.Weight)
 	return nil, nil
 }
 
@@ -151,7 +154,7 @@ func (m *Model) shiftBehindNorm(ctx context.Context, layers []*arch.Claim, stren
 func why(err error) string { return strings.TrimPrefix(err.Error(), plan.ErrInvalid.Error()+": ") }
 
 // fold returns the steps for one layer behind a norm: the step of the weight first, then the step of the bias. It
-// returns nil if the layer would fall below the budget. If the layer cannot be folded, the error is a
+// returns nil if the layer's output SNR would be below the budget. If the layer cannot be folded, the error is a
 // plan.ErrInvalid.
 func (m *Model) fold(ctx context.Context, l *arch.Claim, strength float64) ([]*plan.Step, error) {
 	weight, err := m.shiftOf(ctx, l, Shifted{Scale: l.Norm.Weight}, strength)
@@ -159,7 +162,7 @@ func (m *Model) fold(ctx context.Context, l *arch.Claim, strength float64) ([]*p
 		return weight, err
 	}
 	if l.Bias == "" {
-		return nil, fmt.Errorf("%w: %s has no bias that could take the norm's", plan.ErrInvalid, l.Name)
+		return nil, fmt.Errorf("%w: %s has no bias that could absorb the norm's bias", plan.ErrInvalid, l.Name)
 	}
 	bias := &plan.Step{Pass: shiftName, Tensor: l.Bias, Data: Shifted{Bias: l.Norm.Bias, Weight: l.Name}}
 	w, _ := m.Weights.Weight(l.Bias)
@@ -181,12 +184,13 @@ func (m *Model) shiftAlone(ctx context.Context, l *arch.Claim, strengths []float
 			return steps, err
 		}
 	}
-	m.Note("shift: %s would fall below the budget or leave its range: it is not shifted", l.Name)
+	m.Note("shift: %s is not shifted: its output SNR would be below the budget, or a value would leave the range of its type", l.Name)
 	return nil, nil
 }
 
-// shiftOf completes a layer's shift with the constant for a strength. It returns nil if the layer would fall below
-// the budget or leave its type's range. If the layer holds NaN or infinity, the error is a plan.ErrInvalid.
+// shiftOf completes a layer's shift with the constant for a strength. It returns nil if the layer's output SNR would be
+// below the budget, or if a value would leave the range of its type. If the layer holds NaN or infinity, the error is
+// a plan.ErrInvalid.
 func (m *Model) shiftOf(ctx context.Context, l *arch.Claim, sh Shifted, strength float64) (steps []*plan.Step, err error) {
 	w, _ := m.Weights.Weight(l.Name)
 	err = guard(w, func() (err error) {

@@ -194,11 +194,11 @@ func TestShiftIsRefused(t *testing.T) {
 	one, two := 1.0, 2.0
 	for want, s := range map[string]*plan.Step{
 		"is not part of a known family":       {Tensor: "transformer.wte.weight", Data: pass.Shifted{Add: 1}},
-		"is no layer":                         {Tensor: "transformer.wpe.weight", Data: pass.Shifted{Add: 1}},
+		"is not a linear layer":               {Tensor: "transformer.wpe.weight", Data: pass.Shifted{Add: 1}},
 		"a constant would change the outputs": {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1}},
-		"no LayerNorm of weight":              {Tensor: "transformer.h.0.attn.c_attn.weight", Data: pass.Shifted{Scale: "transformer.h.1.ln_1.weight"}},
+		"no LayerNorm with the weight":        {Tensor: "transformer.h.0.attn.c_attn.weight", Data: pass.Shifted{Scale: "transformer.h.1.ln_1.weight"}},
 		"is not the bias of":                  {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Bias: "transformer.h.0.ln_2.bias", Weight: "transformer.h.0.attn.c_attn.weight"}},
-		"only a norm's weights":               {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Fill: &one}},
+		"only a norm's weight or bias":        {Tensor: "transformer.h.0.attn.c_attn.bias", Data: pass.Shifted{Fill: &one}},
 		"can be filled, with 0 or 1":          {Tensor: "transformer.h.0.ln_1.weight", Data: pass.Shifted{Fill: &two}},
 		`ln_1.weight": has no data`:           {Tensor: "transformer.h.0.ln_1.weight"},
 		"the constant is too large":           {Tensor: "transformer.h.0.attn.c_proj.weight", Data: pass.Shifted{Add: 1e300, Epilogue: true}},
@@ -232,7 +232,7 @@ func TestShiftStaysInRange(t *testing.T) {
 	})
 	m := open(t, dir)
 	p := makePlan(t, m, "shift", 0)
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "the layers behind transformer.h.0.ln_2.weight would") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "the layers behind transformer.h.0.ln_2.weight are not shifted: their output SNR would") {
 		t.Errorf("notes: %s", notes)
 	}
 	result := open(t, testplan.Applied(t, m, nil, p))

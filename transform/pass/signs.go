@@ -19,9 +19,9 @@ var Signs = &Pass{
 	Name: signsName, Class: Exact, NeedsFamily: true,
 	Usage: "signs",
 	Doc: "Multiplies labels of an index by −1 on both sides, so that neighbours agree in more than half of their signs. " +
-		"The sides are up and down of a gated layer, V and O, or pairs of Q and K under rotary positions. The residual " +
-		"stream is flipped where the norm is an RMSNorm. The pass reorder takes the signs into account. In rows of " +
-		"thousands of unrelated signs, signs removes a few per cent of the sign toggles. This change saves no measurable " +
+		"Examples of the two sides are up and down of a gated FFN, V and O, and rotary pairs of Q and K. The residual " +
+		"stream can change signs only if the norms are RMSNorms. The pass reorder takes the signs into account. In rows of " +
+		"thousands of unrelated signs, the pass removes a few per cent of the sign toggles, which saves no measurable " +
 		"energy.",
 	Plan: func(ctx context.Context, m *Model, _ []string) ([]*plan.Step, error) {
 		views := m.previews()
@@ -40,7 +40,7 @@ var Signs = &Pass{
 		sym.Flip = make([]bool, n)
 		for i, label := range flipped {
 			if label < 0 || label >= n || i > 0 && label <= flipped[i-1] {
-				return fmt.Errorf("the flipped labels are not an ascending list within 0 and %d", n-1)
+				return fmt.Errorf("the flipped labels must be an ascending list of numbers from 0 to %d", n-1)
 			}
 			sym.Flip[label] = true
 		}

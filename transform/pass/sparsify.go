@@ -31,11 +31,12 @@ type Zeros struct {
 var Sparsify = &Pass{
 	Name: "sparsify", Class: Lossy,
 	Usage: "sparsify=SHARE[/element|/runs|/RxC] or sparsify=2:4",
-	Doc: "Zeroes the given share of each layer's weights, the smallest first. The shape is single elements, blocks of R×C " +
-		"by their mean square, runs along memory, or two of every four inputs. With a share alone, the planner takes the " +
-		"shape that is predicted to save most energy at the loss of single elements. A zero beside another value still " +
-		"toggles bits, so single zeros save half as much energy as blocks. Sparsity costs far more accuracy than rounding " +
-		"for the same energy.",
+	Doc: "Zeroes the given share of each layer's weights, the smallest first. The zeros are single elements, blocks of " +
+		"R×C (the smallest mean squares first), runs along memory, or two of every four inputs (2:4). With a share " +
+		"alone, the planner takes the shape with the largest predicted saving. The squared error of every shape is at " +
+		"most the squared error of single elements at this share. A zero beside another value still toggles bits, so " +
+		"single zeros save less energy than large blocks. Sparsity costs far more accuracy than rounding for the same " +
+		"saving of energy.",
 	Args: checkSparsify,
 	Candidates: func(ctx context.Context, l *Layer, args []string) ([]any, error) {
 		if len(args) == 0 {
@@ -143,14 +144,14 @@ func zerosOperation(p *program.Program, z Zeros) (o program.Operation, err error
 	o.Mask = true
 	switch {
 	case z.parts() != 1:
-		return o, errors.New("must say exactly once what to zero")
+		return o, errors.New("must have exactly one of block, runs and pattern")
 	case z.Pattern == "2:4":
 		if p.OutAxis == 1 {
 			o.Height = 4
 		}
 		o.Apply = func(b program.Block) { twoOfFour(b, p.OutAxis == 1) }
 	case z.Pattern != "":
-		return o, fmt.Errorf("pattern %q is not known", z.Pattern)
+		return o, fmt.Errorf("the pattern is %q, and only 2:4 is possible", z.Pattern)
 	case z.Block != nil:
 		tile := *z.Block
 		if _, err := parseBlock(fmt.Sprintf("%dx%d", tile[0], tile[1])); err != nil {

@@ -14,9 +14,9 @@ func (s square) mean() float64 { return s.sum / s.n }
 
 func (s square) plus(o square) square { return square{s.sum + o.sum, s.n + o.n} }
 
-// smallestTiles selects the tiles with the smallest mean squares as long as their total is within bounds, and returns
-// this total too. It finds the threshold of the mean square by its bits, 16 at a time from the highest. Each pass
-// over the layer counts the tiles for the next 16 bits.
+// smallestTiles selects the tiles with the smallest mean squares as long as their total is within bounds. It also
+// returns the total. It finds the bits of the threshold 16 at a time, from the highest: each pass over the layer counts
+// the tiles for the next 16 bits.
 func smallestTiles(ctx context.Context, l *Layer, tile [2]int, within func(taken square) bool) (Zeros, square, error) {
 	var taken square // sum over all tiles below prefix
 	prefix := uint64(0)

@@ -24,14 +24,15 @@ type Price struct {
 var Trellis = &Pass{
 	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, ByRow: true, Chooser: true,
 	Usage: "trellis[=LAMBDA]",
-	Doc: "Rounds with rate–distortion optimisation (not trellis-coded quantisation). Every value becomes the nearby value " +
-		"with the least weighted sum of error and energy. Values of few significant bits, above all powers of two, toggle " +
-		"fewer wires in multipliers and memory. In the streaming role, values equal to those of the row before also cost " +
-		"little. Dynamic programming along the rows finds these values. The cost model gives the cost of each value in " +
-		"this layer, workload and role. The plan stores the costs. LAMBDA is an exchange rate: the share of the layer's " +
-		"output power that may become error in return for all of the layer's energy. 1e-3 is gentle, 1e-1 leaves mostly " +
-		"powers of two. With --tokens, errors are weighted by the layers' real inputs. Together with compensate, trellis " +
-		"saves most energy at a given loss.",
+	Doc: "Rounds with rate–distortion optimisation (not trellis-coded quantisation). Every value becomes the nearby " +
+		"value with the least weighted sum of error and energy. Values with few significant bits, above all powers of " +
+		"two, toggle fewer wires in multipliers and memory than other values. In the streaming role, a value that " +
+		"equals the value in the row before also costs little energy. Dynamic programming along the rows finds the " +
+		"best values. The cost model gives the energy of each value in this layer, workload and role, and the plan " +
+		"stores these energies. LAMBDA weights energy, as a share of the layer's energy, against error, as a share of " +
+		"the layer's output power. 1e-3 is gentle, 1e-1 leaves mostly powers of two. With --tokens, errors are " +
+		"weighted by the layers' real inputs. Of the passes measured in prefill, trellis with compensate saves the " +
+		"most energy within every budget of loss (docs/frontier.md).",
 	Args: func(args []string) error {
 		if l, err := strconv.ParseFloat(args[0], 64); err != nil || !(l > 0 && l <= 1000) {
 			return fmt.Errorf("%q is not a number above 0 and up to 1000", args[0])
@@ -71,7 +72,7 @@ var Trellis = &Pass{
 			return o, err
 		}
 		if !(t.Lambda >= 0 && t.Lambda <= 1000) {
-			return o, fmt.Errorf("a lambda of %g is not within 0 and 1000", t.Lambda)
+			return o, fmt.Errorf("lambda is %g, not from 0 to 1000", t.Lambda)
 		}
 		f := c.Program.Format
 		o.Joint = true

@@ -230,20 +230,20 @@ func TestDamagedTrellisIsRefused(t *testing.T) {
 		damage func(s *pass.Price)
 		want   string
 	}{
-		{func(s *pass.Price) { s.Lambda = -1e-9 }, "a lambda of -1e-09 is not within 0 and 1000"},
-		{func(s *pass.Price) { s.Lambda = 1001 }, "a lambda of 1001 is not"},
-		{func(s *pass.Price) { s.Lambda = math.NaN() }, "a lambda of NaN is not"},
-		{func(s *pass.Price) { s.Lambda = math.Inf(1) }, "a lambda of +Inf is not"},
+		{func(s *pass.Price) { s.Lambda = -1e-9 }, "lambda is -1e-09, not from 0 to 1000"},
+		{func(s *pass.Price) { s.Lambda = 1001 }, "lambda is 1001, not"},
+		{func(s *pass.Price) { s.Lambda = math.NaN() }, "lambda is NaN, not"},
+		{func(s *pass.Price) { s.Lambda = math.Inf(1) }, "lambda is +Inf, not"},
 		{func(s *pass.Price) { s.Rates = rounding.Rates{} }, "0 costs of significant bits"},
 		{func(s *pass.Price) { s.Rates.Significant = s.Rates.Significant[:3] }, "3 costs of significant bits"},
 		{func(s *pass.Price) { s.Rates.Significant = append(s.Rates.Significant, 2) }, "5 costs of significant bits"},
-		{func(s *pass.Price) { s.Rates.Significant[0] = -1 }, "0 significant bits cost -1"},
-		{func(s *pass.Price) { s.Rates.Significant[2] = 0.1 }, "2 significant bits cost 0.1"},
-		{func(s *pass.Price) { s.Rates.Significant[3] = math.Inf(1) }, "3 significant bits cost +Inf"},
-		{func(s *pass.Price) { s.Rates.Line = -1 }, "a cost of -1"},
-		{func(s *pass.Price) { s.Rates.Differ = math.NaN() }, "a cost of NaN"},
-		{func(s *pass.Price) { s.Rates.Differ, s.Rates.Run = 0.1, 3 }, "runs of 3 rows"},
-		{func(s *pass.Price) { s.Rates.Sign, s.Rates.Run = 0.1, 1<<40 }, "runs of 1099511627776 rows"},
+		{func(s *pass.Price) { s.Rates.Significant[0] = -1 }, "the cost of 0 significant bits is -1"},
+		{func(s *pass.Price) { s.Rates.Significant[2] = 0.1 }, "the cost of 2 significant bits is 0.1"},
+		{func(s *pass.Price) { s.Rates.Significant[3] = math.Inf(1) }, "the cost of 3 significant bits is +Inf"},
+		{func(s *pass.Price) { s.Rates.Line = -1 }, "a cost is -1"},
+		{func(s *pass.Price) { s.Rates.Differ = math.NaN() }, "a cost is NaN"},
+		{func(s *pass.Price) { s.Rates.Differ, s.Rates.Run = 0.1, 3 }, "a run has 3 rows"},
+		{func(s *pass.Price) { s.Rates.Sign, s.Rates.Run = 0.1, 1<<40 }, "a run has 1099511627776 rows"},
 	} {
 		s := good()
 		c.damage(s)

@@ -7,9 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// zeroUnreadOutputs zeroes the outputs that no layer reads any more. If an index runs only through linear layers and
-// their biases, and all readers of a label have pruned the label's inputs, the writers' weights of this label may be
-// zero.
+// zeroUnreadOutputs zeroes the outputs that no layer reads after pruning. The index of such an output must run only
+// through linear layers and their biases, and all layers that read the label must have pruned the label's inputs.
 func zeroUnreadOutputs(m *Model, steps []*plan.Step) ([]*plan.Step, error) {
 	pruned := map[string]map[int]bool{} // tensor → inputs
 	for _, s := range steps {
@@ -83,8 +82,8 @@ func (m *Model) readers(ix *arch.Index) (readers, writers []place) {
 	return readers, writers
 }
 
-// Freed returns the number of other layers' weights that become zero with one input of this layer. These are the
-// weights of outputs that write the input, if no other layer reads it.
+// Freed returns the number of weights in other layers that become zero if one input of this layer is pruned. These are
+// the weights of the outputs that write the input, if no other layer reads the input.
 func (m *Model) Freed(tensor string) float64 {
 	if m.Layout == nil {
 		return 0

@@ -108,7 +108,8 @@ func (m *Model) lagged(ctx context.Context, ix *arch.Index) (list []*use, err er
 const sketches = 8
 
 // sketchBytes returns the largest size of a sketch in bytes. A large sketch takes at most the size of the largest
-// tensor (or 64 MiB), and is made alone. All other sketches that are made at a time take together at most the same.
+// tensor (at least 64 MiB), and is made alone. All other sketches that are made at a time take at most this size
+// together.
 func (m *Model) sketchBytes(uses []*use) (bytes int, large bool) {
 	limit, all := 64<<20, 0
 	for _, w := range m.Weights.All {

@@ -10,8 +10,8 @@ import (
 
 // TestValidate: each hook that does not fit a pass's class, and each name that a plan cannot hold, is a problem of its own.
 func TestValidate(t *testing.T) {
-	const name, doc, hessians, chooses = "separators", "lacks its documentation", "needs Hessians but does not use them", "only a lossy pass chooses values"
-	const exact, compensated, lossy = "plans and merges symmetries", "plans and compiles tensor steps", "offers candidates and compiles them"
+	const name, doc, hessians, chooses = "separators", "needs Doc", "NeedsHessians is set without UsesHessians", "only a lossy pass may set Joint"
+	const exact, compensated, lossy = "an exact pass needs Plan", "a compensated pass needs Plan", "a lossy pass needs Candidates"
 	for _, row := range transform.Passes {
 		if err := row.Pass.Validate(); err != nil {
 			t.Error(err)

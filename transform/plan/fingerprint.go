@@ -59,7 +59,8 @@ type sampled struct {
 	shard int
 }
 
-// byName returns the model's tensors, sorted by name. A name that two shards have stands for the first one's tensor.
+// byName returns the model's tensors, sorted by name. If two shards have the same name, both entries are the first
+// shard's tensor.
 func byName(m *weights.Model) (list []sampled) {
 	for shard, f := range m.Shards {
 		for _, info := range f.Tensors {
@@ -126,7 +127,7 @@ func (p *Plan) CheckModel(m *weights.Model) error {
 // folder, for messages.
 func (p *Plan) CheckFingerprint(dir string, fp Model) error {
 	if fp.SHA256 != p.Model.SHA256 {
-		return fmt.Errorf("%w: it was made for another model (%d tensors, %d bytes, %.12s…) than %s (%d tensors, %d bytes, %.12s…)",
+		return fmt.Errorf("%w: it was made for another model (%d tensors, %d bytes, %.12s…) than %s (%d tensors, %d bytes, %.12s…): give the model that the plan was made for",
 			ErrInvalid, p.Model.Tensors, p.Model.Bytes, p.Model.SHA256, dir, fp.Tensors, fp.Bytes, fp.SHA256)
 	}
 	return nil

@@ -37,7 +37,7 @@ type Manifest struct {
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
 
-// Shard has the name of a shard, and the SHA-256 of the whole file before and after.
+// Shard has the name of a shard, and the SHA-256 of the whole file before and after the conversion.
 type Shard struct {
 	File   string `json:"file"`
 	Source string `json:"source_sha256"`
@@ -163,10 +163,13 @@ func DecodeManifest(path string, js []byte) (*Manifest, error) {
 		Previous json.RawMessage    `json:"previous"`
 	}
 	if err := json.Unmarshal(js, &outer); err != nil {
-		return nil, weights.FileErrorf(path, "%w", err)
+		return nil, weights.FileErrorf(path, "%w: copy the folder again with this file, or convert again", err)
+	}
+	if outer.Version == 0 {
+		return nil, weights.FileErrorf(path, "has no manifest_version: copy the folder again with this file, or convert again")
 	}
 	if outer.Version != ManifestVersion {
-		return nil, weights.FileErrorf(path, "manifest version %d, this program reads version %d", outer.Version, ManifestVersion)
+		return nil, weights.FileErrorf(path, "the manifest has version %d, and this program reads version %d: use the lowtoggle that wrote it", outer.Version, ManifestVersion)
 	}
 	plan, err := Decode(outer.Plan)
 	if err != nil {

@@ -105,7 +105,7 @@ func (p *Plan) pack(plain []byte) ([]byte, error) {
 	return append(js, '\n'), err
 }
 
-var errPackedAltered = errors.New("its fields do not agree with the packed plan: change a plan that is not packed (see docs/scale.md)")
+var errPackedAltered = errors.New("its fields disagree with the plan in plan_gzip: unpack the plan before you edit it (see docs/scale.md)")
 
 // unpack reads a packed plan.
 func unpack(js []byte) (*Plan, error) {
@@ -120,11 +120,11 @@ func unpack(js []byte) (*Plan, error) {
 	}
 	z, err := gzip.NewReader(bytes.NewReader(h.Gzip))
 	if err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
+		return nil, fmt.Errorf("unpacking plan_gzip: %w", err)
 	}
 	plain, err := io.ReadAll(io.LimitReader(z, int64(h.Bytes)+1))
 	if err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
+		return nil, fmt.Errorf("unpacking plan_gzip: %w", err)
 	}
 	if sum := sha256.Sum256(plain); len(plain) != h.Bytes || hex.EncodeToString(sum[:]) != h.SHA256 {
 		return nil, fmt.Errorf("the packed plan has another checksum than plan_sha256: copy the file again")

@@ -86,8 +86,8 @@ func TestPackedRefuses(t *testing.T) {
 		"empty":    {empty, "unpacking"},
 		"huge":     {huge, "at most"},
 		"checksum": {other, "copy the file again"},
-		"edited":   {strings.Replace(js, `"zeroed": 2`, `"zeroed": 3`, 1), "do not agree"},
-		"drop_in":  {strings.Replace(js, `"drop_in": true`, `"drop_in": false`, 1), "do not agree"},
+		"edited":   {strings.Replace(js, `"zeroed": 2`, `"zeroed": 3`, 1), "disagree"},
+		"drop_in":  {strings.Replace(js, `"drop_in": true`, `"drop_in": false`, 1), "disagree"},
 		"unknown":  {strings.Replace(js, `"drop_in": true`, `"drop_in": true, "more": 1`, 1), "more"},
 	} {
 		text, isText := c.text.(string)

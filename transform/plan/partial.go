@@ -12,7 +12,7 @@ import (
 // PartialVersion is the version of the format of a [Partial].
 const PartialVersion = 1
 
-// Partial holds the decisions of one of several processes about a model. All parts together make a [Plan].
+// Partial is one part of a plan: the decisions about some of a model's layers. All parts together make a [Plan].
 type Partial struct {
 	Version int    `json:"plan_part_version"`
 	Tool    string `json:"lowtoggle"`
@@ -73,7 +73,7 @@ func decodePartial(js []byte) (*Partial, error) {
 		return nil, err
 	}
 	if p.Version != PartialVersion {
-		return nil, fmt.Errorf("is not a part of a plan that this program reads: its version is %d, not %d", p.Version, PartialVersion)
+		return nil, fmt.Errorf("is not a part of a plan, or has another version (%d, not %d): make the part again with this program", p.Version, PartialVersion)
 	}
 	for _, s := range p.Whole {
 		if err := s.check(); err != nil {

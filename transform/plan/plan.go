@@ -86,7 +86,7 @@ type Request struct {
 	SearchSeconds float64 `json:"search_seconds,omitempty"`
 	// Arch is the SHA-256 of the file that describes the family; absent if the family is from the catalogue.
 	Arch string `json:"arch_sha256,omitempty"`
-	// TrustFamily is true if the user says that the model's own code computes the family's function.
+	// TrustFamily is true if the user asserted that the model's own code computes the family's function.
 	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
@@ -220,18 +220,18 @@ func decodePlain(js []byte) (*Plan, error) {
 	var p Plan
 	switch err := dec.Decode(&p); {
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return nil, fmt.Errorf("%w: the JSON ends too early", ErrInvalid)
+		return nil, fmt.Errorf("%w: the JSON ends too early: copy the file again", ErrInvalid)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: there is more text after its end", ErrInvalid)
+		return nil, fmt.Errorf("%w: there is more text after the end of the plan's JSON: remove this text, or copy the file again", ErrInvalid)
 	}
 	if p.Version == 0 {
 		return nil, fmt.Errorf("%w: it has no plan_version: give a file that lowtoggle plan has written", ErrInvalid)
 	}
 	if p.Version < 1 || p.Version > Version {
-		return nil, fmt.Errorf("%w: version %d, this program reads versions 1 to %d", ErrInvalid, p.Version, packedVersion)
+		return nil, fmt.Errorf("%w: it has version %d, and this program reads versions 1 to %d: use the lowtoggle that wrote it", ErrInvalid, p.Version, packedVersion)
 	}
 	for i, s := range p.Steps {
 		if err := s.check(); err != nil {

@@ -41,15 +41,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown field": {strings.Replace(js, `"drop_in"`, `"drops_in"`, 1), `unknown field "drops_in"`},
 		"two data":      {strings.Replace(js, `"round":{`, `"zeros":{},"round":{`, 1), `a step of pass "round" has two fields of data, "round" and "zeros"`},
 		"both names":    {strings.Replace(js, `"signs":[`, `"flip":[],"signs":[`, 1), `a step of pass "signs" has two fields of data, "flip" and "signs"`},
-		"version":       {strings.Replace(js, `"plan_version": 2`, `"plan_version": 4`, 1), "version 4, this program reads versions 1 to 3"},
+		"version":       {strings.Replace(js, `"plan_version": 2`, `"plan_version": 4`, 1), "version 4, and this program reads versions 1 to 3"},
 		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "it has no plan_version: give a file that lowtoggle plan has written"},
 		"no pass":       {strings.Replace(js, `"pass":"round"`, `"passes":"round"`, 1), "a step names no pass"},
 		"pass's type":   {strings.Replace(js, `"pass":"round"`, `"pass":3`, 1), "names no pass"},
 		"neither":       {strings.Replace(js, `"index":"residual",`, ``, 1), "reorder: must name either an index or a tensor, and not both"},
 		"both":          {strings.Replace(js, `"index":"residual",`, `"index":"residual","tensor":"a",`, 1), "reorder: must name either an index or a tensor, and not both"},
 		"null step":     {strings.Replace(js, `"steps": [`, `"steps": [null,`, 1), "step 0: is null"},
-		"two plans":     {js + js, "there is more text after its end"},
-		"two braces":    {js + "}", "there is more text after its end"},
+		"two plans":     {js + js, "there is more text after the end"},
+		"two braces":    {js + "}", "there is more text after the end"},
 	} {
 		if c.text == js {
 			t.Errorf("%s: the test's replacement has no effect", name)

@@ -46,7 +46,7 @@ type namePattern struct {
 // Selector compiles the patterns. An error is an [ErrPattern].
 func (s Selection) Selector() (*Selector, error) {
 	if len(s.Ignore)+len(s.Only) > mostPatterns {
-		return nil, fmt.Errorf("%w: there are %d of them, and at most %d are allowed", ErrPattern, len(s.Ignore)+len(s.Only), mostPatterns)
+		return nil, fmt.Errorf("%w: there are %d patterns, and at most %d are allowed: combine several into one, such as *.down_proj", ErrPattern, len(s.Ignore)+len(s.Only), mostPatterns)
 	}
 	ignore, err := compilePatterns("ignore", s.Ignore)
 	if err != nil {
@@ -62,7 +62,7 @@ func compilePatterns(list string, texts []string) (all []namePattern, err error)
 		expression, isExpression := strings.CutPrefix(text, "re:")
 		switch {
 		case len(text) > longestPattern:
-			return nil, fmt.Errorf("%w %.40q…: is longer than %d bytes", ErrPattern, text, longestPattern)
+			return nil, fmt.Errorf("%w %.40q…: is longer than %d bytes: shorten the pattern", ErrPattern, text, longestPattern)
 		case text == "" || text == "re:":
 			return nil, fmt.Errorf("%w %q: is empty: name a module, such as lm_head", ErrPattern, text)
 		case isExpression:
@@ -115,8 +115,8 @@ func (p namePattern) matches(tensors []string) bool {
 	return slices.ContainsFunc(tensors, func(t string) bool { return p.match(t) || p.match(moduleOf(t)) })
 }
 
-// Leaves reports whether a weight does not change. tensors are the names of the weight and of the tensors that store
-// it. A nil Selector excludes no weights.
+// Leaves reports whether the selection excludes a weight from all changes. tensors are the names of the weight and of
+// the tensors that store it. A nil Selector excludes no weights.
 func (s *Selector) Leaves(tensors ...string) bool {
 	if s == nil {
 		return false
@@ -173,8 +173,10 @@ func closeNames(pattern string, weights [][]string) string {
 		switch {
 		case len(named) > 3:
 			return fmt.Sprintf(": there are %s, %s and %d others", named[0], named[1], len(named)-2)
+		case len(named) > 1:
+			return ": there are " + strings.Join(named, ", ")
 		case len(named) > 0:
-			return ": there is " + strings.Join(named, ", ")
+			return ": there is " + named[0]
 		}
 	}
 	if near := spelling.DidYouMean("", pattern, modules); near != "" {

@@ -26,7 +26,7 @@ type Step struct {
 // data of another type and missing data are errors.
 func Data[T any](s *Step, former ...string) (v T, err error) {
 	if s == nil {
-		return v, errors.New("there is no step to read data of")
+		return v, errors.New("the step is nil and has no data")
 	}
 	if s.Field != "" && s.Field != s.Pass && !slices.Contains(former, s.Field) {
 		return v, fmt.Errorf("pass %q has no field %q", s.Pass, s.Field)
@@ -74,14 +74,17 @@ func (s *Step) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads a step of version 1 or 2. One field besides the fields of every step is the step's data,
-// whatever its name. [Data] returns an error for a field that the pass does not know. More fields are an error.
+// UnmarshalJSON reads a step of version 1 or 2. Besides pass, index and tensor, a step has at most one field: its
+// data, under any name. [Data] returns an error for a name that the pass does not know. More fields are an error.
 func (s *Step) UnmarshalJSON(js []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(js, &fields); err != nil {
 		return err
 	}
 	*s = Step{}
+	if fields["pass"] == nil {
+		return errors.New("a step names no pass")
+	}
 	if err := json.Unmarshal(fields["pass"], &s.Pass); err != nil {
 		return fmt.Errorf("a step names no pass: %w", err)
 	}
@@ -106,7 +109,8 @@ func (s *Step) UnmarshalJSON(js []byte) error {
 	return nil
 }
 
-// check returns an error if a step acts on nothing, or on two things.
+// check returns an error for a step that names no pass, and for a step that acts on neither an index nor a tensor, or
+// on both.
 func (s *Step) check() error {
 	switch {
 	case s == nil:

@@ -49,7 +49,7 @@ func (b Bands) find(row int) int {
 func (p *Program) StoredOf(ctx context.Context, bands Bands, workers int) ([]byte, error) {
 	switch {
 	case p.OutAxis == 1:
-		return nil, weights.TensorErrorf(p.File(), p.Source.Name, "its rows are not outputs")
+		return nil, weights.TensorErrorf(p.File(), p.Source.Name, "the rows are not outputs")
 	case p.joint != nil && !p.joint.isAlone && p.joint.data != nil && (p.joint.bands == nil) == (bands == nil):
 		return p.joint.data, nil
 	case bands == nil && p.IsIdentity():
@@ -61,12 +61,9 @@ func (p *Program) StoredOf(ctx context.Context, bands Bands, workers int) ([]byt
 	for _, r := range bands.of(p.Rows) {
 		part := rest[:(r[1]-r[0])*size]
 		rest = rest[len(part):]
-		step := 16 * p.blockRows()
-		err := parallel.Run(ctx, (r[1]-r[0]+step-1)/step, workers, func(ctx context.Context, i int) error {
-			first := r[0] + i*step
-			n := min(step, r[1]-first)
+		err := parallel.Spans(ctx, r[1]-r[0], 16*p.blockRows(), workers, func(ctx context.Context, first, end int) error {
 			return weights.Guard(p.File(), func() error {
-				return p.EachBlock(ctx, first, first+n, func(b Block) { copy(part[(b.First-r[0])*size:], b.Data) })
+				return p.EachBlock(ctx, r[0]+first, r[0]+end, func(b Block) { copy(part[(b.First-r[0])*size:], b.Data) })
 			})
 		})
 		if err != nil {
@@ -83,7 +80,7 @@ func (p *Program) outputsOf(ctx context.Context, bands Bands, workers int) (sgem
 		return p.outputs(ctx, workers)
 	}
 	if p.OutAxis == 1 {
-		return sgemm.Matrix{}, weights.TensorErrorf(p.File(), p.Source.Name, "its rows are not outputs")
+		return sgemm.Matrix{}, weights.TensorErrorf(p.File(), p.Source.Name, "the rows are not outputs")
 	}
 	m := sgemm.Dense(bands.rows(), p.Cols, nil)
 	row := 0

@@ -55,7 +55,7 @@ func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 		}
 		if o.Damp > 0 {
 			if c.damp = o.Damp; h == nil {
-				return nil, fmt.Errorf("%s weights errors by the layer's inputs: %w", o.pass, ErrNoHessians)
+				return nil, fmt.Errorf("%s needs the layer's inputs: %w", o.pass, ErrNoHessians)
 			}
 		}
 	}

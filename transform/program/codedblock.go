@@ -17,8 +17,8 @@ type codedBlock struct {
 	from, to int // rows with codes
 }
 
-// mostLast is the largest number of codes in the kept blocks, which are those of a sample. A single larger block is
-// kept too.
+// mostLast is the largest number of codes in the kept blocks, which hold the rows of a sample. A single larger block
+// is kept too.
 const mostLast = 8 << 20
 
 // block returns the block of rows [first, first+n) of an expert, or a larger kept block that contains these rows.

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Rule is how a pass's steps are compiled. A rule has either Symmetry or Compile.
+// Rule describes how a pass's steps are compiled. A rule has either Symmetry or Compile.
 type Rule struct {
 	// Rank is the pass's place in the table. A tensor's steps act in this order.
 	Rank int
@@ -68,8 +69,8 @@ type CompilerOptions struct {
 	Rules    map[string]Rule
 	Results  *Results  // may be nil
 	Count    *Counters // may be nil
-	// Reference has the weights, under the same names, that new codes should approximate; nil: codes approximate the
-	// values of the source's codes.
+	// Reference has the weights that new codes approximate, under the names of the quantised weights; nil: codes
+	// approximate the values of the source's codes.
 	Reference *quant.Set
 }
 
@@ -173,7 +174,7 @@ func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap)
 	return axes[0], axes[1]
 }
 
-// reference returns the unquantised weight of a quantised one; nil if there is none.
+// reference returns the unquantised weight that a quantised weight should approximate; nil if there is none.
 func (c *Compiler) reference(w *quant.Weight) *quant.Weight {
 	if c.original == nil {
 		return nil
@@ -211,14 +212,14 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		p.reference = c.reference(w)
 	}
 	if w.DType.Bits()%8 != 0 && !p.IsIdentity() && !p.Coded() {
-		return nil, fmt.Errorf("%w: tensor %q: elements of %s cannot be moved", plan.ErrInvalid, w.Name, w.DType)
+		return nil, fmt.Errorf("%w: tensor %q: elements of type %s cannot be moved", plan.ErrInvalid, w.Name, w.DType)
 	}
 	if !known && (p.marked() || len(steps) > 0) {
-		return nil, fmt.Errorf("%w: tensor %q: values of type %s are not transformed", plan.ErrInvalid, w.Name, w.DType)
+		return nil, fmt.Errorf("%w: tensor %q: values of type %s cannot be changed", plan.ErrInvalid, w.Name, w.DType)
 	}
 	ops := make([]Operation, len(steps))
 	for i, s := range steps {
-		err := errors.New("has two steps")
+		err := errors.New("has two steps of this pass")
 		if i == 0 || s.Pass != steps[i-1].Pass {
 			ops[i], err = c.rules[s.Pass].Compile(s, &Context{ctx, c.weights, c.layout, c.syms, p})
 		}
@@ -251,10 +252,5 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 
 // interrupted reports whether an error is the end of a context or a failed read, so that it says nothing about the step.
 func interrupted(err error) bool {
-	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, weights.ErrFault, weights.ErrUnreachable} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
+	return parallel.Ended(err) || errors.Is(err, weights.ErrFault) || errors.Is(err, weights.ErrUnreachable)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -43,6 +44,37 @@ func TestExpertsShareTheirLayer(t *testing.T) {
 			t.Errorf("expert %d: the layer is loaded again", e)
 		default:
 			layer = now
+		}
+	}
+}
+
+// TestExpertsFollowTheirReference: the codes of each expert approximate the expert's own rows of the reference.
+func TestExpertsFollowTheirReference(t *testing.T) {
+	const experts, n = 3, 4
+	w := stackedExperts(t, experts, n, 2)
+	f := testmodel.FormatOf(weights.F32)
+	data := bytes.Clone(w.ReadRows(nil, 0, w.Rows))
+	for i := range len(data) / 4 {
+		f.SetElem(data, i, f.Elem(data, i)^f.SignMask()) // codes have these values, too
+	}
+	p := &Program{Source: w, Rows: w.Rows, Cols: w.Cols, Unit: 1, Format: f,
+		reference: &quant.Weight{Name: w.Name, DType: weights.F32, Shape: w.Shape, Rows: w.Rows, Cols: w.Cols, Unit: 1, Parts: []quant.Part{{Tensor: weights.Tensor{Data: data}}}}}
+	var err error
+	p.coded, err = newCoded(p, []Operation{{Codes: &Recoding{}}}, nil)
+	testmodel.OK(t, err)
+	want, got := make([]float32, w.Cols), make([]float32, w.Cols)
+	for e := range experts {
+		m, err := p.Recoded(t.Context(), e, true, 1)
+		testmodel.OK(t, err)
+		for row := range n {
+			f.Decode(want, p.reference.ReadRows(nil, e*n+row, 1))
+			if m.Row(got, row); !slices.Equal(got, want) {
+				t.Errorf("row %d of expert %d has other values than the reference", row, e)
+			}
+			rows, from := p.matrixOf(e, row, 1)
+			if rows.Row(got, from); !slices.Equal(got, want) {
+				t.Errorf("row %d of expert %d, alone, has other values than the reference", row, e)
+			}
 		}
 	}
 }

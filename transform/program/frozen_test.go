@@ -10,5 +10,5 @@ import (
 // TestFrozenResults: programs give the frozen bytes for values and codes. go test . -run Frozen checks the same for
 // whole commands.
 func TestFrozenResults(t *testing.T) {
-	testplan.CheckFrozen(t, "testdata/frozen.txt", false, slices.Concat(testplan.FrozenPlain, testplan.FrozenCodes, testplan.FrozenFormats, testplan.FrozenTokens)...)
+	testplan.CheckFrozen(t, "testdata/frozen.txt", false, slices.Concat(testplan.FrozenPlain, testplan.FrozenCodes, testplan.FrozenFormats, testplan.FrozenTokens, testplan.FrozenReference)...)
 }

@@ -76,17 +76,17 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	case asked == "":
 		return nil, nil
 	case affine != "":
-		return bad("leave it out, or %s, which computes values one by one", affine)
+		return bad("leave out %s, or leave out %s, which computes values one by one", asked, affine)
 	case len(masks) > 1:
-		return bad("leave out one of %s, whose zeros must stay", strings.Join(masks, " and "))
+		return bad("only one pass may set zeros that must stay: leave out all but one of %s", strings.Join(masks, ", "))
 	case len(choosers) > 1:
-		return bad("leave out all but one of %s, which choose its values", strings.Join(choosers, ", "))
+		return bad("leave out all but one of %s, which choose the layer's values", strings.Join(choosers, ", "))
 	case not != "":
-		return bad("%s; leave one of the two out", not)
+		return bad("%s; leave out one of these two passes", not)
 	case damped != "" && h == nil:
-		return nil, fmt.Errorf("%s weights errors by the layer's inputs: %w", damped, ErrNoHessians)
+		return nil, fmt.Errorf("%s needs the layer's inputs: %w", damped, ErrNoHessians)
 	case len(j.zeroInputs) > 0 && damped == "":
-		return bad("no pass compensates the errors of the inputs that %s zeroes", zeroing)
+		return bad("no pass compensates the errors of the inputs that %s zeroes: add such a pass, or leave out %[2]s", zeroing)
 	}
 	if j.isAlone = j.chosenAlone(p); j.isAlone && len(j.zeroOutputs) > 0 {
 		rows, _ := p.Row.Places(p.Rows, j.zeroOutputs) // the compiler has checked the positions

@@ -162,7 +162,7 @@ func (p *Program) onDevice(h Hessians, held bool) rounding.DeviceHessian {
 		err = weights.Guard(p.File(), func() error {
 			if axis.IsIdentity() {
 				if t, err = d.Triangle(ctx, p.Source.Name, held); err != nil {
-					err = weights.TensorErrorf(p.File(), p.Source.Name, "its Hessian: %w", err)
+					err = weights.TensorErrorf(p.File(), p.Source.Name, "the layer's Hessian: %w", err)
 				}
 				return err
 			}
@@ -258,7 +258,7 @@ func (p *Program) HeldOf(ctx context.Context, bands Bands, h Hessians, workers i
 func (p *Program) hessian(ctx context.Context, of func(context.Context, string) (sgemm.Matrix, error)) (sgemm.Matrix, error) {
 	h, err := of(ctx, p.Source.Name)
 	if err != nil {
-		return h, weights.TensorErrorf(p.File(), p.Source.Name, "its Hessian: %w", err)
+		return h, weights.TensorErrorf(p.File(), p.Source.Name, "the layer's Hessian: %w", err)
 	}
 	axis, k := p.InputAxis()
 	if h.Rows != k || h.Cols != k {
@@ -411,7 +411,7 @@ func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 	seen := make([]bool, n)
 	for i, p := range positions {
 		if p < 0 || p >= n || seen[p] {
-			return nil, fmt.Errorf("position %d is outside the %d positions, or is named twice", p, n)
+			return nil, fmt.Errorf("position %d is not from 0 to %d, or occurs twice", p, n-1)
 		}
 		seen[p] = true
 		out[i] = place[p]

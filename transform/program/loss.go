@@ -49,7 +49,7 @@ func (p *Program) LossOfWhole() bool {
 }
 
 // Loss returns the loss of rows [first, last). The signal is the result in real arithmetic. The noise is the
-// difference between the stored result and the signal. The constant of a shift is in neither.
+// difference between the stored result and the signal. Signal and noise do not include the constant of a shift.
 //
 // If the values are chosen jointly with a Hessian, Loss returns the loss of the layer's whole output on held-out
 // tokens.

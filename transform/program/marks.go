@@ -48,9 +48,6 @@ func (m *marks) apply(row []byte, from int) {
 		}
 		return
 	}
-	if !flip && exp == 0 && m.addends == nil {
-		return
-	}
 	s := SafeMagnitudes(m.Format, exp+m.low, exp+m.high)
 	all := lanes * uint64(addend(m.Format, flip, exp))
 	for i := range len(row) / 8 {

@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -9,7 +10,11 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // drawAxis draws the map of symmetries along an axis of length n, with exponents within ±most.
@@ -122,4 +127,98 @@ func TestSafeMagnitudes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOthersOfWords: an element is safe in a word of four elements if it is safe alone.
+func TestOthersOfWords(t *testing.T) {
+	for _, d := range []weights.DType{weights.BF16, weights.F16} {
+		f := testmodel.FormatOf(d)
+		s := program.SafeMagnitudes(f, -3, 2)
+		for b := range uint32(1) << 16 {
+			row := make([]byte, 10)
+			for k := range 5 {
+				f.SetElem(row, k, b)
+			}
+			all, alone := 0, 0
+			s.Others(row[:8], func(int) bool { all++; return true })
+			s.Others(row[8:], func(int) bool { alone++; return true })
+			if all != 4*alone {
+				t.Fatalf("%s %#x: %d of 4 elements are not safe, and %d alone", d, b, all, alone)
+			}
+		}
+	}
+}
+
+// TestNothingIsSafe: no magnitude of an integer, and none that a wide range of powers takes out of the format, is safe.
+func TestNothingIsSafe(t *testing.T) {
+	for _, d := range testmodel.DTypes {
+		f := testmodel.FormatOf(d)
+		wide := 1 << f.ExpBits
+		for _, powers := range [][2]int{{0, 0}, {-1, 1}, {-wide, 0}, {0, wide}, {-wide / 2, wide / 2}} {
+			if f.IsFloat() && powers[1]-powers[0] < wide {
+				continue
+			}
+			s := program.SafeMagnitudes(f, powers[0], powers[1])
+			var row []byte
+			for i := range 9 {
+				row = append(row, make([]byte, f.Bits/8)...)
+				magnitude := uint32(i) % 3
+				if f.IsFloat() {
+					magnitude = uint32(uint64(i) * uint64(f.MaxFinite) / 8)
+				}
+				f.SetElem(row, i, magnitude)
+			}
+			visited := 0
+			s.Others(row, func(int) bool { visited++; return true })
+			if visited != 9 {
+				t.Errorf("%s times 2^%d to 2^%d: %d of 9 magnitudes are safe", d, powers[0], powers[1], 9-visited)
+			}
+		}
+	}
+}
+
+// TestScaledIntegers: an integer times ±2^exp is exact, or refused and unchanged.
+func TestScaledIntegers(t *testing.T) {
+	f := testmodel.FormatOf(weights.I8)
+	for b := range uint32(256) {
+		for _, exp := range []int{-300, -64, -9, -8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 300} {
+			for _, flip := range []bool{false, true} {
+				want := float64(int8(b)) * math.Ldexp(1, exp)
+				if flip {
+					want = -want
+				}
+				got, ok := program.Scaled(f, b, flip, exp)
+				exact := want == math.Trunc(want) && want >= -128 && want <= 127
+				if ok != exact || ok && float64(int8(got)) != want || !ok && got != b {
+					t.Fatalf("%d times 2^%d, opposite %v: %d, exact %v; want %g", int8(b), exp, flip, int8(got), ok, want)
+				}
+			}
+		}
+	}
+}
+
+// TestCounters: each compiled program and each factorised Hessian counts once.
+func TestCounters(t *testing.T) {
+	m := testmodel.Tiny(t, "llama-tiny", weights.BF16)
+	const name = "model.layers.0.mlp.up_proj.weight"
+	x, h := testmodel.TensorOf(t, m, name), testmodel.HessiansOf(t, m)
+	steps := []*plan.Step{pass.Compensate.TensorStep(name, pass.Damping{Damp: 0.02}), pass.Round.TensorStep(name, pass.Bits{Zeroed: 2})}
+	var count program.Counters
+	c, err := program.NewCompiler(program.CompilerOptions{Weights: quant.Group(m, nil), Layout: testmodel.LayoutOf(t, m), Hessians: h, Rules: testplan.Rules(), Count: &count}, steps)
+	testmodel.OK(t, err)
+	w := testplan.Weight(x)
+	p, err := c.Program(t.Context(), w, steps)
+	testmodel.OK(t, err)
+	testmodel.OK(t, p.Prepare(t.Context(), 1))
+	p.Release()
+	c.Keep(p)
+	if again, err := c.Program(t.Context(), w, steps); err != nil || again != p {
+		t.Errorf("a kept program is compiled again (%v)", err)
+	}
+	if again, err := c.Program(t.Context(), w, steps); err != nil || again == p {
+		t.Errorf("a kept program is given twice (%v)", err)
+	}
+	if count.Programs.Load() != 2 || count.Factors.Load() != 1 {
+		t.Errorf("%d programs and %d factors", count.Programs.Load(), count.Factors.Load())
+	}
 }

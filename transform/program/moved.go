@@ -35,7 +35,7 @@ func movedOf(w *quant.Quantised, c *arch.Claim, row, col AxisMap) (*moved, error
 	case len(w.Shape) != 2 || c.OutAxis != 0:
 		return nil, errors.New("a quantised weight that is not a matrix of outputs × inputs cannot be permuted or scaled")
 	case col.Exp != nil && w.HasActivationScale():
-		return nil, errors.New("its inputs have a fixed scale, so they cannot be multiplied by powers of two")
+		return nil, errors.New("the layer's inputs have a fixed scale, so they cannot be multiplied by powers of two")
 	}
 	m := w.Rows(0, 0, 1)
 	if _, err := carry(row, w.Shape[0], m.Block[0], nil); err != nil {
@@ -68,7 +68,7 @@ func carry(a AxisMap, n, unit int, group []int32) (carried, error) {
 		case c.from[place] != source:
 			return c, errors.New("an order must keep them together")
 		case c.exp[place] != e:
-			return c, errors.New("they take one power of two")
+			return c, errors.New("they must be multiplied by the same power of two")
 		}
 	}
 	for place, from := range c.from {
@@ -178,7 +178,7 @@ func (v *moved) codeRow(out *quant.Matrix, i int, m *quant.Matrix, at, row int, 
 		}
 		c, ok := negated.of(m, at, from)
 		if codes[k] = c; !ok {
-			err = fmt.Errorf("code [%d, %d] has no negative", row, from)
+			err = fmt.Errorf("code [%d, %d] cannot change its sign: no code has the opposite value", row, from)
 		}
 	}
 	return err

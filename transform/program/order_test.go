@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -47,22 +48,46 @@ func TestStepsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestOrderThatSplitsAScale: an order that separates inputs under one scale is refused. An order within them is not.
-func TestOrderThatSplitsAScale(t *testing.T) {
-	i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == "fp8 block" })
+// ordered is a quantised weight along an index.
+type ordered struct {
+	layout *arch.Layout
+	set    *quant.Set
+	weight *quant.Weight
+}
+
+// ordering returns a weight of a small quantised model.
+func ordering(t *testing.T, model, weight string) (o ordered) {
+	t.Helper()
+	i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == model })
 	m := testmodel.Open(t, testmodel.Quantised(t, testmodel.Quantisations[i], testmodel.With{}))
-	layout := testmodel.LayoutOf(t, m)
 	description, err := quant.Describe(m)
 	testmodel.OK(t, err)
-	set := quant.Group(m, description)
-	w, _ := set.Weight("model.layers.0.mlp.down_proj.weight")
+	o.layout, o.set = testmodel.LayoutOf(t, m), quant.Group(m, description)
+	o.weight, _ = o.set.Weight(weight)
+	return o
+}
+
+const orderedIndex = "layers.0.ffn"
+
+// labels returns the unchanged order of the index.
+func (o ordered) labels() []int { return order.Identity(o.layout.Index(orderedIndex).Len) }
+
+// program compiles an order of the index for the weight.
+func (o ordered) program(t *testing.T, labels []int) (*program.Program, error) {
+	t.Helper()
+	steps := []*plan.Step{{Pass: "reorder", Index: orderedIndex, Data: labels}}
+	c, err := program.NewCompiler(program.CompilerOptions{Weights: o.set, Layout: o.layout, Rules: testplan.Rules()}, steps)
+	testmodel.OK(t, err)
+	return c.Program(t.Context(), o.weight, nil)
+}
+
+// TestOrderThatSplitsAScale: an order that separates inputs under one scale is refused. An order within them is not.
+func TestOrderThatSplitsAScale(t *testing.T) {
+	o := ordering(t, "fp8 block", "model.layers.0.mlp.down_proj.weight")
 	for second, want := range map[int]bool{1: true, 200: false} { // 128 inputs share a scale
-		labels := order.Identity(layout.Index("layers.0.ffn").Len)
+		labels := o.labels()
 		labels[0], labels[second] = second, 0
-		steps := []*plan.Step{{Pass: "reorder", Index: "layers.0.ffn", Data: labels}}
-		c, err := program.NewCompiler(program.CompilerOptions{Weights: set, Layout: layout, Rules: testplan.Rules()}, steps)
-		testmodel.OK(t, err)
-		p, err := c.Program(t.Context(), w, nil)
+		p, err := o.program(t, labels)
 		if (err == nil) != want || want && !p.Moves() || !want && !errors.Is(err, plan.ErrInvalid) {
 			t.Errorf("labels 0 and %d exchanged: %v", second, err)
 		}
@@ -71,23 +96,14 @@ func TestOrderThatSplitsAScale(t *testing.T) {
 
 // TestOrderOfOutputs: an order of a quantised weight's outputs moves rows of codes, and nothing else.
 func TestOrderOfOutputs(t *testing.T) {
-	i := slices.IndexFunc(testmodel.Quantisations, func(q testmodel.Quantisation) bool { return q.Name == "compressed fp8 channel" })
-	m := testmodel.Open(t, testmodel.Quantised(t, testmodel.Quantisations[i], testmodel.With{}))
-	layout := testmodel.LayoutOf(t, m)
-	description, err := quant.Describe(m)
-	testmodel.OK(t, err)
-	set := quant.Group(m, description)
-	w, _ := set.Weight("model.layers.0.mlp.up_proj.weight")
-	labels := order.Identity(layout.Index("layers.0.ffn").Len)
+	o := ordering(t, "compressed fp8 channel", "model.layers.0.mlp.up_proj.weight")
+	labels := o.labels()
 	slices.Reverse(labels)
-	steps := []*plan.Step{{Pass: "reorder", Index: "layers.0.ffn", Data: labels}}
-	c, err := program.NewCompiler(program.CompilerOptions{Weights: set, Layout: layout, Rules: testplan.Rules()}, steps)
-	testmodel.OK(t, err)
-	p, err := c.Program(t.Context(), w, nil)
+	p, err := o.program(t, labels)
 	testmodel.OK(t, err)
 	got, err := p.Recoded(t.Context(), 0, true, 1)
 	testmodel.OK(t, err)
-	want, err := w.Quantised.Read(0)
+	want, err := o.weight.Quantised.Read(0)
 	testmodel.OK(t, err)
 	a, b := make([]float32, want.K), make([]float32, want.K)
 	for n := range want.N {
@@ -95,6 +111,41 @@ func TestOrderOfOutputs(t *testing.T) {
 		want.Row(b, want.N-1-n)
 		if !slices.Equal(a, b) {
 			t.Fatalf("output %d is not the source's output %d", n, want.N-1-n)
+		}
+	}
+}
+
+// TestOperandsInOrder: the values and packed codes that kernels read are those of the source's outputs in their new order.
+func TestOperandsInOrder(t *testing.T) {
+	for _, model := range []string{"compressed fp8 channel", "pack-quantized", "compressed int8"} {
+		o := ordering(t, model, "model.layers.0.mlp.up_proj.weight")
+		labels := o.labels()
+		slices.Reverse(labels)
+		p, err := o.program(t, labels)
+		testmodel.OK(t, err)
+		source, size := p.Untouched(), p.OperandRowBytes()
+		if !p.Moves() || source.Moves() {
+			t.Fatalf("%s: codes move %v, and of the source %v", model, p.Moves(), source.Moves())
+		}
+		want := make([]byte, p.Rows*size)
+		source.RunOperand(want, 0, p.Rows)
+		for _, span := range [][2]int{{0, p.Rows}, {0, 3}, {5, 9}, {p.Rows - 1, p.Rows}} {
+			n := span[1] - span[0]
+			got := make([]byte, n*size)
+			p.RunOperand(got, span[0], n)
+			var packed []byte
+			if p.Dequantised() {
+				packed = p.PackedRows(span[0], n)
+			}
+			for i := range n {
+				from := p.Rows - 1 - span[0] - i
+				if !bytes.Equal(got[i*size:(i+1)*size], want[from*size:(from+1)*size]) {
+					t.Fatalf("%s: row %d is not the source's row %d", model, span[0]+i, from)
+				}
+				if row := p.Cols / 2; packed != nil && !bytes.Equal(packed[i*row:(i+1)*row], source.PackedRows(from, 1)) {
+					t.Fatalf("%s: packed row %d is not the source's row %d", model, span[0]+i, from)
+				}
+			}
 		}
 	}
 }

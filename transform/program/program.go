@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -191,17 +192,18 @@ func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) 
 		if flip {
 			v = -v
 		}
-		switch {
-		case exp > 8 && v != 0 || exp < -8 && v != 0:
-			return b, false
+		switch exp = max(-8, min(exp, 8)); { // multiplied by 2^8 or by 2^-8, only 0 is exact
 		case exp >= 0:
-			v <<= max(0, min(exp, 8))
-		case v&(1<<min(-exp, 8)-1) != 0:
+			v <<= exp
+		case v&(1<<-exp-1) != 0:
 			return b, false
 		default:
-			v >>= min(-exp, 8)
+			v >>= -exp
 		}
-		return uint32(uint8(v)), v >= -128 && v <= 127
+		if v < -128 || v > 127 {
+			return b, false
+		}
+		return uint32(uint8(v)), true
 	}
 	if !f.Finite(b) {
 		return b, false
@@ -223,6 +225,9 @@ func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) 
 // CheckExact returns a [plan.ErrInvalid] that names the first element that signs and powers of two do not multiply
 // exactly; nil if there is none.
 func (p *Program) CheckExact(ctx context.Context) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	if p.Coded() {
 		return p.checkMoved(ctx)
 	}

@@ -192,7 +192,8 @@ func (w *recodeWorker) place(old float32, rms float64) float32 {
 	return old
 }
 
-// leastError returns the scale near the old one with at most Bits mantissa bits and the least error.
+// leastError returns the scale near the old scale with at most Bits mantissa bits and the least error; of equally good
+// scales, the smallest.
 func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
 	// Scales further away clip large codes, or are coarser than needed.
 	low, high := [3]float32{0.6, 0.65, 0.8}[min(w.Bits, 2)]*old, [3]float32{1.7, 1.5, 1.25}[min(w.Bits, 2)]*old

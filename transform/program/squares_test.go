@@ -44,3 +44,20 @@ func TestSquares(t *testing.T) {
 		t.Error("no squares were added")
 	}
 }
+
+// TestLargeSquares: squares of 2^40 times the smallest code's square, or more, are not added.
+func TestLargeSquares(t *testing.T) {
+	for largest, added := range map[float32]bool{1<<20 - 1: true, 1 << 20: false, 1<<20 + 1: false} {
+		values := make([]float32, 256)
+		for c := range 128 {
+			values[c] = float32(c)
+		}
+		values[127] = largest
+		for c := range 128 {
+			values[c+128] = -values[c]
+		}
+		if s := newSquares(values); (s.table != nil) != added {
+			t.Errorf("up to %g: added %v", largest, !added)
+		}
+	}
+}

@@ -129,16 +129,20 @@ func (s *Symmetry) Check(ix *arch.Index) error {
 	if ix.Blocked != "" {
 		return fmt.Errorf("index %s cannot be changed: %s", ix.Name, ix.Blocked)
 	}
-	if s.Perm != nil {
-		if !ix.Permute || !IsPermutation(s.Perm, ix.Len) {
-			return fmt.Errorf("index %s: its order is not a permutation of %d labels, or may not change", ix.Name, ix.Len)
-		}
+	if s.Perm != nil && !ix.Permute {
+		return fmt.Errorf("index %s may not be permuted", ix.Name)
+	}
+	if s.Perm != nil && !IsPermutation(s.Perm, ix.Len) {
+		return fmt.Errorf("index %s: the order is not a permutation of the numbers from 0 to %d", ix.Name, ix.Len-1)
 	}
 	if s.Flip != nil && (!ix.Sign || len(s.Flip) != ix.Len) {
-		return fmt.Errorf("index %s: its signs may not change", ix.Name)
+		return fmt.Errorf("index %s: the signs of this index may not change", ix.Name)
 	}
-	if s.Exp != nil && (!ix.Scale || len(s.Exp) != ix.Len) {
-		return fmt.Errorf("index %s: it has %d exponents for %d labels, or may not be scaled", ix.Name, len(s.Exp), ix.Len)
+	if s.Exp != nil && !ix.Scale {
+		return fmt.Errorf("index %s may not be scaled", ix.Name)
+	}
+	if s.Exp != nil && len(s.Exp) != ix.Len {
+		return fmt.Errorf("index %s: there are %d exponents for %d labels", ix.Name, len(s.Exp), ix.Len)
 	}
 	return nil
 }

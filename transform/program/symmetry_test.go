@@ -31,6 +31,6 @@ func TestPlacesOfPositions(t *testing.T) {
 		}
 		bad := rapid.SampledFrom([]int{-1, n, 1 << 40, append(list, -7)[0]}).Draw(t, "bad")
 		_, err = a.Places(n, append(list[:len(list):len(list)], bad))
-		testmodel.WantError(t, err, fmt.Sprintf("position %d is outside the %d positions, or is named twice", bad, n))
+		testmodel.WantError(t, err, fmt.Sprintf("position %d is not from 0 to %d, or occurs twice", bad, n-1))
 	})
 }

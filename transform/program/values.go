@@ -19,8 +19,11 @@ func (p *Program) blockRows() int {
 }
 
 // EachBlock runs the program over rows [first, last) and calls fn with each block of the result, in order. A block is
-// valid during the call only. The only error is the end of ctx.
+// valid during the call only. The only errors are the end of ctx and a nil ctx.
 func (p *Program) EachBlock(ctx context.Context, first, last int, fn func(b Block)) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	step := min(p.blockRows(), last-first)
 	data := make([]byte, step*p.RowBytes())
 	for n := first; n < last; n += step {
@@ -44,16 +47,15 @@ func (p *Program) EachValues(ctx context.Context, first, last int, fn func(b Blo
 	})
 }
 
-// Outputs returns the result's values [N, K], with outputs as rows. The only error is the end of ctx.
+// Outputs returns the result's values [N, K], with outputs as rows. The only errors are the end of ctx and a nil ctx.
 func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) { return p.outputs(ctx, 1) }
 
 // outputs is Outputs with the given number of goroutines. It also returns an error for a fault of the mapped source.
 func (p *Program) outputs(ctx context.Context, workers int) (sgemm.Matrix, error) {
 	m := sgemm.Dense(p.Rows, p.Cols, nil)
-	step := 16 * p.blockRows()
-	err := parallel.Run(ctx, (p.Rows+step-1)/step, workers, func(ctx context.Context, i int) error {
+	err := parallel.Spans(ctx, p.Rows, 16*p.blockRows(), workers, func(ctx context.Context, first, end int) error {
 		return weights.Guard(p.File(), func() error {
-			return p.EachValues(ctx, i*step, min((i+1)*step, p.Rows), func(b Block, v []float32) { copy(m.Data[b.First*p.Cols:], v) })
+			return p.EachValues(ctx, first, end, func(b Block, v []float32) { copy(m.Data[b.First*p.Cols:], v) })
 		})
 	})
 	if p.OutAxis == 1 {
@@ -63,13 +65,12 @@ func (p *Program) outputs(ctx context.Context, workers int) (sgemm.Matrix, error
 }
 
 // SourceValues returns the result's values [rows, columns] in the source's order, with signs and powers of two
-// undone. These values fit a model whose other layers are the source's. The only error is the end of ctx.
+// undone. These values fit a model whose other layers are the source's. The only errors are the end of ctx and a nil ctx.
 func (p *Program) SourceValues(ctx context.Context, workers int) ([]float32, error) {
 	out := make([]float32, p.Rows*p.Cols)
-	step := 16 * p.blockRows()
-	err := parallel.Run(ctx, (p.Rows+step-1)/step, workers, func(ctx context.Context, i int) error {
+	err := parallel.Spans(ctx, p.Rows, 16*p.blockRows(), workers, func(ctx context.Context, first, end int) error {
 		return weights.Guard(p.File(), func() error {
-			return p.EachValues(ctx, i*step, min((i+1)*step, p.Rows), func(b Block, v []float32) {
+			return p.EachValues(ctx, first, end, func(b Block, v []float32) {
 				if p.placed() {
 					copy(out[b.First*p.Cols:], v)
 					return

@@ -34,8 +34,8 @@ func factorise(ctx context.Context, a sgemm.Matrix, d []float64, damp float64, w
 			return err
 		}
 		y := minusY.Slice(0, p0, 0, p1-p0)
-		err := parallel.Run(ctx, (p0+panelRows-1)/panelRows, workers, func(ctx context.Context, job int) error {
-			p.solve(y, job*panelRows, min((job+1)*panelRows, p0))
+		err := parallel.Spans(ctx, p0, panelRows, workers, func(ctx context.Context, first, end int) error {
+			p.solve(y, first, end)
 			return ctx.Err()
 		})
 		if err != nil {

@@ -49,7 +49,7 @@ type Bits struct {
 // Begin implements [Chooser].
 func (b Bits) Begin(n, k int) (func(Column), error) {
 	if b.Zeroed < 0 || b.Zeroed > b.Format.Zeroable() {
-		return nil, fmt.Errorf("rounding: %d low bits of %s cannot be zeroed, only 0 to %d",
+		return nil, fmt.Errorf("rounding: cannot zero %d low bits of %s: give a number of bits from 0 to %d",
 			b.Zeroed, b.Format.DType, b.Format.Zeroable())
 	}
 	l := latticeOf(b.Format)
@@ -80,11 +80,11 @@ type Grid struct {
 // Begin implements [Chooser].
 func (g Grid) Begin(n, k int) (func(Column), error) {
 	if len(g.Exponents) != n {
-		return nil, fmt.Errorf("rounding: %d steps of grids for %d outputs; give one for each", len(g.Exponents), n)
+		return nil, fmt.Errorf("rounding: the grid has %d exponents for %d outputs: give one for each output", len(g.Exponents), n)
 	}
 	for _, e := range g.Exponents {
 		if e < -1000 || e > 1000 {
-			return nil, fmt.Errorf("rounding: a grid's step is 2^%d; exponents are within ±1000", e)
+			return nil, fmt.Errorf("rounding: the exponent of a grid's step is %d: give exponents from −1000 to 1000", e)
 		}
 	}
 	l := latticeOf(g.Format)
@@ -105,10 +105,10 @@ type Sparse struct {
 // Begin implements [Chooser].
 func (s Sparse) Begin(n, k int) (func(Column), error) {
 	if len(s.Keep) != n*k {
-		return nil, fmt.Errorf("rounding: a mask of %d elements for a layer of %d×%d", len(s.Keep), n, k)
+		return nil, fmt.Errorf("rounding: the mask Keep has %d elements, and the layer has %d×%d weights", len(s.Keep), n, k)
 	}
 	if s.Chooser == nil {
-		return nil, errors.New("rounding: a mask needs another chooser")
+		return nil, errors.New("rounding: Sparse has no Chooser: set one")
 	}
 	choose, err := s.Chooser.Begin(n, k)
 	return func(c Column) {

@@ -237,13 +237,13 @@ func (c *Codes) picker(n, k int) (*picker, error) {
 	want := (n + c.Rows - 1) / max(1, c.Rows) * c.Groups
 	switch {
 	case c.Rows < 1 || c.Groups < 1 || len(c.Scales) != want || len(c.Group) != k:
-		return nil, fmt.Errorf("rounding: %d scales and groups of %d columns for a layer of %d×%d", len(c.Scales), len(c.Group), n, k)
+		return nil, fmt.Errorf("rounding: %d scales and group indices of %d columns do not fit a layer of %d×%d", len(c.Scales), len(c.Group), n, k)
 	case c.Zeros != nil && len(c.Zeros) != want || c.Which != nil && len(c.Which) != want:
-		return nil, fmt.Errorf("rounding: %d zero points and %d books for %d scales", len(c.Zeros), len(c.Which), want)
+		return nil, fmt.Errorf("rounding: %d zero points and %d indices of books do not fit %d scales", len(c.Zeros), len(c.Which), want)
 	case len(c.Books) == 0 || slices.ContainsFunc(c.Books, func(b *CodeBook) bool { return len(b.values) == 0 }):
-		return nil, fmt.Errorf("rounding: a code book without values")
+		return nil, fmt.Errorf("rounding: a code book has no values")
 	case !(c.Lambda >= 0) || !(c.Scale >= 0) || math.IsInf(c.Lambda, 1) || math.IsInf(c.Scale, 1):
-		return nil, fmt.Errorf("rounding: lambda %g and scale %g; give numbers that are not negative", c.Lambda, c.Scale)
+		return nil, fmt.Errorf("rounding: lambda is %g and the scale is %g: give finite numbers that are not negative", c.Lambda, c.Scale)
 	}
 	return &picker{Codes: c, last: -1, prices: map[priceKey][]float32{}}, nil
 }

@@ -101,7 +101,7 @@ func checkRow(i int, row []float32) error {
 type Kind int
 
 const (
-	PriceKind Kind = iota // of all values, the one of least squared error plus price
+	PriceKind Kind = iota // the value of least squared error plus price
 	BitsKind              // the nearest value whose lowest bits are zero
 	GridKind              // the nearest multiple of a row's step
 )
@@ -205,7 +205,7 @@ func Order(diagonal []float32, first []int) ([]int, error) {
 	chosen := make([]bool, len(diagonal))
 	for _, k := range first {
 		if k < 0 || k >= len(diagonal) || chosen[k] {
-			return nil, fmt.Errorf("rounding: column %d to be rounded first is listed twice or outside 0 to %d", k, len(diagonal)-1)
+			return nil, fmt.Errorf("rounding: column %d of the columns to round first occurs twice, or is not from 0 to %d", k, len(diagonal)-1)
 		}
 		chosen[k] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
@@ -31,6 +32,9 @@ type FactorOptions struct {
 // NewFactor factorises the damped Hessian h[K,K] for the columns in o.First, then the other columns by descending
 // diagonal. If h is all zero, errors do not change the outputs: D is zero, and there is no feedback.
 func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	damp, err := damping(h, o.Damp)
 	if err != nil {
 		return nil, err

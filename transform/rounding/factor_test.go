@@ -157,7 +157,7 @@ func TestFactorErrors(t *testing.T) {
 		{with(3, 3, 0), FactorOptions{}, "semidefinite"},
 		{with(0, 0, 1), FactorOptions{Damp: -1}, "damping"},
 		{with(0, 0, 1), FactorOptions{First: []int{1, 1}}, "twice"},
-		{with(0, 0, 1), FactorOptions{First: []int{4}}, "outside"},
+		{with(0, 0, 1), FactorOptions{First: []int{4}}, "is not from 0 to"},
 	} {
 		if _, err := NewFactor(context.Background(), c.h, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)

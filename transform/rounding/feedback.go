@@ -35,13 +35,11 @@ func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options)
 		return sgemm.Matrix{}, err
 	}
 	q = sgemm.Dense(w.Rows, w.Cols, nil)
-	err = parallel.Run(ctx, (w.Rows+chunkRows-1)/chunkRows, o.Workers, func(ctx context.Context, i int) error {
+	err = parallel.Spans(ctx, w.Rows, chunkRows, o.Workers, func(ctx context.Context, n0, n1 int) error {
 		choose, err := c.Begin(w.Rows, w.Cols)
 		if err != nil {
 			return err
 		}
-		n0 := i * chunkRows
-		n1 := min(n0+chunkRows, w.Rows)
 		r := newRows(w.Slice(n0, n1, 0, w.Cols), f, choose)
 		r.n0, r.zero = n0, o.Zero
 		if err := r.decide(ctx, 0, w.Cols); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Pruning is the error of zeroing whole columns of a layer while the other columns compensate.
@@ -28,6 +29,9 @@ type PruneOptions struct {
 // is the reverse of a pivoted Cholesky factorisation of h[K,K]: each pivot is the input with the largest variance
 // given the earlier pivots.
 func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	if h.Rows != w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d and h of %d×%d do not fit", w.Rows, w.Cols, h.Rows, h.Cols))
 	}

@@ -29,24 +29,24 @@ type Rates struct {
 // Validate returns an error if the rates are invalid for values of f.
 func (r Rates) Validate(f weights.Format) error {
 	if len(r.Significant) != f.MantBits+2 {
-		return fmt.Errorf("rounding: %d costs of significant bits; %s takes %d: of zero, and of 1 to %d bits",
+		return fmt.Errorf("rounding: there are %d costs of significant bits, and %s needs %d: for zero, and for 1 to %d bits",
 			len(r.Significant), f.DType, f.MantBits+2, f.MantBits+1)
 	}
 	for b, c := range r.Significant {
 		if !(c >= 0) || math.IsInf(c, 1) || b > 1 && c < r.Significant[b-1] {
-			return fmt.Errorf("rounding: %d significant bits cost %g; costs are not negative and do not fall from 1 bit on", b, c)
+			return fmt.Errorf("rounding: the cost of %d significant bits is %g: costs must not be negative, and must not fall from 1 bit on", b, c)
 		}
 	}
 	for _, c := range []float64{r.Line, r.Differ, r.Sign} {
 		if !(c >= 0) || math.IsInf(c, 1) {
-			return fmt.Errorf("rounding: a cost of %g; costs are not negative", c)
+			return fmt.Errorf("rounding: a cost is %g: costs must be finite and not negative", c)
 		}
 	}
 	if r.Lanes < 0 || r.Lanes > chunkRows {
-		return fmt.Errorf("rounding: %d lanes; give up to %d", r.Lanes, chunkRows)
+		return fmt.Errorf("rounding: there are %d lanes: give 0 to %d", r.Lanes, chunkRows)
 	}
 	if most := chunkRows / r.lanes(); r.coupled() && (r.Run < 1 || r.Run > most || r.Run&(r.Run-1) != 0) {
-		return fmt.Errorf("rounding: runs of %d rows; give a power of two up to %d", r.Run, most)
+		return fmt.Errorf("rounding: a run has %d rows: give a power of two up to %d", r.Run, most)
 	}
 	return nil
 }

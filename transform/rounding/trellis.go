@@ -27,7 +27,7 @@ func (t Trellis) Begin(n, k int) (func(Column), error) {
 	}
 	for _, v := range []float64{t.Lambda, t.Scale} {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return nil, fmt.Errorf("rounding: lambda %g and scale %g; give numbers that are not negative", t.Lambda, t.Scale)
+			return nil, fmt.Errorf("rounding: lambda is %g and the scale is %g: give finite numbers that are not negative", t.Lambda, t.Scale)
 		}
 	}
 	if t.Lambda == 0 {
@@ -126,7 +126,7 @@ func key(x float32, value uint32, gain, cost float32) uint64 {
 	return uint64(math.Float32bits(float32(d*d)+cost))<<32 | uint64(value)
 }
 
-// any is normal for all targets.
+// any is like normal, for targets of any magnitude.
 func (p *prices) any(t, g float32) uint32 {
 	var slots [maxSlots]uint32
 	p.listEdge(&slots, p.clamp(t))

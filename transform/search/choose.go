@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -31,8 +32,8 @@ func (c choice) before(d choice) bool {
 // errNoLayer is the error for a layer that [pass.NewLayer] did not make.
 var errNoLayer = errors.New("no layer was given")
 
-// Choose decides one layer under a budget of output SNR. Of all combinations of the lossy passes' candidates, it
-// returns the steps with the largest predicted saving within the budget, and their predicted energy and output SNR.
+// Choose chooses the steps of one layer under a budget of output SNR. Of all combinations of the lossy passes'
+// candidates, it returns the one with the largest predicted saving within the budget, and its energy and output SNR.
 // If an explicit request breaks the budget, steps are nil and out.Missed gives the reason. Choose records the
 // decision in l.
 func Choose(ctx context.Context, l *pass.Layer, lossy []pass.Choice) (steps []*plan.Step, out plan.Prediction, err error) {
@@ -125,7 +126,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 			out.SNR = finiteOrNil(loss.Decibels())
 		}
 	case len(explicit) > 0:
-		out.Missed = fmt.Sprintf("%v would lower the output SNR below %g dB", explicit, *l.Budget.MinSNR)
+		out.Missed = fmt.Sprintf("%s would lower the output SNR below %g dB", strings.Join(explicit, ", "), *l.Budget.MinSNR)
 	}
 	out.After = &after
 	if l.Base().Referenced() {
@@ -150,8 +151,8 @@ func sampledSNR(ctx context.Context, sample *pass.Sample, decided *program.Progr
 	return err
 }
 
-// againstReference sets the output SNRs of a quantised layer's source and result against the reference. Both are for
-// held-out inputs, or both for inputs of unit variance. If the result is below the budget, out.Missed says so.
+// againstReference sets the output SNRs of a quantised layer's source and result relative to the reference. Both SNRs
+// are for held-out inputs, or both for inputs of unit variance. If the result is below the budget, out.Missed says so.
 func againstReference(ctx context.Context, source *sourceLoss, decided *program.Program, out *plan.Prediction) error {
 	if err := decided.Prepare(ctx, 1); err != nil {
 		return err
@@ -169,7 +170,7 @@ func againstReference(ctx context.Context, source *sourceLoss, decided *program.
 	}
 	budget := source.layer.Budget
 	if least := budget.MinSNR; least != nil && loss.Decibels() < *least && (out.Missed != "" || !budget.OrSource) {
-		out.Missed = fmt.Sprintf("no choice of codes reaches an output SNR of %g dB against the reference", *least)
+		out.Missed = fmt.Sprintf("no choice of codes reaches an output SNR of %g dB relative to the reference", *least)
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 // combine lists the combinations of lossy steps for a layer. Each combination has one candidate of every pass with
 // arguments, and at most one candidate of the passes without arguments. Passes with Feedback are added to every
-// combination that is not empty. They are also added to an empty one if the layer's codes should approximate other
-// values than their own.
+// combination that is not empty. If the layer's codes approximate the values of a reference, these passes are also
+// added to the empty combination.
 func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan.Step, error) {
 	fixed := [][]*plan.Step{nil}     // alternatives of the passes with arguments
 	var free, modifiers []*plan.Step // candidates of passes without arguments, and of passes with Feedback

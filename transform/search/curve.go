@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -27,13 +28,7 @@ type curve []point
 func (c curve) hull() curve {
 	c = slices.Clone(c)
 	slices.SortStableFunc(c, func(a, b point) int {
-		switch {
-		case a.Error < b.Error || a.Error == b.Error && a.Energy < b.Energy:
-			return -1
-		case a.Error > b.Error || a.Energy > b.Energy:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(a.Error, b.Error), cmp.Compare(a.Energy, b.Energy))
 	})
 	var h curve
 	for _, p := range c {

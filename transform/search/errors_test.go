@@ -103,14 +103,14 @@ func TestDivergencesAreNumbers(t *testing.T) {
 func TestOptionsOfASearch(t *testing.T) {
 	in := &testmodel.Hessians{Name: "tokens"}
 	for want, change := range map[string]func(*transform.Options){
-		"a budget of 0 nats":                                func(o *transform.Options) { *o.Budget.MaxLoss = 0 },
-		"a budget of NaN nats":                              func(o *transform.Options) { *o.Budget.MaxLoss = math.NaN() },
-		"a budget of 10 nats":                               func(o *transform.Options) { *o.Budget.MaxLoss = 10 },
-		"a budget of loss is measured on tokens":            func(o *transform.Options) { o.Search.Evaluator = nil },
-		"weights errors by the layers' inputs: give tokens": func(o *transform.Options) { o.Hessians = nil },
-		"loss or of output SNR, not both":                   func(o *transform.Options) { o.Budget.MinSNR = new(float64) },
-		"needs a pass that can spend it, such as ":          func(o *transform.Options) { o.Passes = testplan.Passes(t, "scale,reorder,compensate") },
-		"trellis needs an argument (":                       func(o *transform.Options) { o.Budget.MaxLoss = nil },
+		"the budget of loss is 0 nats":             func(o *transform.Options) { *o.Budget.MaxLoss = 0 },
+		"the budget of loss is NaN nats":           func(o *transform.Options) { *o.Budget.MaxLoss = math.NaN() },
+		"the budget of loss is 10 nats":            func(o *transform.Options) { *o.Budget.MaxLoss = 10 },
+		"a budget of loss is measured on tokens":   func(o *transform.Options) { o.Search.Evaluator = nil },
+		"needs the layers' inputs: give tokens":    func(o *transform.Options) { o.Hessians = nil },
+		"loss or of output SNR, not both":          func(o *transform.Options) { o.Budget.MinSNR = new(float64) },
+		"needs a pass that can spend it, such as ": func(o *transform.Options) { o.Passes = testplan.Passes(t, "scale,reorder,compensate") },
+		"trellis needs an argument (":              func(o *transform.Options) { o.Budget.MaxLoss = nil },
 	} {
 		o := budgetOf(t, quick, 0.01, in, &additive{})
 		testmodel.OK(t, o.Validate())

@@ -29,7 +29,7 @@ func TestFrozenChoices(t *testing.T) {
 		{Model: "compressed nvfp4", Passes: "round", MinSNR: 190},
 		{Model: "awq", Passes: "round=1", MinSNR: 2, Tokens: true},
 	}
-	testplan.CheckFrozen(t, "testdata/frozen.txt", false, slices.Concat(list, testplan.FrozenTokens[:6], testplan.FrozenFormats[:4])...)
+	testplan.CheckFrozen(t, "testdata/frozen.txt", false, slices.Concat(list, testplan.FrozenTokens[:6], testplan.FrozenFormats[:4], testplan.FrozenReference)...)
 }
 
 // TestFrozenSearches: searches with finer lambdas, intervals and limits find the recorded trials and steps.

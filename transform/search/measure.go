@@ -25,7 +25,7 @@ func Measure(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []p
 		return err
 	}
 	if o.Record == nil {
-		return errors.New("measurements of a part need a record that keeps them")
+		return errors.New("a part of a search needs a record: set Options.Record")
 	}
 	if err := s.findCurves(ctx, places); err != nil {
 		return err

@@ -54,6 +54,35 @@ func (d *distances) WholeModel(ctx context.Context, changed Values) (sum, _ floa
 	return sum, sum, [2]float64{math.NaN(), math.NaN()}, err
 }
 
+// TestLeastSensitivity: a layer that does not affect the outputs gets a ten-thousandth of the mean sensitivity.
+func TestLeastSensitivity(t *testing.T) {
+	m := testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"num_hidden_layers": 1}`), synth.Options{Seed: 3}))
+	model := modelOf(t, m, testmodel.HessiansOf(t, m), pass.Choice{Pass: pass.Round})
+	s := &search{m: model, opt: Options{Evaluator: &distances{t: t, model: m}, Record: Folder{t.TempDir(), "key"}}, index: map[string]int{}}
+	var all []int
+	mean := 0.0
+	for i, c := range model.Linears() {
+		w, _ := model.Weights.Weight(c.Name)
+		l, err := pass.NewLayer(t.Context(), model.Context, model.Compiler, w, nil)
+		testmodel.OK(t, err)
+		s.layers, all, s.index[c.Name] = append(s.layers, l), append(all, i), i
+		s.curves = append(s.curves, curve{{Error: probe}})
+		recorded := float64(i) // the first layer has no effect
+		mean += recorded / float64(len(model.Linears()))
+		testmodel.OK(t, s.opt.Record.Save(sensitivityName(c.Name), recorded))
+	}
+	testmodel.OK(t, s.sensitivities(t.Context(), all))
+	for i, have := range s.sensitivity {
+		want := float64(i)
+		if i == 0 {
+			want = mean / 10_000
+		}
+		if math.Abs(have-want) > 1e-12*want {
+			t.Errorf("layer %d: sensitivity %g, want %g", i, have, want)
+		}
+	}
+}
+
 // TestMeasureInParts: after the parts of a search have measured all layers, in any order, the search measures nothing again and
 // decides as a search alone. Until then it says how many layers are missing.
 func TestMeasureInParts(t *testing.T) {

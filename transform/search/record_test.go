@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -177,4 +178,34 @@ func TestRecordThatCannotBeReadOrWritten(t *testing.T) {
 	_, err := f.Load("a", new(int))
 	testmodel.WantError(t, err, "a.json")
 	testmodel.WantError(t, f.Save("a", 1), "a.json")
+}
+
+// TestClaim: a folder belongs to the first search that claims it. A damaged claim is not one's own.
+func TestClaim(t *testing.T) {
+	f := Folder{filepath.Join(t.TempDir(), "new"), "one"}
+	for range 2 {
+		testmodel.OK(t, f.Claim())
+	}
+	for _, key := range []string{"", "another"} {
+		if err := (Folder{f.Dir, key}).Claim(); !errors.Is(err, ErrOther) {
+			t.Errorf("key %q: %v", key, err)
+		}
+	}
+	path := filepath.Join(f.Dir, "search.json")
+	whole, err := os.ReadFile(path)
+	testmodel.OK(t, err)
+	testmodel.OK(t, os.WriteFile(path, whole[:len(whole)/2], 0o666))
+	if err := f.Claim(); !errors.Is(err, ErrOther) {
+		t.Errorf("a damaged claim: %v", err)
+	}
+	testmodel.OK(t, os.Remove(path))
+	testmodel.OK(t, os.Mkdir(path, 0o777))
+	if err := f.Claim(); err == nil || errors.Is(err, ErrOther) {
+		t.Errorf("a claim that cannot be read: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	testmodel.OK(t, os.WriteFile(file, nil, 0o666))
+	if err := (Folder{file, "one"}).Claim(); err == nil {
+		t.Error("a file in place of the folder is claimed")
+	}
 }

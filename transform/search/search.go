@@ -25,8 +25,8 @@ type Values = interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// Evaluator measures how far a model with other weights diverges from the source. It uses tokens to which no value is
-// fitted.
+// Evaluator measures how far a model with changed weights diverges from the source. It uses held-out tokens, which
+// are not used to fit values.
 type Evaluator interface {
 	// PerLayer calls done for each layer with the KL divergence of the model's outputs from the source's, in nats per
 	// token, if only this layer has the values of changed. All other layers have the values of base (nil: the
@@ -47,7 +47,7 @@ type Record interface {
 type Options struct {
 	Evaluator Evaluator // required
 	// Time limits the search, which then returns the best plan found. With a time limit, the search also tries values
-	// of lambda between powers of two. 0: it does not, and ends when the budget is spent.
+	// of lambda between powers of two. 0: no limit; the search tries powers of two only.
 	Time time.Duration
 	// Record keeps the search's intermediate results; nil: nothing is kept.
 	Record Record
@@ -117,7 +117,7 @@ func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pas
 
 func newSearch(m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options) (*search, error) {
 	if m == nil || m.Context == nil || m.Budget.MaxLoss == nil {
-		return nil, errors.New("a search needs a model with a budget of loss")
+		return nil, errors.New("a search needs a budget of loss: set Budget.MaxLoss of the model's context")
 	}
 	s := &search{m: m, opt: o, maxLoss: *m.Budget.MaxLoss, lossy: lossy, layers: layers, index: map[string]int{}, start: time.Now()}
 	s.found.Budget = Margin * s.maxLoss

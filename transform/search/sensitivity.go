@@ -33,7 +33,7 @@ func (s *search) sensitivities(ctx context.Context, all []int) error {
 		mean += sensitivity[i] / float64(len(s.layers))
 	}
 	if mean == 0 {
-		return errors.New("errors of the layers do not change the model's outputs on these tokens, so its loss cannot be predicted: give other tokens")
+		return errors.New("errors of the layers do not change the model's outputs on these tokens, so the loss cannot be predicted: give other tokens")
 	}
 	for i := range sensitivity {
 		sensitivity[i] = max(sensitivity[i], leastSensitivity*mean)
@@ -99,7 +99,7 @@ func (s *search) measureSensitivities(ctx context.Context, places []int) (list m
 			return nil
 		}
 		if !isNumber(nats) {
-			return fmt.Errorf("%s: the model's outputs diverge by %v nats if this layer alone is changed: its weights are too large for float32", layer, nats)
+			return fmt.Errorf("%s: the model's outputs diverge by %v nats if this layer alone is changed: its weights are too large for float32: exclude this layer with ignore", layer, nats)
 		}
 		list[layer] = nats / s.point(o, i).Error
 		report()

@@ -139,7 +139,7 @@ func (s *search) run(ctx context.Context, o allocation, t *plan.Trial) error {
 	case err != nil:
 		return err
 	case !isNumber(nats) || !isNumber(loss):
-		return fmt.Errorf("the model's outputs diverge by %v nats and its loss rises by %v nats: its weights are too large for float32", nats, loss)
+		return fmt.Errorf("the model's outputs diverge by %v nats and its loss rises by %v nats: its weights are too large for float32: give a budget of output SNR", nats, loss)
 	}
 	t.Divergence, t.Loss = nats, loss
 	if isNumber(interval[0]) && isNumber(interval[1]) {

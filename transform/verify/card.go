@@ -32,7 +32,7 @@ func (r *Report) sameCard(src, out *weights.Model) error {
 		lines[i] = ownLines(string(text))
 	}
 	if !slices.Equal(lines[0], lines[1]) {
-		r.problem("file %s differs from the source's outside the section and the fields that a conversion writes", cardName)
+		r.problem("file %s differs from the source's, outside of the section and fields that a conversion writes", cardName)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -33,10 +34,10 @@ type claims struct {
 	made      *quant.Description // of the output if the plan stores weights in another format; else nil
 }
 
-// sampled is how far, in dB, a weight's output SNR may be below the SNR of the plan's sampled rows.
+// sampled is the largest distance, in dB, of a weight's output SNR below the SNR of the plan's sampled rows.
 const sampled = 1
 
-// fewChanges is an output SNR in dB. Above it, so few values changed that a sample of rows is not representative.
+// fewChanges is the output SNR in dB above which so few values changed that a sample of rows is not representative.
 const fewChanges = 50
 
 // claimed is a step on a tensor.
@@ -74,10 +75,10 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 		check := checks[s.Pass]
 		switch {
 		case check == nil:
-			return nil, fmt.Errorf("there is no check for the pass %q", s.Pass)
+			return nil, fmt.Errorf("there is no check for the pass %q: use the program that made the plan", s.Pass)
 		case check.Symmetry != nil:
 			if layout == nil || layout.Index(s.Index) == nil {
-				return nil, fmt.Errorf("there is no index %q", s.Index)
+				return nil, fmt.Errorf("%s: the model has no index %q", s.Pass, s.Index)
 			}
 			sym, err := check.Symmetry(asRead(s), layout.Index(s.Index))
 			if err == nil {
@@ -119,14 +120,16 @@ func (c *claims) needsRuntime() bool {
 
 // sameFamily returns an error if the plan was made for another family than the source's.
 func sameFamily(p *plan.Plan, layout *arch.Layout) error {
-	family := ""
-	if layout != nil {
-		family = layout.Family
+	was := p.Model.Family
+	switch {
+	case layout == nil && was == "", layout != nil && was == layout.Family:
+		return nil
+	case layout == nil:
+		return fmt.Errorf("it was made for family %s, and the source's family is not known: give the family that the plan was made with", was)
+	case was == "":
+		return fmt.Errorf("it was made without a family, and the source's family is %s: give no family, or convert again", layout.Family)
 	}
-	if p.Model.Family != family {
-		return fmt.Errorf("it was made for the family %q, and the source is of the family %q", p.Model.Family, family)
-	}
-	return nil
+	return fmt.Errorf("it was made for family %s, and the source's family is %s: give the family that the plan was made with", was, layout.Family)
 }
 
 // tensorStep adds a step on a tensor. It returns an error if the pass has another step on the tensor, or if the step
@@ -141,11 +144,11 @@ func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 		return errors.New("the source has no such tensor")
 	}
 	if f, role, ok := c.quantised.Tensor(s.Tensor); ok && !coded {
-		return fmt.Errorf("holds %s of a quantised weight (%s), which no step may change", role, f)
+		return fmt.Errorf("is a part (%s) of a quantised layer (%s): no step may change this tensor", role, f)
 	}
 	for _, other := range c.steps[s.Tensor] {
 		if other.pass == s.Pass {
-			return errors.New("has two steps")
+			return errors.New("has two steps of this pass")
 		}
 	}
 	claim, err := check.Claim(asRead(s))
@@ -167,7 +170,7 @@ func (c *claims) foldsAlone(tensor string, f *Fold) error {
 	}
 	adapter := c.layout.Adapter
 	if adapter != nil && adapter.Problem != "" {
-		return fmt.Errorf("the adapter cannot follow: %s", adapter.Problem)
+		return fmt.Errorf("the adapter cannot be converted: %s", adapter.Problem)
 	}
 	for _, name := range []string{tensor, f.Scale, f.Bias, f.Weight} {
 		if name == "" {
@@ -270,7 +273,7 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 	}
 	if isQuantised {
 		if t.Class = Untouched; !same {
-			t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds %s of a quantised weight (%s), which must be copied", role, format)
+			t.Class, t.Problem = Lossy, fmt.Sprintf("differs from the source, and holds %s of a quantised weight (%s), which must be copied", role, format)
 		}
 		return t, nil
 	}
@@ -285,7 +288,7 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 		t.Class = Exact
 		t.Relation = claimed.summary("claimed")
 		if !p.moved(&claimed) {
-			t.Class, t.Problem = Lossy, fmt.Sprintf("it is not the claimed permutation of its source, and no pass changes values of type %s", a.DType)
+			t.Class, t.Problem = Lossy, fmt.Sprintf("is not the claimed permutation of the source's tensor, and no pass changes values of type %s", a.DType)
 		}
 	case c.folded(a.Name) != nil:
 		err = c.lookFolded(ctx, &t, p, c.folded(a.Name))
@@ -367,13 +370,13 @@ func (c *claims) search(ctx context.Context, t *Tensor, p *pair, claimed image, 
 		return claimed, "claimed", nil
 	}
 	if c.plan != nil {
-		t.Problem = "its order, signs or exponents are not those that the manifest claims"
+		t.Problem = "the order, signs or exponents differ from those in the manifest"
 	}
 	*under = d
 	return im, "found", nil
 }
 
-// tolerance returns how far the claimed steps may move values; nil if no step changes values.
+// tolerance returns the distance by which the claimed steps may move values; nil if no step changes values.
 func (c *claims) tolerance(p *pair) *tolerance {
 	if len(c.steps[p.a.Name]) == 0 {
 		return nil
@@ -390,7 +393,7 @@ func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) er
 	t.Class = Compensated
 	im, _ := c.image(p.a.Name)
 	scale, err := c.foldedValues(ctx, p, s)
-	if ended(err) {
+	if parallel.Ended(err) {
 		return err
 	}
 	if err != nil {
@@ -430,17 +433,17 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		}
 	}
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite in only one of the models, or NaN with other bits", d.spread)
+		bad("%s NaN or infinite in only one of the models, or NaN with other bits", valuesAre(d.spread))
 	}
 	if c.plan == nil {
 		return nil
 	}
 	steps := c.steps[t.Name]
 	if len(steps) == 0 && d.changed > 0 {
-		bad("%d values changed, and the manifest has no step that changes them", d.changed)
+		bad("values changed (%d), and the manifest has no step that changes values of this tensor", d.changed)
 	}
 	if len(steps) == 0 && !moved {
-		bad("it changed, and the manifest has no step for it")
+		bad("changed, and the manifest has no step for this tensor")
 	}
 	for _, s := range steps {
 		if s.Holds == nil {
@@ -448,7 +451,7 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		}
 		im, _ := c.image(p.a.Name)
 		err := s.Holds(ctx, &Result{p.f, p.rows, p.cols, c.layout.OutAxis(p.a.Name), p, im})
-		if ended(err) {
+		if parallel.Ended(err) {
 			return err
 		}
 		if err != nil {
@@ -460,15 +463,10 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 	}
 	const tolerance = 0.01 // in dB; sums are in another order
 	if want, ok := c.snr[t.Name]; ok && t.SNR != nil && *t.SNR < want-tolerance {
-		bad("its output SNR is %.2f dB, and the manifest claims %.2f dB", *t.SNR, want)
+		bad("the output SNR is %s, and the manifest claims %s", inDecibels(*t.SNR), inDecibels(want))
 	}
 	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance && !slices.ContainsFunc(steps, func(s claimed) bool { return s.Anywhere }) {
-		bad("its output SNR is %.2f dB, and the budget is at least %.2f dB", *t.SNR, *least)
+		bad("the output SNR is %s, and the budget requires at least %s", inDecibels(*t.SNR), inDecibels(*least))
 	}
 	return ctx.Err()
-}
-
-// ended reports whether an error is the end of a context, and no problem of the result.
-func ended(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

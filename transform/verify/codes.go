@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -44,7 +45,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 		t.Class = Exact
 		return nil // the tensor with the codes reports on them
 	case role != quant.Codes && role != quant.Scales:
-		t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds the %s of a quantised weight (%s), which no step changes", role, q.Format)
+		t.Class, t.Problem = Lossy, fmt.Sprintf("differs from the source, and holds the %s of a quantised weight (%s), which no step changes", role, q.Format)
 		return nil
 	case exact:
 		t.Class = Exact
@@ -52,7 +53,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 		t.Class = Lossy
 	}
 	if role == quant.Scales && !same && !moved && !slices.ContainsFunc(c.steps[q.Name], func(s claimed) bool { return s.Scales }) {
-		t.Problem = fmt.Sprintf("it differs from its source, and no step changes the scales of %s", q.Name)
+		t.Problem = fmt.Sprintf("differs from the source, and no step changes the scales of %s", q.Name)
 	}
 	if role != quant.Codes {
 		return nil
@@ -60,7 +61,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 	c.linearCodes(t, q.Name)
 	after, ok := c.result.Weight(q.Name)
 	if !ok {
-		t.Problem = "the output has no such quantised weight"
+		t.Problem = "the output does not store this weight as codes"
 		return nil
 	}
 	near, f, err := c.near(q)
@@ -85,7 +86,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 				return ctx.Err()
 			}
 			if exact && (!slices.Equal(a.Codes, b.Codes) || !slices.Equal(a.Scales, b.Scales)) {
-				t.Class, t.Problem = Lossy, "its codes or scales are not the source's in the claimed order, with the claimed signs and exponents"
+				t.Class, t.Problem = Lossy, "the claimed order, signs and exponents do not turn the source's codes and scales into the output's"
 			}
 		}
 		m := &Codes{Source: a, Result: b, Reference: c.plan.Request.Reference != "", Alone: len(c.steps[q.Name]) == 1, Feedback: c.anywhere(q.Name)}
@@ -159,7 +160,7 @@ func (c *claims) compareCodes(ctx context.Context, t *Tensor, d *difference, wei
 	}
 	a, b := m.Source, m.Result
 	if a.N != b.N || a.K != b.K || a.Block != b.Block || !slices.Equal(a.Zeros, b.Zeros) || !slices.Equal(a.Group, b.Group) || a.Global != b.Global {
-		bad("its zero points, groups or global scale are not the source's")
+		bad("the zero points, groups or global scale differ from the source's")
 		return nil
 	}
 	before, after := make([]float32, a.K), make([]float32, a.K)
@@ -172,14 +173,14 @@ func (c *claims) compareCodes(ctx context.Context, t *Tensor, d *difference, wei
 		d.row(before, after)
 	}
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite in only one of the models", d.spread)
+		bad("%s NaN or infinite in only one of the models", valuesAre(d.spread))
 	}
 	for _, s := range c.steps[weight] {
 		if s.Codes == nil {
 			continue
 		}
 		err := s.Codes(ctx, m)
-		if ended(err) {
+		if parallel.Ended(err) {
 			return err
 		}
 		if err != nil {
@@ -212,21 +213,21 @@ func (c *claims) holdSNR(t *Tensor, weight string) {
 	const tolerance = 0.01 // in dB; sums are in another order
 	anywhere := c.anywhere(weight)
 	if t.SNR != nil && t.Problem == "" && *t.SNR < leastSNR && !anywhere {
-		t.Problem = fmt.Sprintf("its output SNR is %.2f dB: its codes do not represent the source's values", *t.SNR)
+		t.Problem = fmt.Sprintf("the output SNR is %s: the codes do not represent the source's values", inDecibels(*t.SNR))
 	}
 	snr, against := t.SNR, ""
 	if c.plan.Request.Reference != "" { // claims are relative to the reference
-		snr, against = t.ReferenceSNR, " against the reference"
+		snr, against = t.ReferenceSNR, " relative to the reference"
 	}
 	if snr == nil || t.Problem != "" {
 		return
 	}
 	if want, ok := c.snr[weight]; ok && *snr < want-tolerance {
-		t.Problem = fmt.Sprintf("its output SNR%s is %.2f dB, and the manifest claims %.2f dB", against, *snr, want)
+		t.Problem = fmt.Sprintf("the output SNR%s is %s, and the manifest claims %s", against, inDecibels(*snr), inDecibels(want))
 	}
 	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && !c.missed[weight] && *snr < *least-tolerance &&
 		(t.SourceReferenceSNR == nil || *snr < *t.SourceReferenceSNR-tolerance) { // a recipe's budget allows the source's SNR
-		t.Problem = fmt.Sprintf("its output SNR%s is %.2f dB, and the budget is at least %.2f dB", against, *snr, *least)
+		t.Problem = fmt.Sprintf("the output SNR%s is %s, and the budget requires at least %s", against, inDecibels(*snr), inDecibels(*least))
 	}
 }
 
@@ -301,7 +302,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 				code -= int(r.ZeroPoint(n, k))
 			}
 			if code&(1<<zeroed-1) != 0 {
-				return fmt.Errorf("the plan zeroes %d low bits, and code [%d, %d] has others", zeroed, n, k)
+				return fmt.Errorf("the plan zeroes %d low bits, and in code [%d, %d] one of them is not zero", zeroed, n, k)
 			}
 			if !m.Alone || m.Reference || m.Source == nil {
 				continue
@@ -312,7 +313,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 			}
 			was := m.Source.Codes[n*r.K+k]
 			if d := v - r.Book.Values[was]; max(d, -d) > nearest[zero][was] {
-				return fmt.Errorf("code [%d, %d] has the value %g in the output and %g in the source: another code is nearer", n, k, v, r.Book.Values[was])
+				return fmt.Errorf("code [%d, %d] has the value %g in the output and %g in the source: another code is nearer to the source's value", n, k, v, r.Book.Values[was])
 			}
 		}
 	}
@@ -370,7 +371,7 @@ func gridCodes(m *Codes, s float64) error {
 		if x := math.Ldexp(is, -e); x != math.Trunc(x) {
 			wrong = fmt.Errorf("a code under scale %d has the value %g, which is not a multiple of 2^%d", place, is, e)
 		} else if m.Alone && math.Abs(is-was) >= math.Ldexp(1, e+1) {
-			wrong = fmt.Errorf("a code under scale %d has the value %g in the output and %g in the source: another multiple of 2^%d is nearer", place, is, was, e)
+			wrong = fmt.Errorf("a code under scale %d has the value %g in the output and %g in the source: another multiple of 2^%d is nearer to the source's value", place, is, was, e)
 		}
 	})
 	return wrong

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -16,6 +17,14 @@ type difference struct {
 	nonFinite     int
 	zerosAdded    int
 	wrong         string // message about the first value outside the tolerance
+}
+
+// valuesAre is the subject and verb of a problem of n values.
+func valuesAre(n int) string {
+	if n == 1 {
+		return "1 value is"
+	}
+	return fmt.Sprintf("%d values are", n)
 }
 
 // compare compares every element of the output with the image of the source. scale multiplies the source's inputs
@@ -80,7 +89,7 @@ func (p *pair) decodeRow(dst []float32, t weights.Tensor, n int) {
 }
 
 // moved reports whether every element of the output has the bytes of the image's element. It is for types that cannot
-// be decoded. Images with signs or powers of two do not apply to them.
+// be decoded. For an image with signs or powers of two it returns false.
 func (p *pair) moved(im *image) bool {
 	if im.rowFlip != nil || im.colFlip != nil || im.rowExp != nil || im.colExp != nil || p.a.DType.Bits()%8 != 0 {
 		return false

@@ -7,8 +7,8 @@
 // powers of two. These changes keep mantissa bits, so rows and columns are recognised by their mantissas, with colour
 // refinement as for graph isomorphism. If the values are within 20 dB of the source's at the same positions, and the
 // manifest claims no relation, there is no search. The claimed relation is used if the data are not conclusive
-// (values coincide, or are also on a grid), or if lossy steps are claimed. The data are then compared with that
-// relation.
+// (values coincide, or are also on a grid), or if lossy steps are claimed. The data are then compared with the source
+// under this relation.
 //
 // SNR, zeros, zero low bits and values that are not finite are counted in the data. Headers, metadata, shards, the
 // order of tensors and all other files are compared with the source's. Digests are compared with the manifest's.
@@ -19,8 +19,8 @@
 //
 //   - A symmetry must be one that the family allows.
 //   - A fold must be complete: the norm is filled, and every layer that reads the norm is rewritten, with one rounding.
-//   - The zeros of sparsify follow from its thresholds and the values before it. All of these must be zero. Any other zero
-//     must come from a later step.
+//   - The thresholds of sparsify, and the values before this step, determine the zeros. All of these values must be zero.
+//     Any other zero must come from a later step.
 //   - round and grid may move a value by their rounding error, and must leave multiples of their step.
 //   - The extra tensors of an epilogue must hold the claimed shift.
 //

@@ -32,7 +32,7 @@ func (c *claims) extras(out *weights.Model, problem func(format string, args ...
 		name := tensor + weights.ShiftSuffix
 		t, ok := out.Tensor(name)
 		if !ok {
-			problem("tensor %q is missing from the output, and the epilogue needs it", name)
+			problem("tensor %q is missing from the output: a runtime needs it to subtract the shift", name)
 			continue
 		}
 		err := weights.Guard(t.File, func() error {
@@ -55,7 +55,7 @@ func (c *claims) wrongExtra(t weights.Tensor, tensor string, add float64) string
 	p := &pair{a: w}
 	outputs := []int{rows, cols}[c.layout.OutAxis(p.a.Name)]
 	if t.DType != weights.F32 || len(t.Shape) != 1 || t.Shape[0] != outputs {
-		return fmt.Sprintf("is %s%v, and the epilogue needs F32[%d]", t.DType, t.Shape, outputs)
+		return fmt.Sprintf("is of type %s%v, not F32[%d]", t.DType, t.Shape, outputs)
 	}
 	f, _ := t.DType.Format()
 	weights.Need(t.Data)

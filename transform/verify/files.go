@@ -71,9 +71,10 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 // shards hashes every shard of both models, and their adapters.
 func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.Manifest, o Options) error {
 	type job struct {
-		file *weights.File
-		want string
-		got  string
+		source bool // of the source, not of the output
+		file   *weights.File
+		want   string
+		got    string
 	}
 	var jobs []*job
 	match := func(m *weights.Model, what string, digest func(plan.Shard) string) {
@@ -86,7 +87,7 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.
 			case named[s.File]:
 				r.problem("the manifest names the shard %s twice", s.File)
 			default:
-				jobs = append(jobs, &job{file: f, want: digest(s)})
+				jobs = append(jobs, &job{source: m == src, file: f, want: digest(s)})
 			}
 			named[s.File] = true
 		}
@@ -96,6 +97,7 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.
 			}
 		}
 	}
+	before := len(r.Problems)
 	match(src, "source", func(s plan.Shard) string { return s.Source })
 	match(out, "output", func(s plan.Shard) string { return s.Output })
 	err := parallel.Run(ctx, len(jobs), o.Workers, func(ctx context.Context, i int) (err error) {
@@ -105,11 +107,15 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.
 	if err != nil {
 		return err
 	}
+	whole := len(r.Problems) == before // both models have the manifest's shards
+	var source, output bool            // whether a shard differs from the manifest
 	for _, j := range jobs {
 		if j.got != j.want {
+			source, output = source || j.source, output || !j.source
 			r.problem("%s: its SHA-256 is %.12s…, and the manifest says %.12s…: the file was changed after the conversion", j.file.Path, j.got, j.want)
 		}
 	}
+	r.SourceChanged = whole && source && !output
 	return nil
 }
 
@@ -142,12 +148,12 @@ func (r *Report) heads(src, out *weights.Model) error {
 			}
 			switch {
 			case !maps.Equal(a.Metadata, b.Metadata):
-				r.problem("%s: its metadata differ from the source's", b.Path)
+				r.problem("%s: the metadata differ from the source's", b.Path)
 			case r.reformatted(): // its tensors are compared one by one
 			case !slices.Equal(names, kept):
-				r.problem("%s: its tensors are not those of the source's shard in the same order", b.Path)
+				r.problem("%s: the tensors are not those of the source's shard, or are in another order", b.Path)
 			case len(kept) == len(b.Tensors) && !bytes.Equal(a.Head(), b.Head()):
-				r.problem("%s: its header differs from the source's", b.Path)
+				r.problem("%s: the header differs from the source's", b.Path)
 			}
 			return nil
 		})

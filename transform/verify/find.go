@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -29,8 +30,8 @@ type pair struct {
 	aValues    []float64 // replace a's values if a fold computes new ones
 }
 
-// find searches for an image in the data alone. If neither the identity nor a permutation fits, ok is false and the
-// data are not conclusive.
+// find searches for an image in the data alone. If neither the identity nor a permutation fits, the data are not
+// conclusive and ok is false.
 func (p *pair) find(ctx context.Context) (im image, ok bool, err error) {
 	if !p.inPlace() {
 		if im.row, im.col, ok, err = p.permutation(ctx); !ok || err != nil {
@@ -212,15 +213,7 @@ func byColour(c []uint64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case c[a] < c[b]:
-			return -1
-		case c[a] > c[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c[a], c[b]) })
 	return order
 }
 

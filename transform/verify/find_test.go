@@ -153,3 +153,44 @@ func TestDecibelsOfNoSignalAreAbsent(t *testing.T) {
 		t.Errorf("%g dB", *db)
 	}
 }
+
+// TestFoundSignsAreFew: of two equal choices of signs, the search finds the one that flips fewer rows and columns.
+func TestFoundSignsAreFew(t *testing.T) {
+	f, _ := weights.F32.Format()
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 60 {
+		rows, cols := 1+rng.IntN(12), 1+rng.IntN(12)
+		share := rng.Float64()
+		flip := image{rowFlip: make([]bool, rows), colFlip: make([]bool, cols)}
+		for i := range flip.rowFlip {
+			flip.rowFlip[i] = rng.Float64() < share
+		}
+		for i := range flip.colFlip {
+			flip.colFlip[i] = rng.Float64() < share
+		}
+		n := 4 * rows * cols
+		tensor := weights.Tensor{Info: weights.Info{DType: weights.F32, Shape: []int{rows, cols}}, Data: make([]byte, n)}
+		p := &pair{f: f, rows: rows, cols: cols, a: tensor, b: tensor}
+		p.b.Data = make([]byte, n)
+		for i := range rows * cols {
+			v := float32(1 + rng.Float64())
+			f.SetElem(p.a.Data, i, f.FromValue(v))
+			if flip.rowFlip[i/cols] != flip.colFlip[i%cols] {
+				v = -v
+			}
+			f.SetElem(p.b.Data, i, f.FromValue(v))
+		}
+		var im image
+		if err := p.findSigns(t.Context(), &im); err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows * cols {
+			if (flag(im.rowFlip, i/cols) != flag(im.colFlip, i%cols)) != (flip.rowFlip[i/cols] != flip.colFlip[i%cols]) {
+				t.Fatalf("%d×%d: element %d has another sign", rows, cols, i)
+			}
+		}
+		if n := countTrue(im.rowFlip) + countTrue(im.colFlip); n > (rows+cols)/2 || n == 0 != (im.rowFlip == nil) {
+			t.Fatalf("%d×%d: %d are flipped", rows, cols, n)
+		}
+	}
+}

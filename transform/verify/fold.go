@@ -89,8 +89,8 @@ func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all 
 	return done, all
 }
 
-// foldedValues sets the pair's values to those that a fold computes. It returns the factors of the inputs (nil:
-// ones). Both are in the source's order.
+// foldedValues sets the pair's values to the values that a fold computes. It returns the factors of the inputs (nil:
+// ones). Values and factors are in the source's order.
 func (c *claims) foldedValues(ctx context.Context, p *pair, s *Fold) (scale []float64, err error) {
 	if c.layout == nil || c.layout.Claims[p.a.Name] == nil {
 		return nil, errors.New("the claimed fold needs a known family")
@@ -98,7 +98,7 @@ func (c *claims) foldedValues(ctx context.Context, p *pair, s *Fold) (scale []fl
 	switch {
 	case s.Fill != nil:
 		if c.layout.Claims[p.a.Name].Role != arch.Norm {
-			return nil, errors.New("only a norm can be filled")
+			return nil, errors.New("only a norm can be filled with a constant")
 		}
 		p.aValues = make([]float64, p.rows*p.cols)
 		for i := range p.aValues {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
@@ -44,7 +45,7 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 	}
 	f, known := a.DType.Format()
 	if !known || !slices.Equal(w.Shape, a.Shape) || len(a.Shape) != 2 {
-		bad("the output has a quantised weight %v of this name, and the source's is %s%v", w.Shape, a.DType, a.Shape)
+		bad("the output has a quantised weight of shape %v under this name, and the source has a tensor of type %s%v", w.Shape, a.DType, a.Shape)
 		return t, nil
 	}
 	m, err := w.Read(0)
@@ -64,10 +65,10 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 	}
 	t.SNR, t.NonFinite, t.ZerosAdded = decibels(d.signal, d.noise), d.nonFinite, d.zerosAdded
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite in only one of the models", d.spread)
+		bad("%s NaN or infinite in only one of the models", valuesAre(d.spread))
 	}
 	if t.SNR != nil && *t.SNR < leastSNR {
-		bad("its output SNR is %.2f dB: its codes do not represent the source's values", *t.SNR)
+		bad("the output SNR is %s: the codes do not represent the source's values", inDecibels(*t.SNR))
 	}
 	for _, s := range c.steps[a.Name] {
 		if s.Codes == nil {
@@ -75,7 +76,7 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 		}
 		near := func(dst []float32, n int) { f.Decode(dst, a.Data[n*m.K*f.Bits/8:]) }
 		err := s.Codes(ctx, &Codes{Result: m, Reference: true, Near: near, Feedback: c.anywhere(a.Name)})
-		if ended(err) {
+		if parallel.Ended(err) {
 			return t, err
 		}
 		if err != nil {
@@ -95,8 +96,8 @@ func (r *Report) sameShard(a weights.Tensor, w *quant.Quantised) {
 	}
 }
 
-// sameConfig reports a config.json of the output that differs from the source's in other fields than the
-// quantisation's.
+// sameConfig reports a config.json of the output that differs from the source's in other fields than
+// quantization_config.
 func (r *Report) sameConfig(src, out *weights.Model) error {
 	read := func(m *weights.Model) (fields map[string]any, err error) {
 		js, err := m.ReadFile(weights.ConfigName, bounded.Config)

@@ -44,7 +44,7 @@ func (im *image) undo(b *quant.Matrix, groups []int32) (*quant.Matrix, error) {
 					negative[zero] = opposites(b, zero)
 				}
 				if code = negative[zero][code]; code < 0 {
-					return nil, fmt.Errorf("code [%d, %d] has another sign, and no code has the opposite of its value", n, k)
+					return nil, fmt.Errorf("code [%d, %d] has another sign, and no code has the opposite value", n, k)
 				}
 			}
 			a.Codes[place(im.row, n)*b.K+place(im.col, k)] = byte(code)

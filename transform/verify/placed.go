@@ -7,9 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
 )
 
-// placedScales checks FP8 scales. They must be the source's times powers of two from 1 on, and the root mean square
-// of the codes under a scale must be about 2^bits times the smallest code. It may be smaller only under the source's
-// own scale, and larger only if the next scale cannot be stored.
+// placedScales checks FP8 scales. Every scale must be the source's scale times a power of two of at least 1. The root
+// mean square of the codes under a scale must be about 2^bits times the smallest code. It may be smaller only if the
+// scale is the source's, and larger only if twice the scale cannot be stored.
 func placedScales(m *Codes, bits int) error {
 	sizes := sizesUnder(m)
 	slack := 0.51 // the nearest power of two
@@ -24,7 +24,7 @@ func placedScales(m *Codes, bits int) error {
 				continue
 			}
 			if ratio, _ := math.Frexp(float64(s) / float64(was)); ratio != 0.5 || s < was {
-				return fmt.Errorf("scale %d is %g, and not %g times a power of two", i, s, was)
+				return fmt.Errorf("scale %d is %g, which is not the source's scale %g times a power of two of at least 1", i, s, was)
 			}
 			own = s == was
 		}
@@ -36,14 +36,14 @@ func placedScales(m *Codes, bits int) error {
 		tooLarge := place > float64(bits)+slack && m.Result.Book.RoundScale(2*s) == 2*s
 		tooSmall := place < float64(bits)-slack && !own
 		if tooLarge || tooSmall {
-			return fmt.Errorf("under scale %d, which is %g, codes are 2^%.1f times the smallest one, and not about 2^%d times", i, s, place, bits)
+			return fmt.Errorf("scale %d is %g: the root mean square of its codes is 2^%.1f times the smallest code, and the manifest claims about 2^%d times", i, s, place, bits)
 		}
 	}
 	return nil
 }
 
-// saturated is the least value of the largest code under a scale from the largest magnitude. Such a scale maps the
-// largest magnitude to 448.
+// saturated is the lower bound of the largest code under a scale that was chosen from the largest magnitude. Such a
+// scale maps the largest magnitude to 448.
 const saturated = 200
 
 // size describes the values under a scale.
@@ -52,8 +52,8 @@ type size struct {
 	largest    float64 // largest code
 }
 
-// sizesUnder computes the sizes of the values that the codes should approximate. If these are unknown, it uses the
-// result's values, which have about the same size.
+// sizesUnder returns the sizes of the values that the codes approximate, by scale. If these values are unknown, it
+// uses the result's values, which have about the same size.
 func sizesUnder(m *Codes) []size {
 	r, near := m.Result, m.Near
 	if near == nil {

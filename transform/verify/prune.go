@@ -19,7 +19,8 @@ var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}}, err
 }}
 
-// pruned checks that all finite values of the given inputs and outputs are zero. They are given by source position.
+// pruned checks that all finite values of the given inputs and outputs are zero. Inputs and outputs are source
+// positions.
 func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
 	rows, cols := make([]bool, t.Rows), make([]bool, t.Cols) // by source position
 	in, out := cols, rows
@@ -32,7 +33,7 @@ func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
 	}{{in, inputs}, {out, outputs}} {
 		for _, i := range axis.positions {
 			if i < 0 || i >= len(axis.marks) {
-				return fmt.Errorf("position %d is not one of %d", i, len(axis.marks))
+				return fmt.Errorf("position %d is not from 0 to %d", i, len(axis.marks)-1)
 			}
 			axis.marks[i] = true
 		}
@@ -45,7 +46,7 @@ func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
 		t.Row(row, n)
 		for k, v := range row {
 			if v != 0 && v-v == 0 && (rows[t.SourceRow(n)] || cols[t.SourceCol(k)]) {
-				return fmt.Errorf("element [%d, %d] is %g, and the plan prunes it", n, k, v)
+				return fmt.Errorf("element [%d, %d] is %g, and the plan prunes this element", n, k, v)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoReference marks a reference for an output that was made without one.
-var ErrNoReference = errors.New("the output was made without a reference: give none")
+var ErrNoReference = errors.New("the output was made without a reference: give no reference")
 
 // useReference compares the claims with the reference. A model that the plan does not name is reported as a problem.
 func (r *Report) useReference(c *claims, m *weights.Model) error {

@@ -100,7 +100,7 @@ func TestSelectedTensorsAreSeen(t *testing.T) {
 				request["only"] = []any{"*.down_proj"}
 			}
 		})
-		wantProblem(t, report(t, src, out), kept+": changed, and the plan leaves it alone")
+		wantProblem(t, report(t, src, out), kept+": changed, and the plan's ignore or only excludes this tensor")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestModelCards(t *testing.T) {
 		ok(t, os.WriteFile(filepath.Join(out, "README.md"), []byte(c.card), 0o666))
 		r := report(t, src, out)
 		if found := slices.ContainsFunc(r.Problems, func(p string) bool {
-			return p == "file README.md differs from the source's outside the section and the fields that a conversion writes"
+			return p == "file README.md differs from the source's, outside of the section and fields that a conversion writes"
 		}); found == c.same {
 			t.Errorf("%q is the same: %v", c.card, !found)
 		}

@@ -12,7 +12,7 @@ func (r *Report) leftAlone(c *claims, q *quant.Description) {
 	}
 	selector, err := r.Plan.Request.Selector()
 	if err != nil {
-		r.problem("the manifest's plan: %v", err)
+		r.problem("the manifest's plan is invalid: %v", err)
 		return
 	}
 	for i := range r.Tensors {
@@ -21,9 +21,9 @@ func (r *Report) leftAlone(c *claims, q *quant.Description) {
 		switch {
 		case t.Problem != "" || same:
 		case selector.Leaves(storedNames(q, t.Name)...):
-			t.Problem = "changed, and the plan leaves it alone"
+			t.Problem = "changed, and the plan's ignore or only excludes this tensor"
 		case r.Plan.Request.KeepRouters && t.Class == Lossy && c.isRouter(t.Name):
-			t.Problem = "is a router whose values changed, and the plan leaves routers alone"
+			t.Problem = "is a router whose values changed, and the plan does not change routers"
 		}
 	}
 }

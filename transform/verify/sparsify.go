@@ -65,7 +65,7 @@ func checkZeros(z *Zeros) error {
 		}
 	}
 	if parts != 1 || z.Pattern != "" && z.Pattern != "2:4" {
-		return errors.New("it must have exactly one of block, runs and pattern \"2:4\"")
+		return errors.New("the step must have exactly one of block, runs and pattern \"2:4\"")
 	}
 	if b := z.Block; b != nil && (b[0] < 1 || b[1] < 1 || b[0] > 64 || 64%b[0] != 0 || b[1] > 4096) {
 		return fmt.Errorf("blocks of %dx%d are not possible", b[0], b[1])

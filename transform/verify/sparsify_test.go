@@ -43,3 +43,13 @@ func TestOfEqualsTheLaterAreZeroed(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestTiesKeepValues: of equally cheap runs, the one that keeps values is chosen, at the end of a row and before a large value.
+func TestTiesKeepValues(t *testing.T) {
+	for _, values := range [][]float32{{1}, {0, 0, 9}, {9, 0, 0, 9}, {9, 0, 0, 0, 0, 9}} {
+		s := newZeroing(&Zeros{Runs: 1}, 1, len(values), 0)
+		if zero := s.row(0, func(dst []float32, _ int) { copy(dst, values) }); slices.Contains(zero, true) {
+			t.Errorf("%v: zeros %v", values, zero)
+		}
+	}
+}

@@ -38,6 +38,26 @@ func TestHalfAFoldIsSeen(t *testing.T) {
 	wantProblem(t, report(t, src, out), "is folded only in part: the plan has 2 of ")
 }
 
+// TestOtherFilesAreSeen: a result that all runtimes can use must have the source's index and config.json. A config.json that does not
+// describe a quantisation is one problem.
+func TestOtherFilesAreSeen(t *testing.T) {
+	src := source(t, "llama-tiny", weights.BF16)
+	for name, change := range map[string]func(text string) string{
+		weights.IndexName:  func(text string) string { return text + "\n" },
+		weights.ConfigName: func(text string) string { return strings.Replace(text, "{", `{"quantization_config": 3, `, 1) },
+	} {
+		out := convert(t, src, "", 0)
+		wantOK(t, report(t, src, out))
+		path := filepath.Join(out, name)
+		text, err := os.ReadFile(path)
+		ok(t, err)
+		replace(t, path, []byte(change(string(text))))
+		if got, want := problems(report(t, src, out)), "file "+name+" differs from the source's"; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestWrongExtrasAreSeen(t *testing.T) {
 	const extra = "model.layers.0.self_attn.q_proj.weight" + weights.ShiftSuffix
 	src := source(t, "llama-tiny", 0)
@@ -53,7 +73,7 @@ func TestWrongExtrasAreSeen(t *testing.T) {
 		gone = infos[i].Name
 		return slices.Delete(infos, i, i+1)
 	})
-	wantProblem(t, report(t, src, out), `tensor "`+gone+`" is missing from the output, and the epilogue`)
+	wantProblem(t, report(t, src, out), `tensor "`+gone+`" is missing from the output: a runtime needs it`)
 
 	out = convert(t, src, "shift=4/epilogue", 0)
 	rebuilt(t, out, func(infos []weights.Info) []weights.Info {
@@ -61,7 +81,7 @@ func TestWrongExtrasAreSeen(t *testing.T) {
 		infos[i].Shape = []int{1, infos[i].Shape[0]}
 		return infos
 	})
-	wantProblem(t, report(t, src, out), `and the epilogue needs F32[`)
+	wantProblem(t, report(t, src, out), `, not F32[`)
 }
 
 func TestOtherHeadersAreSeen(t *testing.T) {
@@ -72,7 +92,7 @@ func TestOtherHeadersAreSeen(t *testing.T) {
 	ok(t, err)
 	replace(t, shard.Path, append(head, shard.Data()...))
 	vouch(t, out)
-	wantProblem(t, report(t, src, out), "its metadata differ")
+	wantProblem(t, report(t, src, out), "the metadata differ")
 
 	out = convert(t, src, "round=2", 0)
 	rebuilt(t, out, func(infos []weights.Info) []weights.Info { slices.Reverse(infos); return infos })

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// tolerance is how far the claims, in the plan's order, may move a tensor's values.
+// tolerance is the distance by which the claims, in the plan's order, may move a tensor's values.
 type tolerance struct {
 	f       weights.Format
 	outAxis int

@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"github.com/lowtoggle/lowtoggle/internal/elementary"
@@ -27,7 +28,7 @@ const (
 	Identical   Class = "identical"   // the same bytes
 	Exact       Class = "exact"       // permuted, or multiplied by signs or powers of two
 	Compensated Class = "compensated" // shifted, or part of a fold
-	Rescaled    Class = "rescaled"    // the same codes of a quantised weight under other scales, so its values changed
+	Rescaled    Class = "rescaled"    // the same codes of a quantised weight under other scales, so the values changed
 	Lossy       Class = "lossy"       // values changed in another way
 	Untouched   Class = "untouched"   // the same bytes; the tensor is unknown to the family, or belongs to a quantised weight
 )
@@ -42,11 +43,11 @@ type Tensor struct {
 	Class  Class  `json:"class"`
 	// Part is the role of a quantised weight's tensor without codes, such as its scales; empty for other tensors.
 	Part quant.Role `json:"part,omitempty"`
-	// SNR is the signal-to-noise ratio in dB of the layer's output against the source's, for independent inputs of
-	// unit variance. It is nil if nothing was lost, or if the source is all zeros.
+	// SNR is the signal-to-noise ratio in dB of the layer's output relative to the source's output, for independent
+	// inputs of unit variance. It is nil if nothing was lost, or if the source is all zeros.
 	SNR *float64 `json:"snr_db,omitempty"`
-	// ReferenceSNR is the output SNR in dB of a quantised layer against the reference, and SourceReferenceSNR is the
-	// source's. Both are nil without a reference.
+	// ReferenceSNR is the output SNR in dB of a quantised layer relative to the reference. SourceReferenceSNR is the
+	// output SNR in dB of the source's layer relative to the reference. Both are nil without a reference.
 	ReferenceSNR       *float64 `json:"reference_snr_db,omitempty"`
 	SourceReferenceSNR *float64 `json:"source_reference_snr_db,omitempty"`
 	// BitsZeroed is the number of low mantissa bits that are zero in every finite value of the output, but not of the
@@ -103,11 +104,14 @@ type Report struct {
 	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Plan is the plan in the output's manifest; nil without a manifest.
 	Plan *plan.Plan `json:"-"`
+	// SourceChanged is true if the source's shards differ from the source that was converted, by the manifest's
+	// SHA-256, and the output's shards agree with the manifest.
+	SourceChanged bool `json:"-"`
 }
 
 // Options are the options of [Models].
 type Options struct {
-	Family *arch.Family // nil: the family of config.json in the catalogue
+	Family *arch.Family // nil: the catalogue's family for config.json
 	// Reference is the model that the codes should approximate. Default: claims relative to a reference are not
 	// checked.
 	Reference *weights.Model
@@ -119,6 +123,9 @@ type Options struct {
 // Models compares a converted model with its source. The report lists the problems of the result. It returns an error
 // if a file cannot be read, if config.json names no usable family, and if ctx ends.
 func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, error) {
+	if ctx == nil {
+		return nil, parallel.ErrNoContext
+	}
 	for _, m := range []*weights.Model{src, out} {
 		if err := m.Usable(); err != nil {
 			return nil, err
@@ -134,7 +141,7 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	man, err := plan.ManifestOf(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.problem("%s has no %s, so there are no claims to check", out.Dir, plan.ManifestName)
+		r.problem("%s has no %s, so the conversion's steps cannot be checked: copy the folder again with this file, or convert again", out.Dir, plan.ManifestName)
 	case plan.Unread(err):
 		return nil, err
 	case err != nil:
@@ -142,7 +149,7 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	default:
 		r.Plan, r.DropIn = man.Plan, man.Plan.DropIn && man.Plan.Request.Format == ""
 		if man.DropIn != man.Plan.DropIn {
-			r.problem("the manifest says \"drop_in\": %v, but its plan says the opposite", man.DropIn)
+			r.problem("the manifest says \"drop_in\": %v, but the manifest's plan says the opposite", man.DropIn)
 		}
 		if err := man.Plan.CheckModel(src); err != nil {
 			r.problem("%v", err)
@@ -281,6 +288,11 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 		o.Progress(progress.Event{Stage: "verify", Done: done.Add(p[0].Size()), Total: total})
 		return err
 	})
+}
+
+// inDecibels formats a signal-to-noise ratio in dB for a message.
+func inDecibels(v float64) string {
+	return strings.Replace(fmt.Sprintf("%.2f dB", v), "-", "−", 1)
 }
 
 // decibels returns a ratio in dB; nil if there is no noise or no signal.

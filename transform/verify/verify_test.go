@@ -109,7 +109,7 @@ func TestNaNIsCountedAndKept(t *testing.T) {
 		}
 	})
 	vouch(t, out)
-	wantProblem(t, report(t, src, out), "values are NaN or infinite in only one of the models")
+	wantProblem(t, report(t, src, out), "value is NaN or infinite in only one of the models")
 }
 
 func TestOneBitIsSeen(t *testing.T) {
@@ -142,7 +142,7 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 		name, passes, tensor, want string
 		change                     func(data []byte)
 	}{
-		{"two rows swapped", "reorder", up, up + ": its order, signs or exponents are not those that the manifest claims", func(data []byte) {
+		{"two rows swapped", "reorder", up, up + ": the order, signs or exponents differ from those in the manifest", func(data []byte) {
 			first := append([]byte{}, data[:row]...)
 			copy(data, data[row:2*row])
 			copy(data[row:], first)
@@ -152,7 +152,7 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 			copy(data, data[row:2*row])
 			copy(data[row:], first)
 		}},
-		{"a row negated", "reorder,signs", up, up + ": its order, signs or exponents are not those", func(data []byte) {
+		{"a row negated", "reorder,signs", up, up + ": the order, signs or exponents differ from those", func(data []byte) {
 			for i := 1; i < row; i += 2 {
 				data[i] ^= 0x80
 			}
@@ -218,16 +218,16 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		least              float64
 		change             func(m map[string]any)
 	}{
-		{"another order", "reorder", "are not those that the manifest claims", 0, func(m map[string]any) { swap(steps(m, "reorder")[0]["reorder"], 3, 4) }},
+		{"another order", "reorder", "differ from those in the manifest", 0, func(m map[string]any) { swap(steps(m, "reorder")[0]["reorder"], 3, 4) }},
 		{"no permutation", "reorder", "does not fit the source: reorder: index", 0, func(m map[string]any) {
 			order := steps(m, "reorder")[0]["reorder"].([]any)
 			order[0] = order[1]
 		}},
-		{"a sign less", "signs", "are not those that the manifest claims", 0, func(m map[string]any) {
+		{"a sign less", "signs", "differ from those in the manifest", 0, func(m map[string]any) {
 			step := steps(m, "signs")[0]
 			step["signs"] = step["signs"].([]any)[1:]
 		}},
-		{"another exponent", "scale", "are not those that the manifest claims", 0, func(m map[string]any) {
+		{"another exponent", "scale", "differ from those in the manifest", 0, func(m map[string]any) {
 			e := steps(m, "scale")[0]["scale"].([]any)
 			for i := range e {
 				if e[i].(json.Number) != "0" {
@@ -236,7 +236,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 				}
 			}
 		}},
-		{"another index", "reorder", `there is no index "layers.9.ffn"`, 0, func(m map[string]any) { steps(m, "reorder")[0]["index"] = "layers.9.ffn" }},
+		{"another index", "reorder", `the model has no index "layers.9.ffn"`, 0, func(m map[string]any) { steps(m, "reorder")[0]["index"] = "layers.9.ffn" }},
 		{"another tensor", "round=2", `tensor "nobody": the source has no such tensor`, 0, func(m map[string]any) { steps(m, "round")[0]["tensor"] = "nobody" }},
 		{"a step less", "round=2", up + ": ", 0, func(m map[string]any) {
 			for _, s := range steps(m, "round") {
@@ -255,7 +255,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 				o.(map[string]any)["snr_db"] = 99
 			}
 		}},
-		{"a tighter budget", "round", "dB, and the budget is at least 90.00 dB", 30, func(m map[string]any) {
+		{"a tighter budget", "round", "dB, and the budget requires at least 90.00 dB", 30, func(m map[string]any) {
 			m["plan"].(map[string]any)["request"].(map[string]any)["min_snr_db"] = 90
 		}},
 		{"another digest", "round=2", "the file was changed", 0, func(m map[string]any) {
@@ -274,10 +274,10 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		{"a shard twice", "round=2", "names the shard model-00001-of-00002.safetensors twice", 0, func(m map[string]any) {
 			m["shards"] = append(m["shards"].([]any), m["shards"].([]any)[0])
 		}},
-		{"another family", "round=2", `it was made for the family "gpt2", and the source is of the family "llama"`, 0, func(m map[string]any) {
+		{"another family", "round=2", `it was made for family gpt2, and the source's family is llama: give the family that the plan was made with`, 0, func(m map[string]any) {
 			m["plan"].(map[string]any)["model"].(map[string]any)["family"] = "gpt2"
 		}},
-		{"no family", "round=2", `it was made for the family "", and`, 0, func(m map[string]any) {
+		{"no family", "round=2", `it was made without a family, and the source's family is llama`, 0, func(m map[string]any) {
 			m["plan"].(map[string]any)["model"].(map[string]any)["family"] = ""
 		}},
 		{"a step twice", "round=2", "round: tensor", 0, func(m map[string]any) {
@@ -290,7 +290,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		{"a constant that is not free", "shift=4/epilogue", "changes the function", 0, func(m map[string]any) {
 			delete(steps(m, "shift")[0]["shift"].(map[string]any), "epilogue")
 		}},
-		{"version", "round=2", "manifest version 2", 0, func(m map[string]any) { m["manifest_version"] = 2 }},
+		{"version", "round=2", "the manifest has version 2", 0, func(m map[string]any) { m["manifest_version"] = 2 }},
 		{"no plan", "round=2", "invalid plan", 0, func(m map[string]any) { delete(m, "plan") }},
 		{"drop-in", "shift=4/epilogue", "but its steps say the opposite", 0, func(m map[string]any) { m["plan"].(map[string]any)["drop_in"] = true }},
 		{"drop-in outside", "shift=4/epilogue", "drop_in", 0, func(m map[string]any) { m["drop_in"] = true }},

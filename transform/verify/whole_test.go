@@ -89,11 +89,11 @@ func TestBrokenWholeLayersAreSeen(t *testing.T) {
 			which        func(v uint32) bool
 			becomes      uint32
 		}{
-			{"reorder,signs,prune=0.3,trellis=0.01,compensate", "and the plan prunes it", zero, f.FromValue(0.5)},
+			{"reorder,signs,prune=0.3,trellis=0.01,compensate", "and the plan prunes this element", zero, f.FromValue(0.5)},
 			{"sparsify=2:4,compensate", "by the manifest's steps it should be", zero, f.FromValue(0.5)},
 			{"round=5,compensate", "the plan zeroes 5 low bits", other, f.FromValue(1.0078125)},
 			{"grid=2,compensate", "is not a multiple of", other, f.FromValue(1.0 / 4096)},
-			{"trellis=0.1,compensate", "values are NaN or infinite in only one of the models", other, f.MaxFinite + 1},
+			{"trellis=0.1,compensate", "NaN or infinite in only one of the models", other, f.MaxFinite + 1},
 		} {
 			out := convertWith(t, src, c.passes)
 			wantOK(t, report(t, src, out))
@@ -127,7 +127,7 @@ func TestDamagedPruneIsSeen(t *testing.T) {
 				}
 			})
 			r := report(t, src, out)
-			wantProblem(t, r, fmt.Sprintf("position %d is not one of", position))
+			wantProblem(t, r, fmt.Sprintf("position %d is not from 0 to", position))
 			if !strings.Contains(problems(r), "prune: ") {
 				t.Errorf("the pass is not named: %s", problems(r))
 			}

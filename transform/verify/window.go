@@ -13,8 +13,8 @@ import (
 // leastWindow is the number of bytes that may always be in memory, even if every comparison needs less.
 const leastWindow = 64 << 20
 
-// window limits the memory of tensors in object stores. The data that a comparison read stays in memory until every
-// comparison has ended that ran at its end (see [weights.Need]). Its bytes count until then. A nil window sets no
+// window limits the memory of tensors in object stores. The data of a comparison stays in memory until all comparisons
+// that were running at its end have ended (see [weights.Need]). Its bytes count until then. A nil window sets no
 // limit.
 type window struct {
 	most int64

@@ -10,22 +10,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Adapter says how a LoRA adapter fits the base model in the same folder: y = w·x + s·B·(A·x). A has the
-// axis of the layer's inputs and B that of its outputs. Each symmetry of the base is also applied to the adapter's axes, so base
-// and adapter still fit each other.
+// Adapter says how a LoRA adapter fits the base model in the same folder: y = w·x + s·B·(A·x). The columns of A are the
+// layer's inputs, and the rows of B its outputs. Each symmetry of the base is also applied to the adapter's axes, so base and
+// adapter still fit each other.
 type Adapter struct {
-	// Changes names the base's tensors that the adapter adds to or replaces, each with the first of
-	// the adapter's tensors that does so.
+	// Changes maps each tensor of the base that the adapter changes to the adapter's first tensor that changes it.
 	Changes map[string]string
-	// Problem, where not empty, says which part of the adapter is not supported. All indices of the base
-	// are blocked then.
+	// Problem says which part of the adapter is not supported; empty if lowtoggle supports all of it. With a Problem, all
+	// indices of the base are blocked.
 	Problem string
 }
 
-// Adapt returns a copy of the layout with an adapter's tensors among its claims (their Role is zero) and among the uses of its
-// indices. configJSON is adapter_config.json, or nil if the file is missing. tensors are the adapter's. A tensor that changes an
-// unclaimed tensor gets no claim, and both stay as they are. If the adapter does not fit or is not supported, Adapter.Problem
-// says why.
+// Adapt returns a copy of the layout with claims for an adapter's tensors, whose Role is zero, and with their axes among the
+// uses of its indices. configJSON is adapter_config.json, or nil if the file is missing. tensors are the adapter's. A tensor
+// of the adapter that changes an unclaimed tensor gets no claim, and no transform changes the two. If the adapter does not
+// fit or is not supported, Adapter.Problem says why.
 func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 	adapted := l.clone()
 	a := &Adapter{Changes: map[string]string{}}
@@ -37,7 +36,7 @@ func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 		adapted = l.clone()
 		a = &Adapter{Problem: err.Error()}
 		for _, x := range adapted.Indices {
-			x.block("the LoRA adapter beside the model cannot be changed with it: %v", err)
+			x.block("the LoRA adapter in the model's folder cannot be changed with the model: %v", err)
 		}
 	}
 	adapted.Adapter = a
@@ -63,14 +62,14 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 	ranks := map[string]int{}      // the base's tensor: rank of the matrices that are added to it
 	for _, t := range tensors {
 		if names.exact[t.Name] {
-			return fmt.Errorf("tensor %q: the base has one of the same name", t.Name)
+			return fmt.Errorf("tensor %q: the base model has a tensor of the same name", t.Name)
 		}
 		base, part := baseOf(names, t.Name)
 		if base == "" {
-			return fmt.Errorf("tensor %q: is neither lora_A nor lora_B of a layer that the base has, nor a replacement for one of its tensors", t.Name)
+			return fmt.Errorf("tensor %q: is neither lora_A nor lora_B of a layer of the base model, nor a replacement for one of its tensors", t.Name)
 		}
 		if first, twice := changed[base+part.suffix]; twice {
-			return fmt.Errorf("tensor %q: changes the base's %q, which %q changes too: the base's tensor can be changed once", t.Name, base, first)
+			return fmt.Errorf("tensor %q: changes the base model's %q, and so does tensor %q: only one tensor may change %[2]q", t.Name, base, first)
 		}
 		changed[base+part.suffix] = t.Name
 		if a.Changes[base] == "" {
@@ -86,7 +85,7 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 		}
 		if part.rank >= 0 {
 			if r, ok := ranks[base]; ok && r != t.Shape[part.rank] {
-				return fmt.Errorf("tensor %q: has rank %d, the other matrix for %q has %d", t.Name, t.Shape[part.rank], base, r)
+				return fmt.Errorf("tensor %q: has rank %d, but the other matrix for %q has rank %d", t.Name, t.Shape[part.rank], base, r)
 			}
 			ranks[base] = t.Shape[part.rank]
 		}
@@ -95,8 +94,8 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 	return checkPairs(tensors)
 }
 
-// checkPairs returns an error for a matrix whose partner is missing. Runtimes would initialise the missing matrix, so they would
-// not run the trained adapter.
+// checkPairs returns an error for a matrix without its partner, lora_A or lora_B. Runtimes would initialise the missing
+// matrix, so they would not run the trained adapter.
 func checkPairs(tensors []weights.Info) error {
 	there := map[string]bool{}
 	for _, t := range tensors {
@@ -128,7 +127,7 @@ type loraPart struct {
 	axes   func(base *Claim, shape []int) []*Axis
 }
 
-// The length of the rank's axis is taken from the tensor's shape.
+// loraParts are the kinds of LoRA tensors. The length of the rank's axis comes from the tensor's shape.
 var loraParts = []loraPart{
 	{".lora_A.weight", ".lora_B.weight", 0, func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
 	{".lora_B.weight", ".lora_A.weight", 1, func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
@@ -137,7 +136,7 @@ var loraParts = []loraPart{
 	{".lora_embedding_B", ".lora_embedding_A", 1, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
 }
 
-// kind returns the suffix of Claim.Kind for an adapter's tensor. It follows the kind of the base's tensor.
+// kind returns the suffix of Claim.Kind for an adapter's tensor. The text before the suffix is the kind of the base's tensor.
 func (p loraPart) kind() string {
 	if p.suffix == "" {
 		return " (adapter)"
@@ -185,10 +184,10 @@ func describeBase(c *Claim) string {
 	for _, a := range c.Axes {
 		shape = append(shape, a.Len())
 	}
-	return fmt.Sprintf("the base's %s %q %v", c.Role, c.Name, shape)
+	return fmt.Sprintf("the base model's %s %q %v", c.Role, c.Name, shape)
 }
 
-// adapterRoot stands before the path of every module that an adapter changes.
+// adapterRoot is the text before every module's path in the names of an adapter's tensors.
 const adapterRoot = "base_model.model."
 
 // baseOf finds the base's tensor that an adapter's tensor changes, and the kind of the change. base is empty if no tensor fits,
@@ -210,9 +209,10 @@ func baseOf(names paths, name string) (base string, part loraPart) {
 	return names.find(path), replacement
 }
 
-// paths finds a checkpoint's tensors by the module paths of a running model. The two may begin with different words, and "model"
-// may stand anywhere among them. A path may have at most one word, such as "language_model" or "transformer", that the
-// checkpoint's name lacks. With more missing words, a vision tower's layers could be taken for the language model's.
+// paths finds a checkpoint's tensors by the module paths of a running model. A path and a tensor's name may begin with
+// different words, and either may contain the word "model" anywhere. A path may have at most one word, such as
+// "language_model" or "transformer", that the tensor's name lacks. If more words could be missing, a vision tower's layers
+// could be mistaken for the language model's.
 type paths struct {
 	layout *Layout
 	exact  map[string]bool
@@ -264,7 +264,7 @@ func (p paths) find(path string) string {
 	return ""
 }
 
-// outerWords is how many words a checkpoint's name may have before a module's path.
+// outerWords is the largest number of words that a tensor's name may have before a module's path.
 const outerWords = 3
 
 func withoutModel(name string) string {

@@ -66,18 +66,18 @@ func TestAdaptersHaveTheAxesOfTheirLayers(t *testing.T) {
 func TestAdaptersThatAreNotUnderstood(t *testing.T) {
 	_, l := synthetic(t, find(t, Families(), "llama"), llamaConfig)
 	a := l.Adapt([]byte(lora), []weights.Info{{Name: "base_model.model.model.layers.0.mlp.down_proj.lora_A.weight", Shape: []int{3, 5}}, {Name: "x", Shape: []int{1}}})
-	const problem = `tensor "x": is neither lora_A nor lora_B of a layer that the base has, nor a replacement for one of its tensors`
+	const problem = `tensor "x": is neither lora_A nor lora_B of a layer of the base model, nor a replacement for one of its tensors`
 	if a.Adapter.Problem != problem || len(a.Adapter.Changes) > 0 || len(a.Claims) != len(l.Claims) {
 		t.Errorf("%+v", a.Adapter)
 	}
 	for _, x := range a.Indices {
-		if x.Blocked != "the LoRA adapter beside the model cannot be changed with it: "+problem {
+		if x.Blocked != "the LoRA adapter in the model's folder cannot be changed with the model: "+problem {
 			t.Errorf("%s: %s", x.Name, x.Blocked)
 		}
 	}
 	const down = "base_model.model.model.layers.0.mlp.down_proj.lora_"
 	a = l.Adapt([]byte(lora), []weights.Info{{Name: down + "A.weight", Shape: []int{3, 5}}, {Name: down + "B.weight", Shape: []int{6, 2}}})
-	if want := `has rank 2, the other matrix for "model.layers.0.mlp.down_proj.weight" has 3`; !strings.Contains(a.Adapter.Problem, want) {
+	if want := `has rank 2, but the other matrix for "model.layers.0.mlp.down_proj.weight" has rank 3`; !strings.Contains(a.Adapter.Problem, want) {
 		t.Errorf("ranks that differ: %q", a.Adapter.Problem)
 	}
 	for _, c := range []struct{ lacks, has, base string }{

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// maxDim is the largest length that anything may have.
+// maxDim is the largest dimension, and the largest result of an expression.
 const maxDim = 1 << 31
 
 // dim is a number of a config.json, with its source for messages.
@@ -46,7 +46,7 @@ func (p *parser) sum() (*arith, error) { return p.chain('+', '-', p.quotient) }
 
 func (p *parser) quotient() (*arith, error) { return p.chain('*', '/', p.operand) }
 
-// chain reads operands joined by either of two operators of equal rank, from left to right.
+// chain reads operands joined by either of two operators of equal precedence, from left to right.
 func (p *parser) chain(op1, op2 byte, operand func() (*arith, error)) (*arith, error) {
 	a, err := operand()
 	for err == nil && (p.peek() == op1 || p.peek() == op2) {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Axis maps the positions along one dimension of a tensor to labels of indices. Positions and labels are always the source's. Its
-// methods take functions that look an index up by name, such as "residual" or "layers.3.kv.1.v". Such a function returns nil for
-// an index that does not change, and otherwise a slice of the index's Len; any other length panics.
+// Axis maps the positions along one dimension of a tensor to labels of indices. Positions and labels are those of the source
+// model. The methods take a function that looks an index up by name, such as "residual" or "layers.3.kv.1.v". For an index
+// that does not change, the function returns nil. Otherwise it returns a slice with one entry per label; another length
+// panics.
 type Axis struct {
 	riders []*node // the first decides the order; all have the same length
 	space  *space
@@ -32,8 +33,8 @@ func (a *Axis) Indices() []string {
 	return names
 }
 
-// Gather returns the source position of every position of the result. perm(index)[i] is the source label of place i. Gather
-// returns nil if every perm is nil.
+// Gather returns the source position of every position of the result. perm(index)[i] is the source label that moves to place
+// i. Gather returns nil if perm returns nil for every index of the axis.
 func (a *Axis) Gather(perm func(index string) []int) []int {
 	if !a.reached(false, func(index string) bool { return perm(index) != nil }) {
 		return nil
@@ -65,8 +66,8 @@ func (a *Axis) Signs(flip func(index string) []bool) []bool {
 	return out
 }
 
-// Exps returns for every source position the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label; axes
-// with "-" negate the exponent. Exps returns nil if no exponent applies to this axis.
+// Exps returns, for every source position, the exponent k of its factor 2^k. exp(index)[label] is the exponent of a label;
+// "-" in the axis expression negates the exponent. Exps returns nil if no exponent applies to this axis.
 func (a *Axis) Exps(exp func(index string) []int) []int {
 	if !a.reached(true, func(index string) bool { return exp(index) != nil }) {
 		return nil
@@ -85,8 +86,7 @@ func (a *Axis) Exps(exp func(index string) []int) []int {
 	return out
 }
 
-// reached reports whether touched is true for an index of the axis. With signed, only places count where the index's signs and
-// scales apply.
+// reached reports whether touched is true for an index of the axis. If signed is true, only indices with + or - count.
 func (a *Axis) reached(signed bool, touched func(index string) bool) bool {
 	yes := false
 	a.each(func(leaf *node, x *Index) {
@@ -140,7 +140,7 @@ func (a *Axis) each(visit func(leaf *node, x *Index)) {
 	}
 }
 
-// walk visits the positions of an axis with the labels of each position.
+// walk visits the positions of an axis, with the indices' labels at each position.
 type walk[T any] struct {
 	axis   *Axis
 	coord  []int

@@ -5,7 +5,7 @@ import "testing"
 const largeConfig = `{"model_type": "llama", "hidden_size": 16384, "num_hidden_layers": 126, "vocab_size": 128256,
 	"intermediate_size": 53248, "num_attention_heads": 128, "num_key_value_heads": 128}`
 
-// A model of 126 layers with 128 KV heads each: 48 000 indices.
+// BenchmarkResolve resolves a model of 126 layers with 128 KV heads each, which has 48 000 indices.
 func BenchmarkResolve(b *testing.B) {
 	f := find(b, Families(), "llama")
 	infos, err := f.Expect([]byte(largeConfig))

@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// block marks the indices that tensors unknown to the family may share. Such a tensor blocks
+// block marks the indices that an unknown tensor, which the family does not list, may share:
 //
-//   - every index of the whole model that is as long as one of its dimensions, as an adapter or a vision projector on the
-//     residual stream would be;
-//   - all indices of a known tensor of the same module, as the scales of a quantised weight are;
-//   - failing that, the indices of one layer that the known tensors of the same block use, as a
-//     norm on q and k, or another expert, would be.
+//   - Every index of the whole model that is as long as one of the tensor's dimensions. An adapter or a vision projector on the
+//     residual stream is such a tensor.
+//   - All indices of a known tensor of the same module. The scales of a quantised weight are in the module of the weight.
+//   - If the module has no known tensor, the layer's indices of the known tensors of the same block. A norm on q and k, and an
+//     additional expert, are in such a block.
 func block(l *Layout, unknown []weights.Info, known []*found) {
 	if len(unknown) == 0 {
 		return
@@ -23,7 +23,7 @@ func block(l *Layout, unknown []weights.Info, known []*found) {
 	for _, t := range unknown {
 		for _, x := range b.global {
 			if slices.Contains(t.Shape, x.Len) {
-				x.block("tensor %q is not in the catalogue and has a dimension of this length, %d", t.Name, x.Len)
+				x.block("tensor %q is not in the catalogue and has a dimension of %d, the index's length", t.Name, x.Len)
 			}
 		}
 		at := parent(t.Name)
@@ -72,7 +72,7 @@ func (b *blocker) neighbours(unclaimed, place string) bool {
 	for _, c := range within {
 		c.each(func(x *Index) {
 			if !x.global {
-				x.block("tensor %q is not in the catalogue and stands in the same block as %q", unclaimed, c.Name)
+				x.block("tensor %q is not in the catalogue and belongs to the same block as %q", unclaimed, c.Name)
 			}
 		})
 	}
@@ -112,9 +112,9 @@ func (p pattern) afterVariable() int {
 	return 0
 }
 
-// Doubt returns a reason against adding to the values of a claimed tensor or folding anything into them; empty if there is none.
-// One reason is an unclaimed tensor in the same module, such as the scales of a quantised weight. Another is an unclaimed tensor
-// that may read a norm's output.
+// Doubt returns a reason why nothing may be added to a claimed tensor or folded into it; empty if there is none. One reason
+// is an unclaimed tensor in the same module, such as the scales of a quantised weight. Another is an unclaimed tensor that
+// may read a norm's output.
 func (l *Layout) Doubt(tensor string) string {
 	if why := l.kept[tensor]; why != "" {
 		return why
@@ -169,7 +169,7 @@ func (l *Layout) blockHiddenStates(why string) {
 	}
 }
 
-// Blocked is a group of indices that do not change, for one reason or for the same reason in several layers.
+// Blocked is a group of indices that stay unchanged for the same reason.
 type Blocked struct {
 	Indices []string `json:"indices"`
 	Why     string   `json:"why"` // the reason for the first of the Indices

@@ -14,8 +14,8 @@ func (r *resolver) markCached(l *Layout) {
 	}
 }
 
-// betweenOutputs reports whether the scales of an index cancel between outputs of linear layers alone. Queries
-// and keys do so: attention multiplies them with each other.
+// betweenOutputs reports whether the scales of an index cancel between outputs of linear layers alone, as those of queries
+// and keys do: attention multiplies a query with a key.
 func (l *Layout) betweenOutputs(x *Index) bool {
 	for _, u := range x.Uses {
 		c := l.Claims[u.Tensor]

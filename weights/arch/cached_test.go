@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Of the kinds of index that the catalogue scales, these reach a KV cache and the others do not. A latent vector of queries does
-// not reach a cache, but a family file cannot distinguish it from one of keys and values.
+// Of the kinds of index with scales in the embedded families, only these reach a KV cache. A latent vector of queries does
+// not reach a cache, but is marked too, because a family file does not distinguish it from a latent vector of keys and
+// values.
 var cachedKinds = map[string]bool{
 	"qk": true, "pair": true, "rest": true, "nope": true, "v": true, "kv_latent_norm": true, "q_latent_norm": true,
 	"encoder_qk": true, "encoder_v": true, "cross_qk": true, "cross_v": true,

@@ -9,9 +9,9 @@ import (
 
 // tally counts the axes that carry an instance of an index.
 type tally struct {
-	axes        int // axes of linear and embedding tensors
+	axes        int // axes of linear and embedding tensors that carry the instance
 	last        int // the axis that was counted last
-	plus, minus int // places with its signs and scales, by +1 and by -1
+	plus, minus int // places with + and with - on the index
 }
 
 // checkUses compares the number of axes of every index with the number that the family gives. This finds tensors and axes that
@@ -60,9 +60,9 @@ func (m *model) checkInstances(slot int, instances []*Index, tallies map[*Index]
 		y := tallies[x]
 		switch {
 		case x.Scale && (y.plus == 0 || y.minus == 0):
-			return fmt.Errorf("index %s: its scale finds no axis with +%s and one with -%[2]s in this model: fix its axes or its condition", x.Name, x.Kind)
+			return fmt.Errorf("index %s: scales cannot cancel, because this model has no axis with +%s or none with -%[2]s: fix the axes, or the condition \"scale\"", x.Name, x.Kind)
 		case x.Sign && y.plus+y.minus < 2:
-			return fmt.Errorf("index %s: its sign finds fewer than two axes with +%s or -%[2]s in this model: fix its axes or its condition", x.Name, x.Kind)
+			return fmt.Errorf("index %s: signs cannot cancel, because this model has fewer than two axes with +%s or -%[2]s: fix the axes, or the condition \"sign\"", x.Name, x.Kind)
 		}
 		uses := m.family.index(slot).uses
 		if uses == nil {
@@ -70,17 +70,17 @@ func (m *model) checkInstances(slot int, instances []*Index, tallies map[*Index]
 		}
 		want, err := uses.eval(m.dims)
 		if err != nil {
-			return fmt.Errorf("config.json: %w (for the uses of index %q)", err, x.Kind)
+			return fmt.Errorf("config.json: %w (in \"uses\" of index %q)", err, x.Kind)
 		}
 		if y.axes != want.value {
-			return fmt.Errorf("index %s: stands on %d axes of linear and embedding tensors, but the family says %s: fix its axes or its uses", x.Name, y.axes, want)
+			return fmt.Errorf("index %s: is on %d axes of linear and embedding tensors, but \"uses\" is %s: fix the axes, or \"uses\"", x.Name, y.axes, want)
 		}
 	}
 	return nil
 }
 
-// checkPartners compares the axes of tensors that must share one: a linear
-// layer's outputs and its bias, a norm's weight and its bias, a norm and the layers that read it.
+// checkPartners compares the axes of tensors that must share an axis: a linear layer's outputs and its bias, a norm's weight
+// and its bias, a norm and the layers that read it.
 func (m *model) checkPartners() error {
 	var errs []error
 	addf := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -88,7 +88,7 @@ func (m *model) checkPartners() error {
 		for _, w := range m.named[n.weight.text] {
 			for b := range m.partners(w, n.bias) {
 				if b.axis(0) != w.axis(0) {
-					addf("norm bias %q: its axis is %q, but the weight's is %q: write the same", b.Name, b.axis(0), w.axis(0))
+					addf("norm bias %q: its axis is %q, but the weight's axis is %q: give both the same axis", b.Name, b.axis(0), w.axis(0))
 				}
 			}
 		}
@@ -96,12 +96,12 @@ func (m *model) checkPartners() error {
 	for _, t := range m.tensors {
 		for b := range m.partners(t, t.tensorDef.bias) {
 			if axis := b.axis(len(b.axes) - 1); axis != t.axis(t.Out) {
-				addf("bias %q: its axis is %q, but the outputs of %q are %q: write the same", b.Name, axis, t.Name, t.axis(t.Out))
+				addf("bias %q: its axis is %q, but the output axis of %q is %q: give both the same axis", b.Name, axis, t.Name, t.axis(t.Out))
 			}
 		}
 		for w := range m.partners(t, m.family.norms[t.Norm].weight) {
 			if !m.reads(t, w) {
-				addf("tensor %q: no axis of its inputs matches %q, the axis of its norm's weight %q, with - where that has +", t.Name, w.axis(0), w.Name)
+				addf("tensor %q: needs an input axis like %q, the axis of its norm's weight %q, but with - in place of +", t.Name, w.axis(0), w.Name)
 			}
 		}
 	}
@@ -122,8 +122,8 @@ func (m *model) partners(t *tensor, name pattern) iter.Seq[*tensor] {
 // axis returns the expression of axis i.
 func (t *tensor) axis(i int) string { return describe(t.axes[i]) }
 
-// reads reports whether an input axis of t is that of a norm's weight, and takes the inverse of its
-// scales. Signs may pass the norm: the inputs then flip and the weight does not.
+// reads reports whether t has an input axis like that of a norm's weight, with the inverse scales. Signs may pass the norm:
+// they then apply to the inputs and not to the norm's weight.
 func (m *model) reads(t, weight *tensor) bool {
 	axis := unsigned(weight.axis(0))
 	for i, riders := range t.axes {

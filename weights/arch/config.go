@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// config is a decoded config.json: the objects in which fields are looked up, in this order. The last object is the whole file.
-// If the file has a "text_config", as multimodal models do, that object comes first.
+// config is a decoded config.json: the objects in which fields are looked up, in this order. The last object is the whole
+// file. The object "text_config" of multimodal models comes before it.
 type config []map[string]any
 
 // readConfig decodes a config.json; numbers keep their spelling.
@@ -24,7 +24,7 @@ func readConfig(data []byte) (config, error) {
 		return nil, fmt.Errorf("config.json: %w", err)
 	}
 	if all == nil {
-		return nil, errors.New("config.json: holds null, not an object")
+		return nil, errors.New("config.json: holds null, not an object: copy the file again")
 	}
 	v := all["text_config"]
 	if v == nil {
@@ -50,7 +50,7 @@ func decode(data []byte, v any, strict bool) error {
 	err := d.Decode(v)
 	if err == nil {
 		if _, err := d.Token(); err != io.EOF {
-			return fmt.Errorf("%s: more follows after the JSON value", lineColumn(data, d.InputOffset()))
+			return fmt.Errorf("%s: text follows the JSON value: remove the text, or copy the file again", lineColumn(data, d.InputOffset()))
 		}
 		return nil
 	}
@@ -58,15 +58,30 @@ func decode(data []byte, v any, strict bool) error {
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s: invalid JSON: %v", lineColumn(data, syntax.Offset), err)
+		return fmt.Errorf("%s: invalid JSON: %v: correct this place, or copy the file again", lineColumn(data, syntax.Offset), err)
 	case errors.As(err, &mistyped) && mistyped.Field == "":
-		return fmt.Errorf("holds a JSON %s, not an object", mistyped.Value)
+		return fmt.Errorf("holds a JSON %s, not an object: copy the file again", mistyped.Value)
 	case errors.As(err, &mistyped):
-		return fmt.Errorf("%s: field %q holds a JSON %s, which is not of type %s", lineColumn(data, mistyped.Offset), mistyped.Field, mistyped.Value, mistyped.Type.Kind())
+		return fmt.Errorf("%s: field %q holds a JSON %s, but must be %s", lineColumn(data, mistyped.Offset), mistyped.Field, mistyped.Value, jsonType(mistyped.Type.Kind()))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("invalid JSON: ends too early")
+		return errors.New("invalid JSON: ends too early: copy the file again")
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// jsonType returns the JSON type of a Go type, for messages.
+func jsonType(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return "a whole number"
 }
 
 // lineColumn returns the text "line L, column C" for a byte offset; both count from 1.
@@ -182,8 +197,8 @@ func spelt(field string, v any) ([]string, error) {
 	return all, nil
 }
 
-// flag computes a flag from config.json by the rule of the family file: the field's presence, a comparison with another field, a
-// list of strings, or the field's own true or false.
+// flag computes a flag from config.json by the rule in the family file: the field is present, differs from another field, is
+// in a list of strings, or is true.
 func (c config) flag(f *flagSpec) (bool, error) {
 	field, v, ok := c.first(f.Fields)
 	switch {
@@ -217,8 +232,8 @@ func same(a, b any) bool {
 	return f == g
 }
 
-// ConfigDType returns the element type that a config.json names and in which runtimes load the model: "dtype" or, in older files,
-// "torch_dtype". It returns BF16 if both are absent. An unknown type is an error.
+// ConfigDType returns the element type in which runtimes load the model: the value of "dtype" in config.json or, in older
+// files, of "torch_dtype". It returns BF16 if both are absent. An unknown type is an error.
 func ConfigDType(configJSON []byte) (weights.DType, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {

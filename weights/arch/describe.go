@@ -6,9 +6,9 @@ import "strings"
 type Kind struct {
 	Name string   `json:"name"`          // "v"
 	Doc  string   `json:"doc,omitempty"` // a sentence or two; may be empty
-	Per  []string `json:"per,omitempty"` // there is one instance for each value of these: "layer", "kv"
-	// Order, Signs and Powers say when its labels may be permuted, negated and scaled by 2^k:
-	// "always", a condition such as "!tied !headless", or empty for never.
+	Per  []string `json:"per,omitempty"` // loops and indices, such as "layer", "kv"; there is one instance for each of their values
+	// Order, Signs and Powers say when labels may be permuted, negated and scaled by 2^k: "always", a condition such as
+	// "!tied !headless", or empty for never.
 	Order  string `json:"order,omitempty"`
 	Signs  string `json:"signs,omitempty"`
 	Powers string `json:"powers,omitempty"`

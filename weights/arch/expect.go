@@ -7,10 +7,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Expect lists the tensors that a checkpoint with this config.json has: embedding, layer by
-// layer, final norm, head; optional ones left out. The element type is config.json's "dtype" or
-// "torch_dtype", BF16 if both are absent. Begin and End are set as though all tensors lay in one file.
-// It returns an error if config.json lacks a number, has an impossible one, or asks for more than can be addressed.
+// Expect lists the tensors that a checkpoint with this config.json has: embedding, layer by layer, final norm, head. It
+// leaves out optional tensors. The element type is config.json's "dtype" or "torch_dtype", BF16 if both are absent. Begin and
+// End are offsets in a single file with all tensors. Expect returns an error if config.json lacks a number or has an
+// impossible number, or if a tensor or the file would be too large to address.
 func (f *Family) Expect(configJSON []byte) ([]weights.Info, error) {
 	m, err := f.read(configJSON)
 	if err != nil {
@@ -29,7 +29,7 @@ func (f *Family) Expect(configJSON []byte) ([]weights.Info, error) {
 		info := weights.Info{Name: t.pattern.name(f.prefixes[0], coord), DType: dtype, Shape: t.shape(), Begin: end}
 		size, ok := byteLen(dtype, info.Shape)
 		if !ok || size > math.MaxInt64-end {
-			err = fmt.Errorf("config.json: tensor %q of shape %v does not fit any file", info.Name, info.Shape)
+			err = fmt.Errorf("config.json: tensor %q of shape %v is too large for a file", info.Name, info.Shape)
 			return false
 		}
 		end += size

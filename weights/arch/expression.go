@@ -91,7 +91,7 @@ func (p *parser) factor() (*node, error) {
 		p.next()
 		n, err := parseLength(t)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("column %d: a length of 0", t.column)
+			err = fmt.Errorf("column %d: a length must be at least 1", t.column)
 		}
 		return &node{op: 'a', text: t.text, column: column, slot: -1, length: n}, err
 	}
@@ -148,7 +148,7 @@ func (n *node) sum(m *model) (*node, error) {
 			c.length += q.length
 		}
 		if c.length > maxDim {
-			return nil, fmt.Errorf("longer than %d", maxDim)
+			return nil, fmt.Errorf("has more than %d positions", maxDim)
 		}
 		if n.op == '*' || q.length > 0 {
 			c.parts = append(c.parts, q)

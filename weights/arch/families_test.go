@@ -165,7 +165,7 @@ func TestGPT2Layout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As the checkpoint on the hub has it: no prefix, masks of any shape, a copy of the embedding.
+	// GPT-2's checkpoint on the Hugging Face Hub has no prefix, masks of any shape, and a copy of the embedding.
 	for i := range infos {
 		infos[i].Name = infos[i].Name[len("transformer."):]
 	}

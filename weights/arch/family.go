@@ -36,8 +36,8 @@ type Absence struct {
 	Why  string `json:"why"`  // a sentence
 }
 
-// The definitions below are the specs of a family file with expressions parsed and names resolved. A slot is the number of a loop
-// or an index: loops come first, then indices.
+// The definitions below are the specs of a family file with parsed expressions and resolved names. A slot is the number of a
+// loop or an index: loops come first, then indices.
 
 type dimDef struct {
 	dimSpec
@@ -49,7 +49,7 @@ type dimDef struct {
 type loopDef struct {
 	name   string
 	count  *arith
-	beyond bool // tensors beyond count are not claimed, and are no error
+	beyond bool // tensors beyond count are unclaimed, which is no error
 }
 
 type indexDef struct {

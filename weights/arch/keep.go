@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Keep returns a layout in which the named tensors stay as they are: their indices are blocked, and Doubt says why. why
-// follows the tensor's name in messages, as in "is left alone (--ignore)". Names without a claim are ignored.
+// Keep returns a layout in which the named tensors do not change: their indices are blocked, and Doubt returns the reason. In
+// messages, the text why follows the tensor's name, such as "is left alone (--ignore)". Names without a claim are ignored.
 func (l *Layout) Keep(tensors []string, why string) *Layout {
 	if l == nil || len(tensors) == 0 {
 		return l
@@ -44,8 +44,8 @@ func IsRouter(name string) bool {
 	return false
 }
 
-// CustomCode returns the field of a config.json's auto_map that names code of the model's own, such as "AutoModelForCausalLM";
-// empty if runtimes use their own code. A tokeniser's code does not count.
+// CustomCode returns the field of a config.json's auto_map that names code in the model's folder, such as
+// "AutoModelForCausalLM"; empty if there is none. A tokeniser's code does not count.
 func CustomCode(configJSON []byte) string {
 	var config struct {
 		AutoMap map[string]any `json:"auto_map"`

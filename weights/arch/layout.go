@@ -17,7 +17,7 @@ type Layout struct {
 	Dims map[string]int
 	// Claims has an entry for every tensor that the family knows, by the tensor's name.
 	Claims map[string]*Claim
-	// Unclaimed names all other tensors, sorted. They are to be copied as they are.
+	// Unclaimed names all other tensors, sorted. Conversions must copy them unchanged.
 	Unclaimed []string
 	// Indices are all indices of the claims, in the order of the family file, and each kind layer by layer.
 	Indices []*Index
@@ -34,32 +34,31 @@ type Layout struct {
 // Index returns the index of a name; nil if there is none.
 func (l *Layout) Index(name string) *Index { return l.byName[name] }
 
-// Index is a set of labels 0 to Len-1 that axes of several tensors share: the channels of the
-// residual stream, the neurons of one layer's FFN, the channels of one head. Labels are the source's: "layers.3.kv.1.v" are the
-// value channels of the source's KV head 1, also after heads are permuted.
+// Index is a set of labels 0 to Len-1 that axes of several tensors share: the channels of the residual stream, the neurons of
+// one layer's FFN, the channels of one head. Labels are those of the source model: "layers.3.kv.1.v" means the value channels
+// of the source's KV head 1, also after heads are permuted.
 type Index struct {
 	Name string // "residual", "layers.3.ffn", "layers.3.kv.1.v"
 	Kind string // the family file's name for it: "v"
 	Len  int
-	// Permute, Sign and Scale say which operations, applied to all uses at once, keep the model's
-	// function: a permutation of the labels; -1 on any of them; 2^k on any of them.
+	// Permute, Sign and Scale say which operations keep the model's function, if applied to all uses at once: a permutation
+	// of the labels; -1 on any label; 2^k on any label.
 	Permute, Sign, Scale bool
-	// Cached: a runtime's KV cache may store activations that the index's scales multiply, such as keys and values.
+	// Cached is true if a runtime's KV cache may store activations that the index's scales multiply, such as keys and values.
 	Cached bool
-	// Blocked, where not empty, is the reason why this checkpoint allows none of the three.
+	// Blocked is the reason why this checkpoint allows no permutation, sign or scale of the index; empty if it allows them.
 	Blocked string
 	// Uses are the axes that carry the index: by tensor in the order of the family file, each axis once.
 	Uses []Use
 
-	global bool // counted once for the whole model
+	global bool // the whole model has one instance
 }
 
 // Use is an axis that carries an index.
 type Use struct {
 	Tensor string
 	Axis   int // a dimension of the tensor
-	// Signed: the axis, or a part of it, takes the index's signs and scales and not only its
-	// permutation.
+	// Signed is true if signs and scales of the index apply to the axis or a part of it. Permutations always apply.
 	Signed bool
 }
 
@@ -84,7 +83,8 @@ type Claim struct {
 	// Quantised is the format of a weight that is stored as codes; empty for every other weight. Name is then the weight's, and
 	// there may be no tensor of this name.
 	Quantised string
-	// Softmax: the outputs go directly into a softmax, and no other layer uses the tensor. So one vector may be added to every row.
+	// Softmax is true if the outputs go directly into a softmax and no other layer uses the tensor. One vector may then be
+	// added to every row.
 	Softmax bool
 }
 
@@ -113,7 +113,7 @@ const (
 	Embedding      // rows that are looked up
 	Norm           // weight or bias of a norm
 	Bias           // bias of a linear layer
-	Buffer         // no parameter: copied, and nothing depends on it
+	Buffer         // no parameter: copied unchanged
 )
 
 var roles = []string{Linear: "linear", Embedding: "embedding", Norm: "norm", Bias: "bias", Buffer: "buffer"}

@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // token is a word of an expression: kind 'a' is a name, '0' an integer, 0 the end, and any other
@@ -13,7 +14,7 @@ type token struct {
 	column int // 1-based
 }
 
-// maxNesting bounds parentheses, and with them the parsers' recursion.
+// maxNesting is the largest depth of nested parentheses. It bounds the parser's recursion.
 const maxNesting = 16
 
 // lex splits an expression into tokens; the last token is the end. Each character of symbols is a token of its own.
@@ -38,7 +39,8 @@ func lex(s, symbols string) ([]token, error) {
 		case strings.IndexByte(symbols, c) >= 0:
 			i++
 		default:
-			return nil, fmt.Errorf("column %d: unexpected %q", i+1, rune(c))
+			r, _ := utf8.DecodeRuneInString(s[i:])
+			return nil, fmt.Errorf("column %d: unexpected %q", i+1, r)
 		}
 		toks = append(toks, token{c, s[start:i], start + 1})
 	}
@@ -74,13 +76,13 @@ func (p *parser) accept(kind byte) bool {
 	return true
 }
 
-// unexpected returns the error for the next token; want says what should stand there.
+// unexpected returns the error for the next token; want describes the token that is needed in its place.
 func (p *parser) unexpected(want string) error {
 	t := p.toks[0]
 	if t.kind == 0 {
-		return fmt.Errorf("column %d: ends where %s should follow", t.column, want)
+		return fmt.Errorf("column %d: the text ends, but needs %s here", t.column, want)
 	}
-	return fmt.Errorf("column %d: %q where %s should stand", t.column, t.text, want)
+	return fmt.Errorf("column %d: found %q, but needs %s here", t.column, t.text, want)
 }
 
 // enclosed reads an expression in parentheses. The opening parenthesis is already read.

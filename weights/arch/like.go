@@ -10,8 +10,7 @@ import (
 	"sync"
 )
 
-// readSpec reads a family file and adds what it inherits by "like". bases holds the families that it
-// may name there.
+// readSpec reads a family file and adds the lists that it inherits by "like". bases holds the families that "like" may name.
 func readSpec(data []byte, bases fs.FS) (*spec, error) {
 	var s spec
 	if err := decode(data, &s, true); err != nil {
@@ -20,7 +19,7 @@ func readSpec(data []byte, bases fs.FS) (*spec, error) {
 	return &s, s.inherit(bases, nil)
 }
 
-// inherit takes over the lists of the family that s.Like names. above are the families that led to s.
+// inherit takes over the lists of the family that s.Like names. above are the families on the chain of "like" that led to s.
 func (s *spec) inherit(bases fs.FS, above []string) error {
 	base := &spec{}
 	if s.Like != "" {
@@ -56,7 +55,7 @@ func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	}
 	data, err := fs.ReadFile(bases, path.Join("families", s.Like+".json"))
 	if err != nil {
-		return nil, fmt.Errorf("family %q: like: no family in the catalogue is called %q", s.Family, s.Like)
+		return nil, fmt.Errorf("family %q: like: there is no embedded family %q: run lowtoggle families to list the families", s.Family, s.Like)
 	}
 	var base spec
 	if err := decode(data, &base, true); err != nil {
@@ -102,7 +101,7 @@ func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) err
 
 		at := slices.IndexFunc(merged, func(e T) bool { return E(&e).common().Name == first.Name })
 		if remove && (at < 0 || len(group) > 1) {
-			return fmt.Errorf("%s: %q is to be removed, but the base has none of that name, or it is listed twice", list, first.Name)
+			return fmt.Errorf("%s: %q cannot be removed: the base has no entry of this name, or this list has two", list, first.Name)
 		}
 		_, merged = split[T, E](merged, first.Name)
 		switch {
@@ -111,7 +110,7 @@ func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) err
 		case first.After != "":
 			at = max(end[T, E](merged, first.After), end[T, E](merged, last[first.After]))
 			if at < 0 {
-				return fmt.Errorf("%s: %q is to come after %q, but neither the base nor an entry before it is called so", list, first.Name, first.After)
+				return fmt.Errorf("%s: %q cannot come after %q: neither the base nor an earlier entry has this name", list, first.Name, first.After)
 			}
 			last[first.After] = first.Name
 		case at < 0:

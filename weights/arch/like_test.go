@@ -110,12 +110,12 @@ func TestLikeErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`{"family": "mine", "like": "a"}`, `family "b": like is circular: a, b, a`},
 		{`{"family": "self", "like": "self"}`, `family "self": like is circular: self, self`},
-		{`{"family": "mine", "like": "nobody"}`, `family "mine": like: no family in the catalogue is called "nobody"`},
-		{`{"family": "mine", "like": "../base"}`, `no family in the catalogue is called "../base"`},
+		{`{"family": "mine", "like": "nobody"}`, `family "mine": like: there is no embedded family "nobody": run lowtoggle families to list the families`},
+		{`{"family": "mine", "like": "../base"}`, `there is no embedded family "../base"`},
 		{`{"family": "mine", "like": "broken"}`, `family "mine": like "broken": unknown field "x"`},
-		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "remove": true}]}`, `family "mine": tensors: "x" is to be removed, but the base has none of that name`},
-		{`{"family": "mine", "like": "base", "dims": [{"name": "neurons", "value": "1"}, {"name": "neurons", "remove": true}]}`, `dims: "neurons" is to be removed, but the base has none of that name, or it is listed twice`},
-		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "after": "y"}]}`, `tensors: "x" is to come after "y", but neither the base nor an entry before it is called so`},
+		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "remove": true}]}`, `family "mine": tensors: "x" cannot be removed: the base has no entry of this name`},
+		{`{"family": "mine", "like": "base", "dims": [{"name": "neurons", "value": "1"}, {"name": "neurons", "remove": true}]}`, `dims: "neurons" cannot be removed: the base has no entry of this name, or this list has two`},
+		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "after": "y"}]}`, `tensors: "x" cannot come after "y": neither the base nor an earlier entry has this name`},
 		{`{"family": "mine", "flags": [{"name": "x", "remove": true}]}`, `family "mine": flags[0] "x": "remove" and "after" need "like"`},
 		{`{"family": "mine", "like": "base", "loops": [{"name": "layer", "remove": true}]}`, `name "{prefix}l.{layer}.up.weight": loops has no entry named "layer"`},
 	} {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxInstances bounds how many tensors, and how many instances of one index, a config.json may
-// ask for. Every real model needs far fewer, and so many fit in memory.
+// maxInstances bounds the number of tensors, and of instances of one index, in a model. Real models have far fewer, and this
+// many fit in memory.
 const maxInstances = 1 << 18
 
-// maxPlaces bounds the number of places of all instances of indices in all tensors.
+// maxPlaces bounds the number of axes that carry an instance of an index, counted once for each instance.
 const maxPlaces = 1 << 24
 
 // model is a family with the numbers of one config.json filled in.
@@ -21,7 +21,7 @@ type model struct {
 	dims    map[string]dim
 	size    []int                // by slot: a loop's count or an index's length; 0 if this model has none
 	tensors []*tensor            // tensors of this model, in the family's order
-	named   map[string][]*tensor // the same by name; several entries share a name if each has a part of a loop
+	named   map[string][]*tensor // tensors by name; entries share a name if each has a part of a loop
 	space   *space               // with the indices of all required tensors
 }
 
@@ -54,7 +54,7 @@ func (m *model) readFlags() error {
 	return errors.Join(errs...)
 }
 
-// measure computes the size of a slot and of the slots that it is counted per.
+// measure computes the size of a slot, and of the slots in its "per".
 func (m *model) measure(slot int) error {
 	if m.size[slot] > 0 {
 		return nil
@@ -87,7 +87,7 @@ func (m *model) measure(slot int) error {
 		}
 	}
 	if m.count(f.index(slot).per) > maxInstances {
-		return fmt.Errorf("asks for more than %d instances of index %q", maxInstances, f.slotName(slot))
+		return fmt.Errorf("the model would have more than %d instances of index %q", maxInstances, f.slotName(slot))
 	}
 	return nil
 }

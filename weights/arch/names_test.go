@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// A language model among other modalities: its names have a prefix, its head another.
+// The names of a language model in a multimodal model have a prefix, and its head has another prefix.
 func TestRoot(t *testing.T) {
 	f := find(t, Families(), "llama")
 	config := `{"model_type": "llava", "text_config": ` + llamaConfig + `}`
@@ -84,11 +84,11 @@ func TestSpellings(t *testing.T) {
 func TestPrefixErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`{"prefix": "m.", "gamma": "gamma"}`, `"m."`, `prefixes[1]: has no value for {gamma}, but prefixes[0] has one: give every entry the same variables`},
-		{`"gamma": "gamma"`, `"gamma": "a.b"`, `prefixes[1]: {gamma} stands for one part of a name, between dots, and not for "a.b"`},
+		{`"gamma": "gamma"`, `"gamma": "a.b"`, `prefixes[1]: {gamma} is "a.b", but must be one part of a name: not empty, and without dots and braces`},
 		{`"gamma": "gamma"`, `"gamma": 3`, `family file`},
 		{`"gamma": "weight"`, `"gamma": "weight", "layer": "l"`, `loops[0] "layer": the name is already used in prefixes`},
 		{`{layer}.norm.{gamma}`, `{layer}.norm.{beta}`, `loops has no entry named "beta"`},
-		{`{prefix}l.{layer}.w.weight`, `{root}{prefix}l.{layer}.w.weight`, `a variable stands alone between dots`},
+		{`{prefix}l.{layer}.w.weight`, `{root}{prefix}l.{layer}.w.weight`, `a variable must stand alone between dots`},
 		{`{prefix}l.{layer}.w.weight`, `{root}`, `name "{root}": empty`},
 	} {
 		changed := strings.ReplaceAll(twoSpellings, c.old, c.new)
@@ -101,7 +101,8 @@ func TestPrefixErrors(t *testing.T) {
 	}
 }
 
-// Layers beyond the loop are an error, or left alone and block what they may share.
+// Layers beyond the loop are an error. If the loop has "beyond", they are unclaimed and block the indices that they may
+// share.
 func TestBeyond(t *testing.T) {
 	text := source(t, "llama")
 	f := mustParse(t, strings.Replace(text, `{"name": "layer", "count": "layers"}`, `{"name": "layer", "count": "layers", "beyond": true}`, 1))
@@ -118,7 +119,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// As many folders on the hub spell BERT's norms.
+// Many folders on the Hugging Face Hub spell BERT's norms this way.
 func TestBertGamma(t *testing.T) {
 	config := tiny(t)["bert-tiny.json"]
 	f := familyOf(t, config)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Parse reads a family file. Invalid JSON, an unknown field, and a list that does not fit the family in
-// "like" give one error each. All other problems are listed at once, one line each.
+// Parse reads a family file. It returns the first error if the JSON is invalid, has an unknown field, or does not fit the
+// family in "like". All other problems are listed at once, one line each.
 func Parse(data []byte) (*Family, error) {
 	f, err := parse(data, files)
 	if err == nil {
@@ -82,7 +82,7 @@ func (c *compiler) head() {
 	for i, p := range c.family.prefixes {
 		for word, says := range p {
 			if p.own(word) && (says == "" || strings.ContainsAny(says, ".{}")) {
-				c.addf(fmt.Sprintf("prefixes[%d]", i), "{%s} stands for one part of a name, between dots, and not for %q", word, says)
+				c.addf(fmt.Sprintf("prefixes[%d]", i), "{%s} is %q, but must be one part of a name: not empty, and without dots and braces", word, says)
 			}
 			for j, other := range c.family.prefixes {
 				if _, ok := other[word]; p.own(word) && !ok {
@@ -101,13 +101,13 @@ func (c *compiler) head() {
 	}
 }
 
-// named checks a name that expressions can use: dims, loops and indices share one set of names.
+// named checks a name that expressions can use. Dims, loops and indices must have different names.
 func (c *compiler) named(at, name string) bool {
 	_, loop := c.loops[name]
 	_, index := c.indices[name]
 	switch toks, err := lex(name, ""); {
 	case err != nil || len(toks) != 2 || toks[0].text != name || toks[0].kind != 'a':
-		c.addf(at, "a name is made of letters, digits and _, and starts with a letter")
+		c.addf(at, "a name must consist of ASCII letters, digits and _, and must not start with a digit")
 	case c.dims[name] || loop || index:
 		c.addf(at, "the name is used already: choose another")
 	default:
@@ -155,7 +155,7 @@ func (c *compiler) readFlags() {
 		at := place("flags", i, f.Name)
 		switch {
 		case f.Name == "" || strings.ContainsAny(f.Name, "! ") || f.Name == always:
-			c.addf(at, "a flag's name is a word other than %q, without \"!\"", always)
+			c.addf(at, "a flag's name must be a word other than %q, without \"!\"", always)
 		case c.flags[f.Name]:
 			c.addf(at, "the name is used already: choose another")
 		}
@@ -222,7 +222,7 @@ func (c *compiler) readIndices() {
 			}
 			for _, outer := range c.per(slot) {
 				if !slices.Contains(def.per, outer) {
-					c.addf(at, "per: %q must stand before %q, which is per %[1]q itself", c.slotName(outer), p)
+					c.addf(at, "per: %q must come before %q, because index %[2]q is per %[1]q", c.slotName(outer), p)
 				}
 			}
 			if slices.Contains(def.per, slot) {
@@ -260,7 +260,7 @@ func (c *compiler) slot(name string) (int, bool) {
 	return slot, ok
 }
 
-// per returns the slots for whose values the given slot has one instance each.
+// per returns the slots in "per" of the index at slot.
 func (c *compiler) per(slot int) []int {
 	if slot < len(c.family.loops) {
 		return nil

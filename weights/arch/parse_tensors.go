@@ -46,13 +46,13 @@ func (c *compiler) pattern(at, s string) pattern {
 // readAxes parses a tensor's axes and checks what its role allows.
 func (c *compiler) readAxes(at string, t *tensorDef) {
 	if (t.role == Buffer) != (len(t.Axes) == 0) {
-		c.addf(at, "a buffer must have no axes, and every other tensor must have some")
+		c.addf(at, "a buffer must have no axes, and every other tensor needs an axis per dimension")
 	}
 	if t.role != Linear && (t.Out != 0 || t.Softmax || t.Norm != "" || t.Bias != "") {
-		c.addf(at, "only a linear tensor has out, softmax, norm or bias")
+		c.addf(at, "only a linear tensor may have \"out\", \"softmax\", \"norm\" or \"bias\"")
 	}
 	if t.role == Linear && (t.Out < 0 || t.Out >= len(t.Axes)) {
-		c.addf(at, "out is %d, but it has %d axes", t.Out, len(t.Axes))
+		c.addf(at, "\"out\" is %d: give an axis from 0 to %d", t.Out, max(0, len(t.Axes)-1))
 	}
 	for i, s := range t.Axes {
 		riders, err := parseAxis(s)
@@ -67,8 +67,8 @@ func (c *compiler) readAxes(at string, t *tensorDef) {
 	}
 }
 
-// resolve finds the slots of the names in an axis expression. It checks that every index stands within the loops and indices that
-// it is counted per.
+// resolve finds the slots of the names in an axis expression. It checks that every index is within the loops and indices in
+// its "per".
 func (c *compiler) resolve(name pattern, riders []*node) (err error) {
 	moved := map[int]bool{} // indices of the first rider, which decides the order
 	for i, r := range riders {
@@ -81,7 +81,7 @@ func (c *compiler) resolve(name pattern, riders []*node) (err error) {
 			case i == 0:
 				moved[n.slot] = true
 			case c.family.index(n.slot).permute != nil && !moved[n.slot] && err == nil:
-				err = fmt.Errorf("column %d: %q can be permuted, so it must stand before the \"&\" too", n.column, n.text)
+				err = fmt.Errorf("column %d: %q can be permuted, so it must also stand before the \"&\"", n.column, n.text)
 			}
 		})
 		if err == nil {
@@ -102,7 +102,7 @@ func (c *compiler) resolveLeaf(n *node) error {
 	case !c.dims[n.text]:
 		return fmt.Errorf("column %d: no index or dim is called %q", n.column, n.text)
 	case n.sense != 0:
-		return fmt.Errorf("column %d: %q is a plain length: it takes no sign", n.column, n.text)
+		return fmt.Errorf("column %d: %q is a dim or a number, not an index: remove its + or -", n.column, n.text)
 	}
 	return nil
 }
@@ -137,14 +137,14 @@ func (c *compiler) scope(name pattern, n *node, bound []int) ([]int, error) {
 		return bound, nil
 	}
 	if slices.Contains(bound, n.slot) {
-		return nil, fmt.Errorf("column %d: %q stands inside itself", n.column, n.text)
+		return nil, fmt.Errorf("column %d: the index %q occurs twice in one product", n.column, n.text)
 	}
 	for _, p := range c.per(n.slot) {
 		if p < len(c.family.loops) && !name.has(p) {
-			return nil, fmt.Errorf("column %d: %q is per %s, but the name has no {%[3]s}", n.column, n.text, c.slotName(p))
+			return nil, fmt.Errorf("column %d: the index %q is per %s, but the tensor's name has no {%[3]s}", n.column, n.text, c.slotName(p))
 		}
 		if p >= len(c.family.loops) && !slices.Contains(bound, p) {
-			return nil, fmt.Errorf("column %d: %q is per %s, but stands inside no %[3]s", n.column, n.text, c.slotName(p))
+			return nil, fmt.Errorf("column %d: the index %q is per %s, but %[3]s does not come before it in a product", n.column, n.text, c.slotName(p))
 		}
 	}
 	return append(slices.Clone(bound), n.slot), nil
@@ -201,7 +201,7 @@ func (c *compiler) checkReferences() {
 		}
 		for _, p := range []pattern{t.bias, norm.weight, norm.bias} {
 			if !t.pattern.covers(p) {
-				c.addf(at, "the name lacks a variable of %q, to which this entry refers", p.text)
+				c.addf(at, "the bias or norm %q has a variable that the tensor's name lacks", p.text)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (c *compiler) checkOverlaps() {
 	}
 }
 
-// checkSymmetries reports indices whose signs or scales could not cancel.
+// checkSymmetries reports unused indices, and indices whose signs or scales could not cancel.
 func (c *compiler) checkSymmetries() {
 	plus, minus, used := map[int]int{}, map[int]int{}, map[int]bool{}
 	for _, t := range c.family.tensors {
@@ -248,9 +248,9 @@ func (c *compiler) checkSymmetries() {
 		case !used[slot]:
 			c.addf(at, "no axis uses this index: remove it")
 		case x.scale != nil && (plus[slot] == 0 || minus[slot] == 0):
-			c.addf(at, "a scale needs an axis with +%s and one with -%[1]s to cancel", x.Name)
+			c.addf(at, "\"scale\" needs an axis with +%s and one with -%[1]s, so that the two factors cancel", x.Name)
 		case x.sign != nil && plus[slot]+minus[slot] < 2:
-			c.addf(at, "a sign needs two axes with +%s or -%[1]s to cancel", x.Name)
+			c.addf(at, "\"sign\" needs two axes with +%s or -%[1]s, so that the two signs cancel", x.Name)
 		}
 	}
 }

@@ -29,7 +29,8 @@ func (p part) under(prefix prefix) string {
 	return p.literal
 }
 
-// parsePattern reads a pattern. loops has the slot of each loop by name; words is any of the family's prefixes.
+// parsePattern reads a pattern. loops has the slot of each loop by name. words is one of the family's prefixes; all have the
+// same words.
 func parsePattern(s string, loops map[string]int, words prefix) (pattern, error) {
 	p := pattern{text: s}
 	rest := s
@@ -45,7 +46,7 @@ func parsePattern(s string, loops map[string]int, words prefix) (pattern, error)
 		name, isVar := strings.CutPrefix(word, "{")
 		name, closed := strings.CutSuffix(name, "}")
 		if isVar != closed || strings.ContainsAny(name, "{}") {
-			return p, fmt.Errorf("name %q: a variable stands alone between dots, as in \"h.{layer}.bias\"", s)
+			return p, fmt.Errorf("name %q: a variable must stand alone between dots, as in \"h.{layer}.bias\"", s)
 		}
 		if !isVar {
 			p.parts = append(p.parts, part{literal: word, slot: -1})
@@ -67,7 +68,7 @@ func parsePattern(s string, loops map[string]int, words prefix) (pattern, error)
 	return p, nil
 }
 
-// has reports whether the loop at slot is one of the variables.
+// has reports whether the pattern has the variable of the loop at slot.
 func (p pattern) has(slot int) bool {
 	for _, v := range p.vars {
 		if v == slot {
@@ -130,7 +131,7 @@ func (p pattern) match(prefix prefix, name string, coord []int) bool {
 	return true
 }
 
-// words returns the parts of a name, with variable in place of every variable.
+// words returns the parts of a name, with the constant variable in place of every loop's variable.
 func (p pattern) words(prefix prefix) []string {
 	words := make([]string, 0, len(p.parts))
 	for _, part := range p.parts {
@@ -156,9 +157,9 @@ func overlap(a, b []string) bool {
 	return true
 }
 
-// kind returns the name of the layer's type, such as "mlp.up_proj", "mlp.up_proj.bias" or "norm". It is the tensor's name without
-// prefix, without everything up to the first variable, without other variables and without the last ".weight", spelt with the
-// family's first prefix.
+// kind returns the name of the layer's type, such as "mlp.up_proj", "mlp.up_proj.bias" or "norm". This is the tensor's name
+// under the family's first prefix, without prefix, variables, the parts before the first variable, and a ".weight" at the
+// end.
 func (p pattern) kind(first prefix) string {
 	var words []string
 	for _, part := range p.parts {

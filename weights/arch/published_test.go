@@ -71,7 +71,7 @@ var published = map[string]struct {
 			model.layers.{0-31}.self_attn.v_proj.weight 1024 4096
 			model.norm.weight 4096`,
 	},
-	// In FP8 with a scale per block of 128 × 128, and a layer that predicts a further token.
+	// The weights are FP8 with a scale for each block of 128 × 128. The last layer is for multi-token prediction.
 	"DeepSeek-V3": {
 		config: `{"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false, "first_k_dense_replace": 3,
 			"hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512, "moe_intermediate_size": 2048, "moe_layer_freq": 1,
@@ -286,7 +286,7 @@ var published = map[string]struct {
 			decoder.project_out.weight 512 1024
 			` + optLayers("decoder", 24, 1024, 4096),
 	},
-	// Its text_config leaves out the defaults of OPT's first models.
+	// Its text_config omits the fields whose values are the defaults of OPT's first models.
 	"blip2-opt-2.7b": {
 		config: `{"model_type": "blip-2", "architectures": ["Blip2ForConditionalGeneration"], "tie_word_embeddings": true,
 			"text_config": {"activation_dropout": 0.0, "architectures": ["OPTForCausalLM"], "ffn_dim": 10240, "hidden_size": 2560,

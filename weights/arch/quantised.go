@@ -31,8 +31,8 @@ func outputsFirst(t *tensor, w *quant.Quantised) bool {
 	return strings.HasPrefix(w.Format.Method, "gptq") || w.Format.Method == "awq" || !slices.Equal(w.Shape, t.shape())
 }
 
-// holds reports whether a quantised weight fits the shape that the family gives a tensor, as far as its own shape is
-// known. Padding is allowed.
+// holds reports whether a quantised weight has the shape that the family gives a tensor. Padding, and a weight of unknown
+// shape, are allowed.
 func holds(t *tensor, w *quant.Quantised) bool {
 	if w.Shape == nil {
 		return true
@@ -61,7 +61,7 @@ func (l *Layout) IsLinearWeight(w *quant.Quantised) bool {
 	return c != nil && c.Role == Linear
 }
 
-// opaque returns the modules with tensors of an unknown format, each with the known part of the format.
+// opaque returns the modules with tensors of an unknown format, and the known part of each format.
 func (r *resolver) opaque() map[string]string {
 	modules := map[string]string{}
 	if r.quantised == nil {
@@ -79,7 +79,8 @@ func (r *resolver) opaque() map[string]string {
 	return modules
 }
 
-// blockQuantised blocks the indices of quantised weights whose codes cannot follow an exact change. A weight of unknown shape that the family does not know may share every index of the whole model.
+// blockQuantised blocks the indices of quantised weights whose codes cannot follow an exact change. A weight of unknown shape
+// that the family does not list may share every index of the whole model.
 func (r *resolver) blockQuantised(l *Layout) {
 	if r.quantised == nil {
 		return
@@ -92,13 +93,13 @@ func (r *resolver) blockQuantised(l *Layout) {
 	for _, x := range l.Indices {
 		for _, u := range x.Uses {
 			if why := r.fixed(l.Claims[u.Tensor]); why != "" {
-				x.block("weight %q is quantised, and its tensors cannot follow: %s", u.Tensor, why)
+				x.block("weight %q is quantised, and no exact change of its codes is possible: %s", u.Tensor, why)
 			}
 		}
 	}
 }
 
-// fixed returns the reason why a weight's quantisation allows no exact change of its axes; empty if it allows some.
+// fixed returns the reason why no exact change of a quantised weight's axes is possible; empty if one is possible.
 func (r *resolver) fixed(c *Claim) string {
 	if c.Quantised == "" {
 		return ""
@@ -115,8 +116,8 @@ func (r *resolver) fixed(c *Claim) string {
 	return ""
 }
 
-// unknown returns the tensors and quantised weights that the family does not claim. They may share an index in a way that the
-// family does not describe.
+// unknown returns the tensors and quantised weights that the family does not list. They may share indices with listed
+// tensors.
 func (r *resolver) unknown() (list []weights.Info) {
 	for _, name := range r.unclaimed {
 		list = append(list, *r.names[name])

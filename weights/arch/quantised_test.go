@@ -77,7 +77,7 @@ func TestPackedRowsArePadded(t *testing.T) {
 	}
 }
 
-// TestUnknownTensorsOfAQuantisation: a weight that the family does not know blocks what it may share.
+// TestUnknownTensorsOfAQuantisation: a weight that the family does not list blocks the indices that it may share.
 func TestUnknownTensorsOfAQuantisation(t *testing.T) {
 	const odd = "model.adapter.W_q"
 	for _, q := range testmodel.Quantisations[len(testmodel.Quantisations)-2:] {

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// embedderName is the file that makes a folder an embedder (sentence-transformers), even where
-// config.json names a head.
+// embedderName is the file of sentence-transformers. A folder with this file is an embedder, even if config.json names a
+// head.
 const embedderName = "modules.json"
 
 // Resolve returns the role and axes of every tensor of a model and of an adapter in its folder. With a nil family, [Detect]
@@ -20,8 +20,8 @@ const embedderName = "modules.json"
 // other error means that the model contradicts its family (see [Family.Resolve]), or that a quantised checkpoint contradicts
 // itself (see [quant.Describe]).
 //
-// A quantised weight has a claim under its name in an unquantised checkpoint. Indices whose exact changes its codes cannot follow
-// are blocked.
+// A quantised weight has a claim under its name in an unquantised checkpoint. If its codes cannot follow a change of an
+// index, the index is blocked.
 func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	q, err := quant.Describe(m)
 	if err != nil {
@@ -43,7 +43,7 @@ func ResolveDescribed(m *weights.Model, family *Family, q *quant.Description) (*
 		var err error
 		family, err = Detect(m.Config)
 		if errors.Is(err, ErrUnknownFamily) {
-			return nil, fmt.Errorf("%w; --arch FILE describes another", err)
+			return nil, fmt.Errorf("%w; describe the architecture in FILE, and pass --arch FILE", err)
 		}
 		if err != nil {
 			return nil, weights.FileErrorf(m.Dir, "%w", err)
@@ -153,11 +153,11 @@ func (r *resolver) addf(format string, args ...any) {
 	case n < maxProblems:
 		r.problems = append(r.problems, fmt.Errorf(format, args...))
 	case n == maxProblems:
-		r.problems = append(r.problems, errors.New("and more problems of this kind"))
+		r.problems = append(r.problems, errors.New("and more problems"))
 	}
 }
 
-// choosePrefix chooses the prefix under which most names are known; of two equal ones, the earlier.
+// choosePrefix chooses the prefix under which most names are known, and the earlier of two equal prefixes.
 func (r *resolver) choosePrefix() {
 	best := -1
 	zeros := make([]int, len(r.model.size))
@@ -227,7 +227,7 @@ func (r *resolver) lookup(name string) (*tensor, []int) {
 					return nil, nil
 				}
 				d, _ := loop.count.eval(r.model.dims)
-				r.addf("tensor %q: is of %s %d, but config.json says %s (0 to %d)", name, loop.name, coord[slot], d, count-1)
+				r.addf("tensor %q: belongs to %s %d, but config.json says %s (0 to %d)", name, loop.name, coord[slot], d, count-1)
 				return nil, nil
 			}
 		}
@@ -266,7 +266,7 @@ func (r *resolver) findMissing() {
 		case opaque[parent(name)] != "":
 			r.find(t, &weights.Info{Name: name, Shape: t.shape()}, slices.Clone(coord), nil, opaque[parent(name)])
 		default:
-			r.addf("tensor %q: is missing, but config.json asks for it", name)
+			r.addf("tensor %q: is missing, but config.json requires it", name)
 		}
 		return len(r.problems) <= maxProblems
 	})

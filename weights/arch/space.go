@@ -8,7 +8,7 @@ import (
 // space holds the instances of a model's indices.
 type space struct {
 	model *model
-	made  [][]*Index // by slot, then by the coordinates that the index is counted per
+	made  [][]*Index // by slot, then by the values of the slots in "per"
 }
 
 func newSpace(m *model) *space { return &space{m, make([][]*Index, len(m.size))} }
@@ -69,7 +69,7 @@ func (s *space) each(slot int, coord []int, visit func(*Index)) {
 	run(0)
 }
 
-// inner returns the slots of the indices that the index at slot is counted per.
+// inner returns the slots of the indices in "per" of the index at slot.
 func (f *Family) inner(slot int) (inner []int) {
 	for _, p := range f.index(slot).per {
 		if p >= len(f.loops) {

@@ -39,16 +39,17 @@ func (m *model) readTensors() error {
 		m.tensors = append(m.tensors, t)
 		m.named[t.Name] = append(m.named[t.Name], t)
 		if total += m.count(def.pattern.vars); total > maxInstances {
-			return fmt.Errorf("config.json: asks for more than %d tensors (such as %q)", maxInstances, def.Name)
+			return fmt.Errorf("config.json: the model would have more than %d tensors (counted up to %q)", maxInstances, def.Name)
 		}
 		if places += m.places(t); places > maxPlaces {
-			return fmt.Errorf("config.json: asks for indices in more than %d places (such as in %q)", maxPlaces, def.Name)
+			return fmt.Errorf("config.json: the model would have indices in more than %d places (counted up to tensor %q)", maxPlaces, def.Name)
 		}
 	}
 	return nil
 }
 
-// places returns the number of axes that carry instances of indices, over all tensors of an entry.
+// places returns the number of axes that carry an instance of an index, over all tensors of an entry. An axis counts once for
+// each instance.
 func (m *model) places(t *tensor) int {
 	n := 0
 	for _, riders := range t.axes {
@@ -70,7 +71,7 @@ func (m *model) taken(def *tensorDef) bool {
 func (m *model) checkRanges(t *tensor) error {
 	for _, other := range m.named[t.Name] {
 		if t.overlaps(other) {
-			return fmt.Errorf("its range %d to %d overlaps %d to %d, that of an earlier entry of the same name", t.from, t.to, other.from, other.to)
+			return fmt.Errorf("the range %d to %d (\"from\", \"to\") overlaps the range %d to %d of an earlier entry with the same name", t.from, t.to, other.from, other.to)
 		}
 	}
 	return nil
@@ -148,7 +149,7 @@ func (m *model) setRange(t *tensor) error {
 		*end.at = v.value
 	}
 	if t.from > t.to || t.to > count {
-		return fmt.Errorf("the range %d to %d does not lie in 0 to %d", t.from, t.to, count)
+		return fmt.Errorf("the range %d to %d (\"from\", \"to\") is not within 0 to %d", t.from, t.to, count)
 	}
 	return nil
 }

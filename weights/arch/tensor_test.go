@@ -46,7 +46,7 @@ func TestRanges(t *testing.T) {
 		t.Errorf("%v", l.Claims)
 	}
 	_, err := split(`"to": "layers - 1"`, `"from": "dense"`).Expect([]byte(unusualConfig))
-	if want := `its range 1 to 3 overlaps 0 to 2, that of an earlier entry of the same name (for tensor "{prefix}b.{layer}.o.weight")`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `the range 1 to 3 ("from", "to") overlaps the range 0 to 2 of an earlier entry with the same name (for tensor "{prefix}b.{layer}.o.weight")`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 	_, l = synthetic(t, split(`"when": "!relu"`, `"from": "dense"`), unusualConfig)

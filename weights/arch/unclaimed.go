@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// UnclaimedGroup is one or several tensors of a checkpoint that the family does not know.
+// UnclaimedGroup is one or several tensors of a checkpoint that the family does not list.
 type UnclaimedGroup struct {
 	// Name is a tensor's name, or the common beginning of several names, such as "vision_tower". "N" stands
 	// for numbers that differ.

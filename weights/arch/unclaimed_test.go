@@ -45,8 +45,8 @@ func TestBlockedIndices(t *testing.T) {
 		got = append(got, b.String())
 	}
 	want := []string{
-		`indices residual, final_norm are not changed: tensor "projector.weight" is not in the catalogue and has a dimension of this length, 6`,
-		`4 indices (layers.0.mlp_norm, …) are not changed: tensor "model.layers.0.mlp.a.weight" is not in the catalogue and stands in the same block as "model.layers.0.mlp.gate_proj.weight"`,
+		`indices residual, final_norm are not changed: tensor "projector.weight" is not in the catalogue and has a dimension of 6, the index's length`,
+		`4 indices (layers.0.mlp_norm, …) are not changed: tensor "model.layers.0.mlp.a.weight" is not in the catalogue and belongs to the same block as "model.layers.0.mlp.gate_proj.weight"`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("blocked are\n%q\nwant\n%q", got, want)

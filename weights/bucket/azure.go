@@ -28,8 +28,9 @@ import (
 
 // azure is the protocol of Azure Blob Storage.
 //
-// The library's package for containers imports Apache Arrow, which takes five times as long to compile as the rest
-// (bench/storelibraries.txt). So blobs have the library's client, and a list is read as the blob whose URL is the list's.
+// Azure's Go package for containers imports Apache Arrow, which takes five times as long to compile as everything else
+// (bench/storelibraries.txt). So azure uses the library's client for blobs only. It lists a container with the same client:
+// it reads the URL of the list as if it were a blob.
 type azure struct {
 	account   azureAccount
 	container string
@@ -42,7 +43,7 @@ func openAzure(container string) (protocol, error) {
 	}
 	client := azcore.ClientOptions{
 		Transport: &http.Client{Transport: watched{transport()}},
-		Retry:     policy.RetryOptions{MaxRetries: -1}, // retry does it
+		Retry:     policy.RetryOptions{MaxRetries: -1}, // Folder.retry repeats requests
 	}
 	account, err := findAzureAccount(client)
 	return &azure{account, container, &blockblob.ClientOptions{ClientOptions: client}}, err
@@ -58,10 +59,10 @@ func isContainer(name string) bool {
 		!strings.Contains("-"+name+"-", "--")
 }
 
-// client returns a client of a blob, or of what query asks of the container if key is empty.
+// client returns a client of the blob with a key. If key is empty, it returns a client of the container's URL with query.
 func (a *azure) client(key string, query url.Values) (*blockblob.Client, error) {
 	u := a.account.endpoint.JoinPath(a.container)
-	if key != "" { // which JoinPath would shorten where it holds // or ..
+	if key != "" { // not by JoinPath, which would remove // and .. from a key
 		path := url.URL{Path: "/" + key}
 		u.RawPath = u.EscapedPath() + path.EscapedPath()
 		u.Path += path.Path
@@ -80,7 +81,7 @@ func (a *azure) credentials() string {
 	return "the credentials (AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING), or the identity and its role, such as Storage Blob Data Contributor"
 }
 
-// refusal is an answer of the store with a short text: the library's fills many lines.
+// refusal is the store's error answer with a short text. The library's own text fills many lines.
 type refusal struct{ *azcore.ResponseError }
 
 func (r refusal) Unwrap() error { return r.ResponseError }
@@ -102,7 +103,7 @@ func (r refusal) Error() string {
 	return ""
 }
 
-// noToken is an error of credentials that give no token, with a short text.
+// noToken is the error of credentials from which no token was obtained, with a short text.
 type noToken struct{ error }
 
 func (n noToken) Unwrap() error { return n.error }
@@ -112,7 +113,7 @@ func (n noToken) Error() string {
 	return text
 }
 
-// short gives an error of the library a short text.
+// short replaces the long text of an error of the library by a short one.
 func short(err error) error {
 	if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return refusal{answer}
@@ -136,7 +137,7 @@ func (a *azure) failure(err error) (code string, status int) {
 	return "", 0
 }
 
-// mostListBytes is more than a list of [pageKeys] blobs takes, whose names have at most 1024 characters.
+// mostListBytes is more than a list of [pageKeys] blobs needs. A blob's name has at most 1024 characters.
 const mostListBytes = 64 << 20
 
 func (a *azure) list(ctx context.Context, prefix, after string, most int) ([]weights.Object, string, error) {
@@ -195,7 +196,7 @@ func readBlobList(data []byte) (found []weights.Object, next string, err error) 
 			}
 		}
 		if b.Properties.Size < 0 {
-			return nil, "", fmt.Errorf("the store's list has %q with %d bytes", name, b.Properties.Size)
+			return nil, "", fmt.Errorf("the store's list gives %q a negative size, %d bytes", name, b.Properties.Size)
 		}
 		if b.Properties.ResourceType != "directory" {
 			found = append(found, weights.Object{Path: name, Size: b.Properties.Size, Version: version(b.Properties.Etag)})
@@ -204,7 +205,7 @@ func readBlobList(data []byte) (found []weights.Object, next string, err error) 
 	return found, list.NextMarker, nil
 }
 
-// value returns what p points to; a header that is missing is the zero value.
+// value returns the value at p, or the zero value if p is nil because a header is missing.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -266,8 +267,8 @@ func (a *azure) remove(ctx context.Context, key string) error {
 
 // azureUpload is a blob that is written in blocks.
 //
-// The name of a block is its number and checksum. So two uploads of the same bytes to the same blob do not disturb each other, the
-// second commit finds the blocks of the first one, and uploads of other bytes are never mixed.
+// The name of a block is its number and checksum. So two uploads of the same bytes to one blob have the same blocks, and do
+// not disturb each other. Uploads of different bytes never mix their blocks.
 type azureUpload struct {
 	a   *azure
 	key string

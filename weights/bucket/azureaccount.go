@@ -29,6 +29,7 @@ func findAzureAccount(options azcore.ClientOptions) (a azureAccount, err error) 
 	name, key, sas, place := os.Getenv("AZURE_STORAGE_ACCOUNT"), os.Getenv("AZURE_STORAGE_KEY"), os.Getenv("AZURE_STORAGE_SAS_TOKEN"), os.Getenv("AZURE_STORAGE_SERVICE_ENDPOINT")
 	suffix, scheme := "core.windows.net", "https"
 	if s := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); s != "" {
+		name, key, sas, place = "", "", "", ""
 		for field := range strings.SplitSeq(s, ";") {
 			to := map[string]*string{"AccountName": &name, "AccountKey": &key, "SharedAccessSignature": &sas, "BlobEndpoint": &place,
 				"EndpointSuffix": &suffix, "DefaultEndpointsProtocol": &scheme}
@@ -45,11 +46,11 @@ func findAzureAccount(options azcore.ClientOptions) (a azureAccount, err error) 
 	}
 	a.endpoint, err = url.Parse(place)
 	if err != nil || a.endpoint.Host == "" || a.endpoint.Scheme != "http" && a.endpoint.Scheme != "https" {
-		return a, fmt.Errorf("the endpoint %q is no URL: set AZURE_STORAGE_ACCOUNT to an account's name, or AZURE_STORAGE_SERVICE_ENDPOINT to an URL", place)
+		return a, fmt.Errorf("the endpoint %q is not a URL: set AZURE_STORAGE_ACCOUNT to an account's name, or AZURE_STORAGE_SERVICE_ENDPOINT to a URL", place)
 	}
 	switch {
 	case key != "" && name == "":
-		return a, errors.New("there is a key without its account: set AZURE_STORAGE_ACCOUNT to the account's name")
+		return a, errors.New("there is a key, but no account: set AZURE_STORAGE_ACCOUNT to the account's name")
 	case key != "":
 		if a.key, err = blob.NewSharedKeyCredential(name, key); err != nil {
 			return a, errors.New("AZURE_STORAGE_KEY, or AccountKey in AZURE_STORAGE_CONNECTION_STRING, is not base64: copy the whole key")
@@ -66,18 +67,18 @@ func findAzureAccount(options azcore.ClientOptions) (a azureAccount, err error) 
 	return a, nil
 }
 
-// kept keeps a token while it is valid. Every blob has a client of its own, and a credential such as az login's starts a program
-// for each token.
+// kept keeps a token while the token is valid. Without it, the client of every blob would ask for a token, and some
+// credentials, such as az login's, start a program for each token.
 type kept struct {
 	azcore.TokenCredential
 	mu    sync.Mutex
 	token azcore.AccessToken
 }
 
-// renewBefore is how long before its end a token is replaced.
+// renewBefore is the remaining validity at which a token is replaced.
 const renewBefore = 5 * time.Minute
 
-// GetToken implements [azcore.TokenCredential]. Azure asks with claims if it no longer accepts the token.
+// GetToken implements [azcore.TokenCredential]. A request with claims means that Azure no longer accepts the token.
 func (k *kept) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

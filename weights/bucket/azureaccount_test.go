@@ -41,9 +41,9 @@ func TestAzureAccount(t *testing.T) {
 		"string before the rest": {map[string]string{"CONNECTION_STRING": fmt.Sprintf("AccountName=%s;AccountKey=%s;BlobEndpoint=%s", fakestore.Key, key, endpoint), "ACCOUNT": "other", "KEY": "AAAA"}, ""},
 		"wrong signature":        {map[string]string{"SAS_TOKEN": "sig=x", "SERVICE_ENDPOINT": endpoint}, "check the credentials (AZURE_STORAGE_KEY"},
 		"nothing":                {nil, "set AZURE_STORAGE_ACCOUNT to its name"},
-		"key alone":              {map[string]string{"KEY": key, "SERVICE_ENDPOINT": endpoint}, "a key without its account"},
+		"key alone":              {map[string]string{"KEY": key, "SERVICE_ENDPOINT": endpoint}, "a key, but no account"},
 		"cut key":                {map[string]string{"ACCOUNT": fakestore.Key, "KEY": "abc", "SERVICE_ENDPOINT": endpoint}, "is not base64"},
-		"endpoint":               {map[string]string{"ACCOUNT": "a", "SERVICE_ENDPOINT": "store.example"}, "is no URL"},
+		"endpoint":               {map[string]string{"ACCOUNT": "a", "SERVICE_ENDPOINT": "store.example"}, "is not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setAzure(t, c.values)

@@ -22,7 +22,8 @@ import (
 
 var azurite = flag.String("azurite", "", "path of azurite-blob, from npm install azurite: run the laws of az:// against it")
 
-// TestAzurite runs the laws of az:// against Microsoft's emulator of Azure Blob Storage, which checks signatures and conditions.
+// TestAzurite runs the tests of az:// against Microsoft's emulator of Azure Blob Storage, which checks signatures and
+// conditions.
 func TestAzurite(t *testing.T) {
 	if *azurite == "" {
 		t.Skip("needs -azurite PATH")

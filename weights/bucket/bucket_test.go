@@ -39,7 +39,7 @@ func random(n int) []byte {
 	return b
 }
 
-// eachProtocol runs a law with the scheme of each protocol.
+// eachProtocol runs a test with the URL scheme of each protocol.
 func eachProtocol(t *testing.T, law func(t *testing.T, scheme string)) {
 	for _, scheme := range []string{"s3", "az"} {
 		t.Run(scheme, func(t *testing.T) { law(t, scheme) })
@@ -60,7 +60,7 @@ func upload(f *bucket.Folder, name string, data []byte) error {
 	return out.Close()
 }
 
-// TestFaults: with any faults of requests, the bytes that are read are the bytes that were written.
+// TestFaults: whichever requests fail, the bytes that are read are those that were written.
 func TestFaults(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		for fault := fakestore.Cut; fault <= fakestore.Changed; fault++ {
@@ -135,7 +135,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// keepsNames checks that objects with unusual names are found under them. stored returns the object of a name, whose content is its name.
+// keepsNames checks that objects with unusual names are found under their names. The content of each object is its name.
 func keepsNames(t *testing.T, f *bucket.Folder, stored func(name string) string) {
 	t.Helper()
 	for _, name := range []string{"plain", "a b+c", "100%", "?comp=list", "#1", "ä/€", "a&b=c", "x//y"} {
@@ -289,7 +289,13 @@ func TestRefused(t *testing.T) {
 func TestURLs(t *testing.T) {
 	fakestore.Start(t, fakestore.New())
 	for url, want := range map[string]string{
-		"abfs://models@account/f": "give az://container/folder", "az://UPPER/f": "lower-case", "az://a--b/f": "single hyphens", "ftp://models/f": "there is no store ftp://", "s3:///f": "give s3://bucket/folder", "s3://models/f?x=1": "give s3://bucket/folder",
+		"abfs://models@account/f": "give az://container/folder",
+		"az://UPPER/f":            "lower-case",
+		"az://a--b/f":             "single hyphens",
+		"ftp://models/f":          "ftp:// is not supported",
+		"0://":                    "not a valid URL (first path segment in URL cannot contain colon): give a path",
+		"s3:///f":                 "give s3://bucket/folder",
+		"s3://models/f?x=1":       "give s3://bucket/folder",
 	} {
 		if _, err := bucket.Open(url); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
@@ -323,7 +329,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// lateStore answers the first request for a list when the second one is answered.
+// lateStore answers the first list request only after the second list request.
 type lateStore struct {
 	http.Handler
 	lists       atomic.Int64
@@ -344,7 +350,7 @@ func (s *lateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// TestLateList: the answer to a cancelled attempt is not used. If it is, the race detector reports an error.
+// TestLateList: the answer to a cancelled attempt is not used. If it were used, the race detector would report an error.
 func TestLateList(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, scheme string) {
 		bucket.SetStillTime(t, 500*time.Millisecond)

@@ -17,10 +17,10 @@ import (
 
 const (
 	attempts = 9                // attempts at a request with a temporary error
-	longest  = 10 * time.Second // pause
+	longest  = 10 * time.Second // longest pause between attempts
 )
 
-// stillTime is how long a request may stand still, without a byte of its body or of the answer. Tests make it shorter.
+// stillTime is the longest time in which a request may transfer no byte. Tests make it shorter.
 var stillTime = time.Minute
 
 // kind is the kind of a request. Stores grant permissions for each kind separately.
@@ -34,7 +34,8 @@ const (
 	kinds
 )
 
-// firstPause is the first pause before a request is repeated. It is doubled after every attempt. Tests make it shorter.
+// firstPause is the pause before the first repetition of a request. The pause doubles after every attempt. Tests make it
+// shorter.
 var firstPause = 100 * time.Millisecond
 
 // Error describes a request that a store has refused or never received.
@@ -106,7 +107,7 @@ func (f *Folder) wrap(k kind, name string, err error) error {
 	case e.Status == 0 && e.Code == "":
 		e.again = !errors.As(err, new(x509.UnknownAuthorityError)) && !errors.As(err, new(x509.HostnameError))
 	case e.NoBucket():
-		e.advice = fmt.Sprintf("there is no bucket %s: make it first, or name another one", f.bucket)
+		e.advice = fmt.Sprintf("there is no bucket %s: create it first, or give another bucket", f.bucket)
 	case is(expired):
 		e.again, e.advice = true, "the credentials have expired: renew them, and run the same command again"
 	case is(moved) || e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
@@ -121,7 +122,8 @@ func (f *Folder) wrap(k kind, name string, err error) error {
 	return e
 }
 
-// repeated reports whether a request is repeated at once. Refused credentials are not: a repetition would be refused, too.
+// repeated reports whether a request is worth repeating. A request with refused credentials is not: the store would refuse it
+// again.
 func repeated(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.again && e.advice == ""

@@ -13,7 +13,7 @@ import (
 
 func init() { firstPause = time.Millisecond }
 
-// SetStillTime sets how long requests may stand still until the test ends.
+// SetStillTime sets, until the test ends, the longest time in which a request may transfer no byte.
 func SetStillTime(t *testing.T, d time.Duration) {
 	was := stillTime
 	stillTime = d
@@ -37,5 +37,5 @@ func MakeContainer(ctx context.Context, f *Folder) error {
 	return short(err)
 }
 
-// ReadBlobList is readBlobList.
+// ReadBlobList exports readBlobList for tests.
 var ReadBlobList = readBlobList

@@ -3,20 +3,22 @@
 //
 // [Open] takes a URL: s3://bucket/folder, gs://bucket/folder for Google Cloud Storage, or az://container/folder for Azure.
 //
-// s3:// and gs:// take credentials, region and endpoint from where Amazon's tools look for them: AWS_ACCESS_KEY_ID and
-// AWS_SECRET_ACCESS_KEY, the shared files, or the machine's role; AWS_REGION; AWS_ENDPOINT_URL for other stores. For gs:// the
-// variables hold an HMAC key.
+// s3:// and gs:// find credentials, region and endpoint as Amazon's tools do. Credentials are in AWS_ACCESS_KEY_ID and
+// AWS_SECRET_ACCESS_KEY (for gs://, an HMAC key), in Amazon's shared files, or come from the machine's role. AWS_REGION is
+// the region. AWS_ENDPOINT_URL is the endpoint of stores other than Amazon's and Google's.
 //
-// az:// takes the account and its credentials from where Azure's tools look for them: AZURE_STORAGE_CONNECTION_STRING; or
-// AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, with AZURE_STORAGE_SAS_TOKEN, or with an identity (of the machine, of the workload,
-// or of az login). AZURE_STORAGE_SERVICE_ENDPOINT names another endpoint than the account's in Azure's public cloud.
+// az:// finds the account and its credentials as Azure's tools do. They are in AZURE_STORAGE_CONNECTION_STRING; or the
+// account is in AZURE_STORAGE_ACCOUNT, and the credentials are AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or an identity (of
+// the machine, of the workload, or of az login). AZURE_STORAGE_SERVICE_ENDPOINT is the endpoint of accounts outside Azure's
+// public cloud.
 //
 // A request with a temporary error (a cut connection, 503 SlowDown) is repeated with growing pauses, for about half a minute.
-// Every part of an upload carries a checksum, and an object appears whole or not at all.
+// Every part of an upload carries a checksum. An object appears complete or not at all.
 package bucket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -36,19 +38,20 @@ type Folder struct {
 
 // Open returns the folder that a URL names. It sends no request. Without credentials, requests to s3:// and gs:// are anonymous.
 func Open(place string) (*Folder, error) {
-	u, err := url.Parse(place)
-	if err != nil {
-		return nil, err
-	}
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...))
+	}
+	const places = "give a path, s3://bucket/folder, gs://bucket/folder or az://container/folder"
+	u, err := url.Parse(place)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return nil, wrong("not a valid URL (%v): %s", failed.Err, places)
 	}
 	switch u.Scheme {
 	case "s3", "gs", "az":
 	case "abfs", "abfss", "wasb", "wasbs":
 		return nil, wrong("give az://container/folder, and the account's name in AZURE_STORAGE_ACCOUNT (docs/stores.md)")
 	default:
-		return nil, wrong("there is no store %s://: give a path, s3://bucket/folder, gs://bucket/folder or az://container/folder", u.Scheme)
+		return nil, wrong("%s:// is not supported: %s", u.Scheme, places)
 	}
 	if u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, wrong("give %s://bucket/folder", u.Scheme)
@@ -78,8 +81,8 @@ var transport = func() http.RoundTripper {
 	return t
 }
 
-// URL returns the folder's URL without a slash at its end. Folders of the same bucket and prefix have the same URL, however it
-// was spelt, because users of [weights.Store] compare URLs.
+// URL returns the folder's URL without a slash at its end. Folders of the same bucket and prefix return the same URL, because
+// users of [weights.Store] compare URLs.
 func (f *Folder) URL() string {
 	u := url.URL{Scheme: f.scheme, Host: f.bucket, Path: "/" + f.prefix}
 	return strings.TrimRight(u.String(), "/")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A request has no time limit as long as bytes move, because a slow connection is no error. The attempt's context carries a
-// function. The bodies of its requests and answers call this function for every piece.
+// A request has no time limit while bytes are transferred, because a slow connection is no error. The context of an attempt
+// carries a function. The bodies of its requests and answers call this function for every piece.
 
 // stillError is the error of a request that was cancelled because no byte moved for this time.
 type stillError time.Duration

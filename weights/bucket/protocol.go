@@ -7,28 +7,29 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// protocol sends a store's requests. A method sends one request, or a few that belong together, and does not repeat them: retry
-// does. Keys are whole, and so is the path of an object. Versions have no quotation marks.
+// protocol sends a store's requests. A method sends one request, or a few that belong together, and does not repeat them:
+// Folder.retry does. Keys, and the paths of objects, begin at the bucket's root. Versions have no quotation marks.
 type protocol interface {
-	// list returns at most most objects whose keys begin with prefix, and what the next request gives as after; empty at the end.
+	// list returns at most most objects whose keys begin with prefix. next is the argument after of the next request; empty at
+	// the end of the list.
 	list(ctx context.Context, prefix, after string, most int) (found []weights.Object, next string, err error)
-	// get returns n bytes of an object from byte at on; n < 0: all bytes. A version of o that is not empty must be the object's.
-	// Of the answer, size and version are used, the size only if n < 0.
+	// get returns n bytes of an object from byte at on; n < 0: all bytes. If o.Version is not empty, the object must have this
+	// version. The result has the object's version, and its size if n < 0.
 	get(ctx context.Context, o weights.Object, at, n int64) (io.ReadCloser, weights.Object, error)
 	stat(ctx context.Context, key string) (weights.Object, error)
-	// put writes an object; fresh: only if there is none.
+	// put writes an object. If fresh is true, an object that exists is an error.
 	put(ctx context.Context, key string, data []byte, fresh bool) error
 	// remove removes an object. A missing object is no error.
 	remove(ctx context.Context, key string) error
 	// multipart prepares an upload in parts. It sends no request.
 	multipart(key string) multipart
-	// failure returns the store's code and HTTP's status of an error; nothing if the store has not answered.
+	// failure returns the store's code and the HTTP status of an error; empty and 0 if the store has not answered.
 	failure(err error) (code string, status int)
-	// credentials says which credentials to check.
+	// credentials returns the names of the credentials to check, for messages.
 	credentials() string
 }
 
-// multipart is the upload of one object in parts, which may be sent at a time. The object appears at complete.
+// multipart is the upload of one object in parts, which may be sent concurrently. The object appears at complete.
 type multipart interface {
 	begin(ctx context.Context) error
 	// part sends a part; the first one has number 1.

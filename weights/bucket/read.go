@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// pageKeys is the number of objects that a request lists.
+// pageKeys is the largest number of objects in one answer to a list request.
 const pageKeys = 1000
 
 // List returns all objects below the folder, sorted by path.
@@ -42,8 +42,8 @@ func (f *Folder) page(ctx context.Context, after string, keys int) (found []weig
 	return found, next, err
 }
 
-// ReadAt fills p with an object's bytes from byte at on. After a cut connection it continues at the byte where the data ended. An
-// object with another version by now is an error.
+// ReadAt fills p with an object's bytes from byte at on. After a broken connection it continues at the first missing byte. It
+// is an error if the object's version is no longer o.Version.
 func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int64) error {
 	if len(p) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (f *Folder) ReadAt(ctx context.Context, o weights.Object, p []byte, at int6
 	})
 }
 
-// Stat returns an object's path, size and version. A missing object is fs.ErrNotExist.
+// Stat returns an object's path, size and version. The error for a missing object is fs.ErrNotExist.
 func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err error) {
 	err = f.retry(ctx, reading, name, func(ctx context.Context) (err error) {
 		o, err = f.protocol.stat(ctx, f.key(name))
@@ -81,7 +81,8 @@ func (f *Folder) Stat(ctx context.Context, name string) (o weights.Object, err e
 	return o, err
 }
 
-// Read returns the bytes of an object. An object with more bytes than most is an error, and a missing object is fs.ErrNotExist.
+// Read returns the bytes of an object. An object of more than most bytes is an error. The error for a missing object is
+// fs.ErrNotExist.
 func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte, err error) {
 	err = f.retry(ctx, reading, name, func(ctx context.Context) error {
 		body, o, err := f.protocol.get(ctx, weights.Object{Path: f.key(name)}, 0, -1)
@@ -90,7 +91,7 @@ func (f *Folder) Read(ctx context.Context, name string, most int64) (data []byte
 		}
 		defer body.Close()
 		if o.Size > most {
-			return &Error{URL: f.path(name), err: fmt.Errorf("has %d bytes, and lowtoggle reads at most %d MiB of it", o.Size, most>>20)}
+			return &Error{URL: f.path(name), err: fmt.Errorf("is too large: it has %d bytes, and lowtoggle reads at most %d MiB: check that this is the right file", o.Size, most>>20)}
 		}
 		data = make([]byte, o.Size)
 		_, err = io.ReadFull(body, data)

@@ -26,7 +26,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// s3 is S3's protocol, which Google Cloud Storage speaks, too.
+// s3 is the protocol of Amazon S3 and Google Cloud Storage.
 type s3 struct {
 	bucket string
 	google bool // Google Cloud Storage, whose checksums differ from S3's
@@ -45,9 +45,9 @@ func openS3(bucket string, google bool) (protocol, error) {
 	}
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("the endpoint %q is no URL: set AWS_ENDPOINT_URL to one such as https://store.example", endpoint)
+		return nil, fmt.Errorf("the endpoint %q is not a URL: set AWS_ENDPOINT_URL to a URL such as https://store.example", endpoint)
 	}
-	// An empty region makes the library ask the store for the bucket's.
+	// With an empty region, the library asks the store for the bucket's region.
 	core, err := minio.NewCore(at.Host, &minio.Options{Creds: chain(), Secure: at.Scheme == "https", Region: firstSet("AWS_REGION", "AWS_DEFAULT_REGION"),
 		Transport: watched{transport()}, MaxRetries: 1})
 	return &s3{bucket, google, core}, err
@@ -91,8 +91,8 @@ func (s *s3) list(ctx context.Context, prefix, after string, most int) (found []
 	return found, next, err
 }
 
-// ended returns the result of call, or ctx's error if ctx ends first. It is needed because the library lists without a context.
-// The result of a later end of call is discarded.
+// ended returns the result of call, or ctx's error if ctx ends first. A later result of call is discarded. ended is needed
+// because the library's list request takes no context.
 func ended[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -194,8 +194,8 @@ func (u *s3Upload) part(ctx context.Context, number int, data []byte) error {
 	return nil
 }
 
-// complete implements [multipart]. If the answer to an earlier attempt was lost, or a proxy sent the request twice, the upload no
-// longer exists and the object does.
+// complete implements [multipart]. If the answer to an earlier attempt was lost, or a proxy sent the request twice, the store
+// no longer knows the upload. complete then looks for the object.
 func (u *s3Upload) complete(ctx context.Context, size int64) error {
 	slices.SortFunc(u.parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
 	_, err := u.s.core.CompleteMultipartUpload(ctx, u.s.bucket, u.key, u.id, u.parts, minio.PutObjectOptions{})

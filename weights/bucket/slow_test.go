@@ -62,8 +62,8 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return s.ReadCloser.Read(p[:min(len(p), s.l.piece)])
 }
 
-// TestSlowLine: a transfer that takes many minutes succeeds at its first attempt as long as bytes move. A transfer that stands
-// still is cancelled and repeated. The time is virtual.
+// TestSlowLine: a transfer that takes many minutes succeeds at its first attempt if bytes keep moving. A transfer without
+// moving bytes is cancelled and repeated. The time is virtual.
 func TestSlowLine(t *testing.T) {
 	eachProtocol(t, testSlowLine)
 }

@@ -6,13 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 const (
 	leastPart   = 8 << 20 // bytes of a part of an upload
 	mostParts   = 10_000  // S3's limit of parts of an upload
-	partsAtOnce = 3       // parts that are sent at a time
+	partsAtOnce = 3       // parts that are sent concurrently
 )
 
 // upload is an object that is being written, in parts of equal size. The object appears at Close.
@@ -22,7 +23,7 @@ type upload struct {
 	f     *Folder
 	name  string
 	to    multipart
-	begun bool  // the store knows of the upload
+	begun bool  // the upload has sent a request
 	size  int64 // bytes of a part
 	want  int64 // bytes of the object
 	wrote int64
@@ -37,8 +38,12 @@ type upload struct {
 // Create begins to write an object of n bytes. At most four parts of the object are in memory: 32 MiB, more for objects above 80
 // GB.
 func (f *Folder) Create(ctx context.Context, name string, n int64) weights.Output {
+	var failed error
+	if ctx == nil {
+		ctx, failed = context.Background(), parallel.ErrNoContext
+	}
 	ctx, end := context.WithCancel(ctx)
-	u := &upload{ctx: ctx, end: end, f: f, name: name, to: f.protocol.multipart(f.key(name)), want: n, size: max(leastPart, (n/mostParts>>20+1)<<20), free: make(chan []byte, partsAtOnce+1)}
+	u := &upload{err: failed, ctx: ctx, end: end, f: f, name: name, to: f.protocol.multipart(f.key(name)), want: n, size: max(leastPart, (n/mostParts>>20+1)<<20), free: make(chan []byte, partsAtOnce+1)}
 	for range partsAtOnce + 1 {
 		u.free <- nil // allocated at its first use
 	}
@@ -70,7 +75,7 @@ func (u *upload) Write(p []byte) (int, error) {
 // next waits for an empty buffer and makes it the part to fill.
 func (u *upload) next() error {
 	if u.wrote >= u.want {
-		return fmt.Errorf("%s: more than the announced %d bytes are written", u.f.path(u.name), u.want)
+		return fmt.Errorf("%s: more than the announced %d bytes were written", u.f.path(u.name), u.want)
 	}
 	select {
 	case u.part = <-u.free:
@@ -122,7 +127,7 @@ func (u *upload) send() error {
 func (u *upload) Close() error {
 	if u.wrote != u.want {
 		u.Abort()
-		return fmt.Errorf("%s: %d bytes are written, but %d were announced", u.f.path(u.name), u.wrote, u.want)
+		return fmt.Errorf("%s: %d bytes were written, but %d were announced", u.f.path(u.name), u.wrote, u.want)
 	}
 	if u.want <= u.size {
 		defer u.end()
@@ -146,7 +151,7 @@ func (u *upload) Close() error {
 	return err
 }
 
-// abortTime is how long Abort may take.
+// abortTime is the longest time that Abort takes.
 const abortTime = 5 * time.Second
 
 // Abort cancels the upload and removes its parts, if the store answers. Otherwise a lifecycle rule of the bucket must remove them.

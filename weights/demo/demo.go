@@ -22,7 +22,8 @@ func FS() fs.FS {
 	return model
 }
 
-// Write copies the model's folder to dir. The folder must not exist, but its parent must. After an error nothing is left of dir.
+// Write copies the model's folder to dir. It returns an error if dir exists or its parent does not. After an error it removes
+// the files that it wrote.
 func Write(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return fmt.Errorf("demo model: %w", err)

@@ -60,7 +60,7 @@ func packBits(dst, codes []byte, bits, ahead int) bool {
 	return ok && all>>bits == 0
 }
 
-// keepRest copies the bits of a word above the used ones from the source's word. An empty source is ignored.
+// keepRest copies the unused bits of a word, those from bit used on, from the source's word. An empty source is ignored.
 func keepRest(word, source []byte, used int) {
 	if used != 0 && len(source) > 0 {
 		kept := little.Uint32(source) &^ (1<<used - 1)
@@ -172,7 +172,7 @@ func bitsAt(data []byte, i, stride, bits int) byte {
 	return byte(x & (1<<bits - 1))
 }
 
-// setBitsAt writes code i of a stream. Its bits must be 0 before.
+// setBitsAt writes code i of a stream. The code's bits must be 0 before the call.
 func setBitsAt(data []byte, i, stride, bits int, code byte) {
 	word, shift := 4*(i*bits/32)*stride, i*bits%32
 	little.PutUint32(data[word:], little.Uint32(data[word:])|uint32(code)<<shift)

@@ -17,8 +17,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestChangedLayers: testdata/changes.txt has what Describe finds in a layer of every layout after one change of its tensors or
-// its config, or why it refuses the layer; names of files and fields are shortened. A change without a line changes nothing.
+// TestChangedLayers: testdata/changes.txt has the result or the error of Describe for a layer of every layout after one
+// change of its tensors or its config. Names of files and fields are shortened. A change without a line does not change the
+// result.
 func TestChangedLayers(t *testing.T) {
 	var b bytes.Buffer
 	for _, q := range append(slices.Clone(testmodel.Quantisations), experts8, blocks4, threeBits) {
@@ -97,7 +98,7 @@ func outcome(t *testing.T, layer []weights.Info, config string) string {
 	d, err := quant.Describe(m)
 	if err != nil {
 		return strings.NewReplacer("model.safetensors: ", "", ": config.json: ", "", "config.json: quantization_config.", "config's ", "config_groups.group_0.weights.", "weights' ",
-			"holds the codes of a quantised weight", "holds codes", "\n", " | ").Replace(err.Error())
+			"holds the codes of a quantised weight", "holds codes", "\ndownload the model again, or correct quantization_config in config.json", "", "\ndownload the model again", "", "\n", " | ").Replace(err.Error())
 	}
 	var b strings.Builder
 	for _, w := range d.Weights {
@@ -209,8 +210,8 @@ func changeFields(t *testing.T, config string, do func(change, changed string)) 
 	visit("", top, nil)
 }
 
-// TestUnlistedModules: a matrix that is stored unquantised beside quantised ones of other layers belongs to the quantisation, unless an entry
-// of the config's list may mean it in any runtime.
+// TestUnlistedModules: an unquantised matrix whose module is quantised in other layers belongs to the quantisation, unless an
+// entry of the config's list matches the module in some runtime.
 func TestUnlistedModules(t *testing.T) {
 	for entry, listed := range map[string]bool{
 		"lm_head": false, "model.layers.1.mlp.up": true, "layers.1": true, "layers.0": false, "mlp": true, "model.*.up": true, "model.*.down": false, "*1*up*": true,

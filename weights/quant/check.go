@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -54,8 +53,31 @@ func (s *survey) isOf(t Stored, types []weights.DType) bool {
 	if slices.Contains(types, t.DType) {
 		return true
 	}
-	s.failf(t.Name, "holds %s of type %s, not of %v", t.Role, t.DType, types)
+	s.failf(t.Name, "holds the %s in type %s instead of %s", t.Role, t.DType, either(types))
 	return false
+}
+
+// either lists types: "BF16, F16 or F32".
+func either(types []weights.DType) string {
+	text := ""
+	for i, t := range types {
+		switch {
+		case i > 0 && i == len(types)-1:
+			text += " or "
+		case i > 0:
+			text += ", "
+		}
+		text += t.String()
+	}
+	return text
+}
+
+// because returns a reason as the end of a message; empty if there is no reason.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return "; " + reason
 }
 
 // optional returns an optional tensor of a weight and checks its type.
@@ -67,7 +89,7 @@ func (s *survey) optional(w *Quantised, r Role, types []weights.DType) (t Stored
 }
 
 // want records a problem if a tensor has none of the given shapes, which follow from the codes and the config.
-func (s *survey) want(t Stored, w *Quantised, because string, shapes ...[]int) bool {
+func (s *survey) want(t Stored, w *Quantised, reason string, shapes ...[]int) bool {
 	if slices.ContainsFunc(shapes, func(shape []int) bool { return slices.Equal(shape, t.Shape) }) {
 		return true
 	}
@@ -75,11 +97,8 @@ func (s *survey) want(t Stored, w *Quantised, because string, shapes ...[]int) b
 	for _, shape := range shapes {
 		list = append(list, fmt.Sprint(shape))
 	}
-	if because != "" {
-		because = "; " + because
-	}
 	codes := w.Tensors[0]
-	s.failf(t.Name, "has shape %v, but codes %q of shape %v need %s of shape %s%s", t.Shape, codes.Name, codes.Shape, t.Role, strings.Join(list, " or "), because)
+	s.failf(t.Name, "has shape %v, but codes %q of shape %v need %s of shape %s%s", t.Shape, codes.Name, codes.Shape, t.Role, strings.Join(list, " or "), because(reason))
 	return false
 }
 
@@ -104,7 +123,7 @@ func (s *survey) codesMatrix(w *Quantised) (lead []int, n, k int, ok bool) {
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
 // granularity derives from shapes whether a scale applies to a tensor, channel, block or group. Blocks are 128×128 if the
-// shapes fit, or else of the size that divides the weight evenly; zeros if neither does.
+// shapes fit, or else of the size that divides the weight evenly. block is zero if neither size fits.
 func granularity(lead []int, n, k int, scales []int) (per string, block [2]int, ok bool) {
 	all := 1
 	for _, d := range scales {
@@ -155,7 +174,7 @@ func scaleShapes(per string, block [2]int, lead []int, n, k int) [][]int {
 	return [][]int{with(ceil(n, block[0]), ceil(k, block[1]))}
 }
 
-// checkScaled checks codes of one byte, or two in a byte, in the weight's own tensor.
+// checkScaled checks codes in the weight's own tensor, one or two in a byte.
 func (s *survey) checkScaled(w *Quantised) {
 	codes := w.Tensors[0]
 	switch codes.DType {
@@ -186,7 +205,7 @@ func (s *survey) checkGrained(w *Quantised, codes string) {
 		s.want(scales, w, "", append(scaleShapes("tensor", block, lead, n, k), scaleShapes("channel", block, lead, n, k)...)...)
 	case g == nil:
 	case g.codes != codes:
-		s.failf(w.Tensors[0].Name, "holds %s codes (%s%v), but %s says %s", codes, w.Tensors[0].DType, w.Tensors[0].Shape, s.codesField(g), g.codes)
+		s.failf(w.Tensors[0].Name, "holds %s codes (%s%v), but %s implies %s", codes, w.Tensors[0].DType, w.Tensors[0].Shape, s.config.at(g.codesIn), g.codes)
 	case !g.fits(per, scales.Shape, lead, n, k):
 		s.checkGroups(w, g, scales, lead, n, k)
 	default:
@@ -207,33 +226,32 @@ func (s *survey) needZeros(w *Quantised, g *scheme) {
 
 // checkGroups records a problem if scales contradict a scheme.
 func (s *survey) checkGroups(w *Quantised, g *scheme, scales Stored, lead []int, n, k int) {
-	field, value := g.perIn, any(g.per)
+	in := func(field string) string { return s.config.at(s.fieldOf(g, field)) }
+	reason := ""
 	switch {
 	case g.per == "block":
-		field, value = g.blockIn, g.block
+		reason = fmt.Sprintf("%s is [%d, %d]", in(g.blockIn), g.block[0], g.block[1])
 	case g.per == "group":
-		field, value = g.groupIn, g.group
+		reason = fmt.Sprintf("%s is %d", in(g.groupIn), g.group)
+	case g.perMissing:
+		reason = fmt.Sprintf("%s is missing, which implies one scale per %s", in(g.perIn), g.per)
+	default:
+		reason = fmt.Sprintf("%s implies one scale per %s", in(g.perIn), g.per)
 	}
-	because := fmt.Sprintf("%s says %v", s.config.at(s.fieldOf(g, field)), value)
 	if g.per == "group" && g.group > 0 && k > g.group && k%g.group != 0 {
-		s.failf(w.Tensors[0].Name, "holds rows of %d values, which groups of %d do not divide; %s", k, g.group, because)
+		s.failf(w.Tensors[0].Name, "holds rows of %d values, which is not a multiple of the group size %d; %s", k, g.group, reason)
 		return
 	}
 	size := g.size(k)
 	if g.per == "block" && size == [2]int{} || g.per == "group" && size[1] == 0 {
 		return
 	}
-	s.want(scales, w, because, scaleShapes(g.per, size, lead, n, k)...)
+	s.want(scales, w, reason, scaleShapes(g.per, size, lead, n, k)...)
 }
 
 // fieldOf returns the name of a scheme's field in the config, for messages.
 func (s *survey) fieldOf(g *scheme, field string) string {
 	return strings.Trim(g.field+"."+field, ".")
-}
-
-// codesField returns the name of the config's field that gives the type of a scheme's codes.
-func (s *survey) codesField(g *scheme) string {
-	return s.config.at(s.fieldOf(g, cmp.Or(g.bitsIn, g.perIn)))
 }
 
 // size returns a scheme's block or group size in rows and columns; zeros if it has none or none is given.
@@ -292,13 +310,13 @@ func (s *survey) checkFour(w *Quantised, codes string) {
 	g := s.scheme(w, func(g scheme) bool { return g.codes == codes })
 	switch {
 	case g != nil && g.codes != codes:
-		s.failf(w.Tensors[0].Name, "holds %s codes, but %s says %s", codes, s.codesField(g), g.codes)
+		s.failf(w.Tensors[0].Name, "holds %s codes, but %s implies %s", codes, s.config.at(g.codesIn), g.codes)
 		return
 	case g != nil && g.group > 0 && g.group != group:
-		s.failf(scales.Name, "holds scales of %s, whose groups have %d values, but %s is %d", codes, group, s.config.at(s.fieldOf(g, g.groupIn)), g.group)
+		s.failf(scales.Name, "holds scales of %s codes, whose groups have %d values, but %s is %d", codes, group, s.config.at(s.fieldOf(g, g.groupIn)), g.group)
 		return
 	case k%group != 0:
-		s.failf(w.Tensors[0].Name, "holds rows of %d values, which groups of %d do not divide", k, group)
+		s.failf(w.Tensors[0].Name, "holds rows of %d values, which is not a multiple of the group size %d", k, group)
 		return
 	}
 	s.want(scales, w, fmt.Sprintf("a group has %d values, two in a byte", group), slices.Concat(lead, []int{n, k / group}))
@@ -353,7 +371,7 @@ func (s *survey) checkPacked(w *Quantised) {
 		return // without a shape the bits per code are unknown
 	}
 	if !strings.HasPrefix(g.codes, "int") {
-		s.failf(codes.Name, "holds packed integers, but %s says %s", s.codesField(g), g.codes)
+		s.failf(codes.Name, "holds packed integers, but %s implies %s", s.config.at(g.codesIn), g.codes)
 		return
 	}
 	k := inputs(g.bits)
@@ -363,7 +381,7 @@ func (s *survey) checkPacked(w *Quantised) {
 		return
 	}
 	if k == 0 {
-		s.failf(codes.Name, "has rows of %d bits, which codes of %d bits do not divide; %s says so", width*32, g.bits, s.config.at(s.fieldOf(g, g.bitsIn)))
+		s.failf(codes.Name, "has rows of %d bits, which is not a multiple of the code's %d bits (%s)", width*32, g.bits, s.config.at(s.fieldOf(g, g.bitsIn)))
 		return
 	}
 	w.Shape = slices.Concat(lead, []int{n, k})
@@ -386,7 +404,7 @@ func (s *survey) checkPacked(w *Quantised) {
 }
 
 // statedInputs reads the number of inputs from the tensor that holds a weight's shape, because packed rows may be padded. It
-// returns 0 if the tensor has no data or its first dimensions are not front.
+// returns 0 if the tensor has no data, or if the dimensions before the last differ from front.
 func statedInputs(shape Stored, front []int) (k int) {
 	if len(shape.Data) < shape.Len()*shape.DType.Bits()/8 {
 		return 0
@@ -451,28 +469,28 @@ func (s *survey) checkGPTQ(w *Quantised) {
 		return
 	}
 	if held := zeros.Shape[1] * 32 / outputs; from != "" && held != bits && w.Format.Method != methodAWQ && codes.Shape[1] == outputs && zeros.Shape[1]*32 == outputs*held {
-		s.failf(codes.Name, "has zero points of %d bits (%q of shape %v for %d outputs), but %s", held, zeros.Name, zeros.Shape, outputs, from)
+		s.failf(codes.Name, "has zero points of %d bits (tensor %q of shape %v, for %d outputs), but %s", held, zeros.Name, zeros.Shape, outputs, from)
 		return
 	}
 	inputs := codes.Shape[0]
 	switch {
 	case w.Format.Method == methodAWQ:
 		if codes.Shape[1]*32 != outputs*bits {
-			s.failf(codes.Name, "has rows of %d bits, but %d codes of %d bits need %d, and scales %q of shape %v are of %d outputs; %s",
-				codes.Shape[1]*32, outputs, bits, outputs*bits, scales.Name, scales.Shape, outputs, from)
+			s.failf(codes.Name, "has rows of %d bits, but %d codes of %d bits need %d bits (scales %q are for %d outputs)%s",
+				codes.Shape[1]*32, outputs, bits, outputs*bits, scales.Name, outputs, because(from))
 			return
 		}
 	case codes.Shape[1] != outputs:
 		s.want(scales, w, from, []int{groups, codes.Shape[1]})
 		return
 	case codes.Shape[0]*32%bits != 0:
-		s.failf(codes.Name, "has columns of %d bits, which codes of %d bits do not divide; %s", codes.Shape[0]*32, bits, from)
+		s.failf(codes.Name, "has columns of %d bits, which is not a multiple of the code's %d bits%s", codes.Shape[0]*32, bits, because(from))
 		return
 	default:
 		inputs = codes.Shape[0] * 32 / bits
 	}
 	if outputs*bits%32 != 0 {
-		s.failf(zeros.Name, "cannot hold %d zero points of %d bits a row in whole words of 32 bits; %s", outputs, bits, from)
+		s.failf(zeros.Name, "has rows of %d zero points of %d bits, which do not fill whole words of 32 bits%s", outputs, bits, because(from))
 		return
 	}
 	size, field := inputs/max(1, groups), ""
@@ -482,8 +500,12 @@ func (s *survey) checkGPTQ(w *Quantised) {
 			size = inputs
 		}
 	}
-	if size == 0 || inputs%size != 0 {
-		s.failf(codes.Name, "holds %d inputs, which groups of %d do not divide; %s", inputs, size, field)
+	switch {
+	case field == "" && (size == 0 || inputs%size != 0):
+		s.failf(codes.Name, "holds %d inputs, which cannot be divided into the %d groups of scales %q", inputs, groups, scales.Name)
+		return
+	case inputs%size != 0:
+		s.failf(codes.Name, "holds %d inputs, which is not a multiple of the group size %d; %s", inputs, size, field)
 		return
 	}
 	okScales = s.want(scales, w, field, []int{inputs / size, outputs})
@@ -503,7 +525,7 @@ func (s *survey) checkGPTQ(w *Quantised) {
 func (s *survey) checkBlocks(w *Quantised) {
 	codes := w.Tensors[0]
 	if n := len(codes.Shape); n < 3 || codes.Shape[n-1] != 16 || slices.Contains(codes.Shape, 0) {
-		s.failf(codes.Name, "has shape %v, but the last dimension of MXFP4 blocks is 16 bytes, after two or more others", codes.Shape)
+		s.failf(codes.Name, "has shape %v, but codes in MXFP4 blocks have three or more dimensions, and the last one is 16 bytes", codes.Shape)
 		return
 	}
 	scales, ok := s.need(w, Scales, w.Name+"_scales", powers)

@@ -31,6 +31,9 @@ type config struct {
 	file   string // its name
 	field  string // the object's field in the file; empty for the whole file
 	method string
+	// inferred: the method follows from other fields, because quant_method is missing.
+	inferred bool
+
 	opaque string // why the layout is unknown, even if the method is known; empty if the layout is known
 	dense  bool   // the config states that no weight is quantised
 
@@ -57,12 +60,15 @@ type scheme struct {
 	per       string
 	group     int    // −1: one group is a whole row
 	block     [2]int // zeros: none
-	groupIn   string // the field with the group size, below field; blockIn and so on likewise
+	groupIn   string // the field with the group size: a path below field, as blockIn and the next ones are
 	blockIn   string
 	bitsIn    string
 	perIn     string
 	zerosIn   string // the field that announces zero points; empty if none does
+	codesIn   string // the field that determines codes: a path in the config
 	overruled bool   // the config has other values for some modules
+
+	perMissing bool // the config lacks the field perIn, which determines per
 }
 
 // at returns the file and name of a field for a message.
@@ -75,7 +81,12 @@ func (c *config) at(field string) string {
 }
 
 // says returns the config's method as text for a message.
-func (c *config) says() string { return fmt.Sprintf("%s is %q", c.at("quant_method"), c.method) }
+func (c *config) says() string {
+	if c.inferred {
+		return fmt.Sprintf("%s describes the method %q", c.at(""), c.method)
+	}
+	return fmt.Sprintf("%s is %q", c.at("quant_method"), c.method)
+}
 
 // readConfig reads a model's quantisation from its config files; it returns nil if they have none.
 func readConfig(m *weights.Model) (*config, error) {
@@ -116,11 +127,11 @@ func readConfig(m *weights.Model) (*config, error) {
 // agree returns an error if two files give different values for a field.
 func (c *config) agree(other *config) error {
 	differ := func(field string, a, b any) error {
-		return fmt.Errorf("%s is %v, but %s is %v", c.at(field), a, other.at(field), b)
+		return fmt.Errorf("%s is %v, but %s is %v: correct the wrong file, or download the model again", c.at(field), a, other.at(field), b)
 	}
 	switch {
 	case c.method != other.method:
-		return differ("quant_method", c.method, other.method)
+		return fmt.Errorf("%s, but %s: correct the wrong file, or download the model again", c.says(), other.says())
 	case c.algorithm != "" && other.algorithm != "" && c.algorithm != other.algorithm:
 		return differ("quant_algo", c.algorithm, other.algorithm)
 	case len(c.schemes) != 1 || len(other.schemes) != 1:
@@ -166,9 +177,9 @@ func sideConfig(name string, js []byte) (*config, error) {
 	}
 	values, err := parseObject(js)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w: correct the file, or download it again", name, err)
 	}
-	c := &config{file: name, field: "quantization", method: methodModelOpt}
+	c := &config{file: name, field: "quantization", method: methodModelOpt, inferred: true}
 	r := &reader{config: c, values: values}
 	r.modelOpt(r.object("quantization"))
 	return c, r.err
@@ -179,7 +190,7 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 	c := &config{file: file, field: field}
 	values, err := parseObject(js)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.at(""), err)
+		return nil, fmt.Errorf("%s: %w: correct the file, or download it again", c.at(""), err)
 	}
 	r := &reader{config: c, values: values}
 	c.method = methodOf(r)
@@ -192,7 +203,7 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 	case methodFP8:
 		r.fp8()
 	case methodFBGEMM:
-		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "channel", perIn: "quant_method"}}
+		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "channel", perIn: "quant_method", codesIn: "quant_method"}}
 		r.ignored("modules_to_not_convert")
 	case methodModelOpt:
 		r.modelOpt(values)
@@ -201,12 +212,15 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 	case methodAWQ:
 		r.awq()
 	case methodMXFP4:
-		c.schemes = []scheme{{codes: "mxfp4", bits: 4, per: "group", group: 32, perIn: "quant_method"}}
+		c.schemes = []scheme{{codes: "mxfp4", bits: 4, per: "group", group: 32, perIn: "quant_method", codesIn: "quant_method"}}
 		r.ignored("modules_to_not_convert")
 	case methodBNB:
 		r.ignored("llm_int8_skip_modules")
 	default:
 		c.opaque = fmt.Sprintf("quant_method %q is not known", c.method)
+		if c.inferred {
+			c.opaque = "quant_method is missing"
+		}
 	}
 	return c, r.err
 }
@@ -215,6 +229,7 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 func methodOf(r *reader) string {
 	name := r.text("quant_method")
 	if name == "" {
+		r.config.inferred = true
 		for _, sign := range [][2]string{{"config_groups", methodCompressed}, {"quant_algo", methodModelOpt}, {"load_in_4bit", methodBNB},
 			{"load_in_8bit", methodBNB}, {"w_bit", methodAWQ}, {"bits", methodGPTQ}} {
 			if r.values[sign[0]] != nil {
@@ -277,20 +292,22 @@ func (r *reader) compressed() {
 func (r *reader) group(field string, values map[string]any, format string) {
 	g := &reader{config: r.config, values: values, path: field}
 	defer func() { r.keep(g.err) }()
+	formatIn := "format"
 	if own := g.text("format"); own != "" {
-		format = own
+		format, formatIn = own, field+".format"
 	}
 	if values["weights"] == nil {
 		return
 	}
 	w := &reader{config: r.config, values: g.object("weights"), path: field + ".weights"}
 	s := scheme{field: field, targets: g.strings("targets"), bits: w.number("num_bits", 1, 32), per: w.text("strategy"), group: w.number("group_size", -1, 1<<31-1),
-		block: w.pair("block_structure"), groupIn: "weights.group_size", blockIn: "weights.block_structure", bitsIn: "weights.num_bits", perIn: "weights.strategy"}
+		block: w.pair("block_structure"), groupIn: "weights.group_size", blockIn: "weights.block_structure", bitsIn: "weights.num_bits", perIn: "weights.strategy",
+		codesIn: field + ".weights"}
 	switch typ := w.text("type"); {
 	case strings.HasPrefix(format, "nvfp4"):
-		s.codes, s.per = "nvfp4", "group"
+		s.codes, s.per, s.codesIn = "nvfp4", "group", formatIn
 	case strings.HasPrefix(format, "mxfp4"):
-		s.codes, s.per = "mxfp4", "group"
+		s.codes, s.per, s.codesIn = "mxfp4", "group", formatIn
 	case typ == "float" && s.bits == 8:
 		s.codes = "fp8"
 	case typ == "float" && s.bits == 4 && s.group == 16:
@@ -300,19 +317,19 @@ func (r *reader) group(field string, values map[string]any, format string) {
 	case (typ == "int" || typ == "") && s.bits != 0:
 		s.codes = fmt.Sprint("int", s.bits)
 	default:
-		r.config.opaque = fmt.Sprintf("%s quantises to %d bits of type %q, which is not known", r.config.at(field), s.bits, typ)
+		r.config.opaque = fmt.Sprintf("%s quantises to %d bits of type %q, which is not known", field, s.bits, typ)
 	}
 	switch s.per {
 	case "tensor", "channel", "block", "group":
 	case "tensor_group":
 		s.per = "group"
 	case "":
-		s.per = "tensor"
+		s.per, s.perMissing = "tensor", true
 	default:
-		r.config.opaque = fmt.Sprintf("%s.weights.strategy %q is not known", r.config.at(field), s.per)
+		r.config.opaque = fmt.Sprintf("%s.weights.strategy %q is not known", field, s.per)
 	}
 	if s.group == -1 && s.per == "group" {
-		s.per = "channel"
+		s.per, s.perIn = "channel", s.groupIn
 	}
 	if w.values["symmetric"] == false {
 		s.zerosIn = "weights.symmetric"
@@ -323,7 +340,7 @@ func (r *reader) group(field string, values map[string]any, format string) {
 
 // fp8 reads the config of DeepSeek, Qwen and others.
 func (r *reader) fp8() {
-	s := scheme{codes: "fp8", bits: 8, per: "tensor", block: r.pair("weight_block_size"), blockIn: "weight_block_size", perIn: "weight_block_size"}
+	s := scheme{codes: "fp8", bits: 8, per: "tensor", block: r.pair("weight_block_size"), blockIn: "weight_block_size", perIn: "weight_block_size", perMissing: true, codesIn: "quant_method"}
 	if s.block != [2]int{} {
 		s.per = "block"
 	}
@@ -343,11 +360,11 @@ func (r *reader) modelOpt(values map[string]any) {
 	group := q.number("group_size", -1, 1<<31-1)
 	switch c.algorithm {
 	case "FP8":
-		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "tensor", perIn: "quant_algo"}}
+		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "tensor", perIn: "quant_algo", codesIn: "quant_algo"}}
 	case "FP8_PER_CHANNEL_PER_TOKEN":
-		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "channel", perIn: "quant_algo"}}
+		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "channel", perIn: "quant_algo", codesIn: "quant_algo"}}
 	case "NVFP4":
-		c.schemes = []scheme{{codes: "nvfp4", bits: 4, per: "group", group: max(group, 0), perIn: "quant_algo", groupIn: "group_size"}}
+		c.schemes = []scheme{{codes: "nvfp4", bits: 4, per: "group", group: max(group, 0), perIn: "quant_algo", codesIn: "quant_algo", groupIn: "group_size"}}
 	case "": // only the KV cache
 		c.dense = true
 	default:
@@ -358,7 +375,7 @@ func (r *reader) modelOpt(values map[string]any) {
 
 // gptq reads a config of GPTQ.
 func (r *reader) gptq() {
-	s := scheme{bits: r.number("bits", 1, 32), per: "group", group: r.number("group_size", -1, 1<<31-1), bitsIn: "bits", groupIn: "group_size", perIn: "quant_method"}
+	s := scheme{bits: r.number("bits", 1, 32), per: "group", group: r.number("group_size", -1, 1<<31-1), bitsIn: "bits", groupIn: "group_size", perIn: "quant_method", codesIn: "bits"}
 	s.codes = fmt.Sprint("int", s.bits)
 	s.overruled = len(r.object("dynamic")) > 0
 	if r.config.version = r.text("checkpoint_format"); r.config.version == "" {
@@ -375,7 +392,7 @@ func (r *reader) gptq() {
 
 // awq reads a config of AWQ, under the newer or older names of its fields.
 func (r *reader) awq() {
-	s := scheme{bits: r.number("bits", 1, 32), group: r.number("group_size", -1, 1<<31-1), per: "group", bitsIn: "bits", groupIn: "group_size", perIn: "quant_method"}
+	s := scheme{bits: r.number("bits", 1, 32), group: r.number("group_size", -1, 1<<31-1), per: "group", bitsIn: "bits", groupIn: "group_size", perIn: "quant_method", codesIn: "bits"}
 	if s.bits == 0 {
 		s.bits, s.bitsIn = r.number("w_bit", 1, 32), "w_bit"
 	}
@@ -412,8 +429,8 @@ func (c *config) targetsAll() bool {
 	return len(c.schemes) == 0 || slices.ContainsFunc(c.schemes, func(g scheme) bool { return len(g.targets) == 0 || slices.Contains(g.targets, "Linear") })
 }
 
-// mentions reports whether any entry of the list of unquantised modules may match a module. Runtimes interpret parts of names,
-// wildcards and regular expressions in different ways, so every interpretation counts.
+// mentions reports whether any entry of the list of unquantised modules may match a module. Runtimes interpret parts of
+// names, wildcards and regular expressions differently. An entry matches if any of these interpretations matches.
 func (c *config) mentions(module string) bool {
 	for _, entry := range c.ignore {
 		if text, is := strings.CutPrefix(entry, "re:"); is {

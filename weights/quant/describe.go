@@ -14,9 +14,9 @@ import (
 // Describe finds the quantised weights of a model, from its configs and the names, types and shapes of its
 // tensors. No weights are read. An adapter in the model's folder is ignored.
 //
-// For an unknown layout the format is unknown and the shape is nil. It is an error if config and tensors contradict each other,
-// if a weight lacks its scales, or if shapes or types do not fit. The error names the tensor, its file, and the field of the
-// config.
+// A weight of unknown layout has an empty Codes and a nil Shape. Describe returns an error if config and tensors contradict
+// each other, if a weight lacks its scales, or if shapes or types do not fit. The error names the tensor, its file, and the
+// field of the config.
 func Describe(m *weights.Model) (*Description, error) {
 	if m == nil {
 		return nil, weights.ErrNoModel
@@ -103,7 +103,7 @@ func (s *survey) err() error {
 	var list []error
 	for i, p := range s.problems {
 		if i == mostProblems {
-			list = append(list, fmt.Errorf("and %d other problems", len(s.problems)-i))
+			list = append(list, fmt.Errorf("and %d other kinds of problem", len(s.problems)-i))
 			break
 		}
 		if p.others > 0 {
@@ -111,7 +111,22 @@ func (s *survey) err() error {
 		}
 		list = append(list, &weights.FormatError{File: s.tensors[p.tensor].File, Tensor: p.tensor, Offset: -1, Msg: p.text})
 	}
+	if len(list) > 0 {
+		list = append(list, errors.New(s.advice()))
+	}
 	return errors.Join(list...)
+}
+
+// advice returns the last line of an error: what the user can do.
+func (s *survey) advice() string {
+	switch c := s.config; {
+	case c == nil:
+		return "download the model again"
+	case c.field == "":
+		return "download the model again, or correct " + c.file
+	default:
+		return fmt.Sprintf("download the model again, or correct %s in %s", c.field, c.file)
+	}
 }
 
 // layout is a naming scheme for the tensors of a quantised weight.
@@ -120,7 +135,7 @@ type layout int
 const (
 	scaledLayout  layout = iota + 1 // codes in the weight's own tensor: weight, weight_scale
 	packedLayout                    // weight_packed, weight_scale
-	gptqLayout                      // qweight, qzeros, scales; AWQ's, too
+	gptqLayout                      // qweight, qzeros, scales, of GPTQ and AWQ
 	blocksLayout                    // x_blocks, x_scales
 	nestedLayout                    // weight, weight.absmax
 	bytesLayout                     // weight, SCB
@@ -147,7 +162,7 @@ var loose = []string{"k_scale", "v_scale", "q_scale", "kv_scale", "prob_scale", 
 // certain are names that only parts of quantised weights have.
 var certain = []string{"weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_zero_point", "weight_packed", "weight_g_idx", "qweight", "qzeros"}
 
-// findNested groups the tensors whose names bitsandbytes makes by appending to a weight's whole name.
+// findNested groups the tensors of bitsandbytes, whose names begin with a weight's whole name.
 func (s *survey) findNested() {
 	s.nested = map[string][]string{}
 	for _, name := range s.order {
@@ -242,7 +257,7 @@ func (s *survey) scaleOf(base string) string {
 // take adds a weight with its codes and all tensors that belong to them.
 func (s *survey) take(codes, base string, l layout) {
 	if other := s.d.named[base]; other != nil {
-		s.failf(codes, "holds codes of %q, and so does tensor %q: two formats in one folder", base, other.Tensors[0].Name)
+		s.failf(codes, "holds codes of %q, but tensor %q does, too: the folder mixes two formats", base, other.Tensors[0].Name)
 		return
 	}
 	w := &Quantised{Name: base, layout: l}
@@ -330,8 +345,8 @@ func (s *survey) plain(name string) bool {
 	return isFloat(s.tensors[name].DType) && (last(name) == "weight" || last(name) == "bias")
 }
 
-// checkCertain records a problem for scales and similar tensors of weights that are not stored as codes. If nothing else
-// indicates a quantisation, it takes these tensors with all others of their module instead.
+// checkCertain records a problem for scales and similar tensors of weights that are not stored as codes. If nothing else in
+// the model indicates a quantisation, it takes the tensors of their modules as weights of unknown format instead.
 func (s *survey) checkCertain() {
 	quantised := s.config != nil || len(s.d.Weights) > 0
 	for _, name := range s.order {
@@ -355,7 +370,7 @@ func (s *survey) checkCertain() {
 			said = ", and " + s.config.says()
 		}
 		if t, ok := s.tensors[base]; ok {
-			s.failf(name, "belongs to a quantised weight%s, but tensor %q is %s%v", said, base, t.DType, t.Shape)
+			s.failf(name, "belongs to a quantised weight%s, but tensor %q (%s%v) holds no codes", said, base, t.DType, t.Shape)
 		} else {
 			s.failf(name, "belongs to a quantised weight%s, but no tensor holds the codes of %q", said, base)
 		}
@@ -392,7 +407,7 @@ func (s *survey) checkBare() {
 		if s.config != nil && s.config.method == methodFP8 {
 			end = "_scale_inv"
 		}
-		s.failf(name, "is %s%v without scales: there is no tensor %q in any shard, and %s", t.DType, t.Shape, name+end, why)
+		s.failf(name, "is %s%v without scales: there is no tensor %q in any shard, but %s", t.DType, t.Shape, name+end, why)
 	}
 }
 
@@ -416,8 +431,8 @@ func (s *survey) checkIgnored() {
 	}
 }
 
-// takeUnlisted takes matrices that are stored unquantised although the config implies that they are quantised. The config lists
-// unquantised modules without theirs, and the same module of another layer is quantised.
+// takeUnlisted takes matrices that are stored unquantised although the config implies that they are quantised: the config's
+// list of unquantised modules lacks them, and the same module of another layer is quantised.
 func (s *survey) takeUnlisted() {
 	if s.config == nil || s.config.ignoring == "" || !s.config.targetsAll() {
 		return
@@ -437,14 +452,14 @@ func (s *survey) takeUnlisted() {
 	}
 }
 
-// chooseMethod finds the method that can have written each weight. It records a problem if the config's method cannot write a
-// weight, or no single method can write all weights.
+// chooseMethod finds the method that wrote the weights. It records a problem if the config's method cannot have written a
+// weight, or if no single method can have written all weights.
 func (s *survey) chooseMethod() {
 	if s.config != nil {
 		for _, w := range s.d.Weights {
 			w.Format.Method = s.config.method
 			if can := s.methods(w); !slices.Contains(can, s.config.method) {
-				s.failf(w.Tensors[0].Name, "is laid out as %s does, but %s", strings.Join(can, " or "), s.config.says())
+				s.failf(w.Tensors[0].Name, "has the layout of %s, but %s", strings.Join(can, " or "), s.config.says())
 			}
 		}
 		return
@@ -458,7 +473,7 @@ func (s *survey) chooseMethod() {
 		}
 		both := slices.DeleteFunc(slices.Clone(can), func(name string) bool { return !slices.Contains(own, name) })
 		if len(both) == 0 {
-			s.failf(w.Tensors[0].Name, "is laid out as %s does, but tensor %q (%s) as %s does: two formats in one folder", strings.Join(own, " or "),
+			s.failf(w.Tensors[0].Name, "has the layout of %s, but tensor %q (%s) has that of %s: the folder mixes two formats", strings.Join(own, " or "),
 				s.d.Weights[0].Tensors[0].Name, filepath.Base(s.d.Weights[0].Tensors[0].File), strings.Join(can, " or "))
 			return
 		}

@@ -59,11 +59,11 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("%s with config %q: shape %v", q.Name, config, w.Shape)
 			}
 			if err := w.CanRead(); config == "none" && strings.HasPrefix(q.Name, "pack") {
-				if err == nil || !strings.Contains(err.Error(), "how many bits its codes have: put config.json with its quantization_config beside the weights") {
+				if err == nil || !strings.Contains(err.Error(), "no config gives the bits of a code: put config.json with its quantization_config beside the weights") {
 					t.Errorf("%s without a config: %v", q.Name, err)
 				}
 			} else if config == "none" && strings.HasPrefix(q.Name, "gptq") {
-				if err == nil || !strings.Contains(err.Error(), "which version of GPTQ's layout this is, and zero points differ by 1: put config.json with") {
+				if err == nil || !strings.Contains(err.Error(), "no config gives the version of GPTQ's layout, and the zero points of the two versions differ by 1: put config.json with") {
 					t.Errorf("%s without a config: %v", q.Name, err)
 				}
 			}
@@ -107,7 +107,7 @@ func TestUnquantised(t *testing.T) {
 	}
 }
 
-// TestActivationScales: they belong to a weight's module, or to no weight.
+// TestActivationScales: scales of activations belong to the weight of their module, or to no weight.
 func TestActivationScales(t *testing.T) {
 	d, err := describe(t, testmodel.Quantised(t, layout(t, "fbgemm"), testmodel.With{Change: also(
 		weights.Info{Name: "model.layers.0.mlp.down_proj.input_scale_ub", DType: weights.F32, Shape: []int{1}},
@@ -187,7 +187,7 @@ func also(more ...weights.Info) func([]weights.Info) []weights.Info {
 	return func(infos []weights.Info) []weights.Info { return append(infos, more...) }
 }
 
-// TestContradictions: each names the tensor, its file, and what the config says.
+// TestContradictions: the error for each contradiction names the tensor, its file, and the field of the config.
 func TestContradictions(t *testing.T) {
 	const down = `tensor "model.layers.1.mlp.down_proj.`
 	for _, test := range []struct {
@@ -209,30 +209,30 @@ func TestContradictions(t *testing.T) {
 		{"gptq", testmodel.With{Change: without("qweight")}, []string{down + `qzeros"`, "no tensor holds the codes"}},
 		{"bitsandbytes nf4", testmodel.With{Change: without("weight.absmax")}, []string{down + `weight"`, "without its scales"}},
 		// another shape or type
-		{"compressed fp8 tensor", testmodel.With{Change: as("weight_scale", weights.BF16, 3)}, []string{down + `weight_scale"`, "has shape [3]", "weights.strategy says tensor"}},
-		{"compressed fp8 channel", testmodel.With{Change: as("weight_scale", weights.BF16, 64, 1)}, []string{down + `weight_scale"`, "has shape [64 1]", "[128 1]", "config_groups.group_0.weights.strategy says channel"}},
-		{"compressed fp8 channel", testmodel.With{Change: as("weight_scale", weights.I32, 128, 1)}, []string{down + `weight_scale"`, "of type I32"}},
+		{"compressed fp8 tensor", testmodel.With{Change: as("weight_scale", weights.BF16, 3)}, []string{down + `weight_scale"`, "has shape [3]", "weights.strategy implies one scale per tensor"}},
+		{"compressed fp8 channel", testmodel.With{Change: as("weight_scale", weights.BF16, 64, 1)}, []string{down + `weight_scale"`, "has shape [64 1]", "[128 1]", "config_groups.group_0.weights.strategy implies one scale per channel"}},
+		{"compressed fp8 channel", testmodel.With{Change: as("weight_scale", weights.I32, 128, 1)}, []string{down + `weight_scale"`, "in type I32 instead of BF16, F16, F32 or F8_E8M0"}},
 		{"fbgemm", testmodel.With{Change: as("weight_scale", weights.F32, 1)}, []string{down + `weight_scale"`, "[128 1]"}},
-		{"modelopt fp8", testmodel.With{Change: as("weight_scale", weights.F32, 128)}, []string{down + `weight_scale"`, "quant_algo says tensor"}},
+		{"modelopt fp8", testmodel.With{Change: as("weight_scale", weights.F32, 128)}, []string{down + `weight_scale"`, "quant_algo implies one scale per tensor"}},
 		{"modelopt nvfp4", testmodel.With{Change: as("weight_scale", weights.F8E4M3, 128, 8)}, []string{down + `weight_scale"`, "[128 16]", "a group has 16 values"}},
 		{"compressed mxfp4", testmodel.With{Change: as("weight_scale", weights.U8, 128, 4)}, []string{down + `weight_scale"`, "[128 8]"}},
 		{"pack-quantized", testmodel.With{Change: as("weight_shape", weights.I64, 3)}, []string{down + `weight_shape"`, "[2]"}},
 		{"pack-quantized asymmetric", testmodel.With{Change: as("weight_zero_point", weights.I32, 128, 4)}, []string{down + `weight_zero_point"`, "[16 8]"}},
 		{"gptq", testmodel.With{Change: as("g_idx", weights.I32, 100)}, []string{down + `g_idx"`, "[256]"}},
 		{"gptq", testmodel.With{Change: as("scales", weights.F16, 4, 100)}, []string{down + `scales"`, "[4 128]"}},
-		{"gptq", testmodel.With{Change: as("qweight", weights.I64, 32, 128)}, []string{down + `qweight"`, "of type I64"}},
+		{"gptq", testmodel.With{Change: as("qweight", weights.I64, 32, 128)}, []string{down + `qweight"`, "in type I64 instead of I32"}},
 		{"awq", testmodel.With{Change: as("scales", weights.F16, 4, 64)}, []string{down + `q`, "has rows of 512 bits"}},
 		{"awq", testmodel.With{Change: as("qzeros", weights.I32, 4, 8)}, []string{down + `qzeros"`, "[4 16]"}},
 		{"bitsandbytes int8", testmodel.With{Change: as("SCB", weights.F32, 5)}, []string{down + `SCB"`, "[128]"}},
-		// sizes that the config and the tensors disagree on, or that do not divide
-		{"fp8 block", testmodel.With{Config: `{"quant_method": "fp8", "weight_block_size": [64, 128]}`}, []string{"weight_scale_inv", "quantization_config.weight_block_size says [64 128]"}},
+		// sizes that differ between config and tensors, or are no multiples of the group size
+		{"fp8 block", testmodel.With{Config: `{"quant_method": "fp8", "weight_block_size": [64, 128]}`}, []string{"weight_scale_inv", "quantization_config.weight_block_size is [64, 128]"}},
 		{"compressed fp8 block", testmodel.With{Config: compressedWith("float-quantized", `{"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [32, 32]}`)},
-			[]string{"weight_scale", "block_structure says [32 32]"}},
-		{"compressed fp8 channel", testmodel.With{Config: compressedWith("int-quantized", `{"num_bits": 8, "type": "int", "strategy": "channel"}`)}, []string{"holds fp8 codes", "config_groups.group_0.weights.num_bits says int8"}},
-		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 4, "type": "int", "strategy": "group", "group_size": 48}`)}, []string{"groups of 48 do not divide", "weights.group_size says 48"}},
-		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 4, "type": "int", "strategy": "group", "group_size": 64}`)}, []string{"weight_scale", "weights.group_size says 64"}},
-		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 3, "type": "int", "strategy": "group", "group_size": 32}`)}, []string{"weight_packed", "codes of 3 bits do not divide", "weights.num_bits says so"}},
-		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 4, "group_size": 48}`}, []string{"qweight", "groups of 48 do not divide", "quantization_config.group_size is 48"}},
+			[]string{"weight_scale", "block_structure is [32, 32]"}},
+		{"compressed fp8 channel", testmodel.With{Config: compressedWith("int-quantized", `{"num_bits": 8, "type": "int", "strategy": "channel"}`)}, []string{"holds fp8 codes", "config_groups.group_0.weights implies int8"}},
+		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 4, "type": "int", "strategy": "group", "group_size": 48}`)}, []string{"not a multiple of the group size 48", "weights.group_size is 48"}},
+		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 4, "type": "int", "strategy": "group", "group_size": 64}`)}, []string{"weight_scale", "weights.group_size is 64"}},
+		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 3, "type": "int", "strategy": "group", "group_size": 32}`)}, []string{"weight_packed", "not a multiple of the code's 3 bits", "weights.num_bits)"}},
+		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 4, "group_size": 48}`}, []string{"qweight", "not a multiple of the group size 48", "quantization_config.group_size is 48"}},
 		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 4, "group_size": 32}`}, []string{"scales", "quantization_config.group_size is 32"}},
 		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 8, "group_size": 64}`}, []string{"qweight", "zero points of 4 bits", "quantization_config.bits is 8; 13 other tensors have the same problem"}},
 		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 3, "group_size": 64}`}, []string{"qweight", "zero points of 4 bits", "quantization_config.bits is 3"}},
@@ -241,19 +241,19 @@ func TestContradictions(t *testing.T) {
 		{"awq", testmodel.With{Config: `{"quant_method": "awq", "bits": 8, "group_size": 64}`}, []string{"qweight", "quantization_config.bits is 8"}},
 		{"modelopt nvfp4", testmodel.With{Config: `{"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 32}`}, []string{"weight_scale", "quantization_config.group_size is 32"}},
 		// another layout than the config's
-		{"gptq", testmodel.With{Config: `{"quant_method": "awq", "bits": 4, "group_size": 64}`}, []string{"qweight", "laid out as gptq does", `quant_method is "awq"`}},
-		{"fp8 block", testmodel.With{Config: `{"quant_method": "fbgemm_fp8"}`}, []string{"weight", "laid out as fp8 does", `quant_method is "fbgemm_fp8"`}},
-		{"modelopt fp8", testmodel.With{Config: `{"quant_method": "modelopt", "quant_algo": "NVFP4"}`}, []string{"holds fp8 codes", "quantization_config.quant_algo says nvfp4"}},
+		{"gptq", testmodel.With{Config: `{"quant_method": "awq", "bits": 4, "group_size": 64}`}, []string{"qweight", "the layout of gptq", `quant_method is "awq"`}},
+		{"fp8 block", testmodel.With{Config: `{"quant_method": "fbgemm_fp8"}`}, []string{"weight", "the layout of fp8", `quant_method is "fbgemm_fp8"`}},
+		{"modelopt fp8", testmodel.With{Config: `{"quant_method": "modelopt", "quant_algo": "NVFP4"}`}, []string{"holds fp8 codes", "quantization_config.quant_algo implies nvfp4"}},
 		{"modelopt fp8", testmodel.With{Keep: []string{"layers"}}, []string{`tensor "model.embed_tokens.weight"`, "no tensor of the folder holds codes", `quant_method is "modelopt"`}},
 		{"fp8 block", testmodel.With{Config: `{"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": ["model.layers.1.mlp.down_proj"]}`},
 			[]string{down + `weight"`, "quantization_config.modules_to_not_convert", `lists "model.layers.1.mlp.down_proj"`}},
 		{"compressed fp8 tensor", testmodel.With{Config: strings.Replace(layout(t, "compressed fp8 tensor").Config, `"lm_head"`, `"re:.*down_proj"`, 1)}, []string{`quantization_config.ignore lists "re:.*down_proj"`}},
-		{"compressed fp8 tensor", testmodel.With{Change: as("weight", weights.BF16, 128, 256)}, []string{down + `weight_scale"`, "down_proj.weight\" is BF16[128 256]"}},
+		{"compressed fp8 tensor", testmodel.With{Change: as("weight", weights.BF16, 128, 256)}, []string{down + `weight_scale"`, "down_proj.weight\" (BF16[128 256]) holds no codes"}},
 		// two formats in one folder
 		{"fp8 block", testmodel.With{Config: "none", Change: also(weights.Info{Name: "a.qweight", DType: weights.I32, Shape: []int{8, 64}}, weights.Info{Name: "a.scales", DType: weights.F16, Shape: []int{1, 64}})},
-			[]string{`tensor "a.qweight"`, "laid out as gptq", "as fp8 does: two formats in one folder"}},
+			[]string{`tensor "a.qweight"`, "the layout of gptq", "that of fp8: the folder mixes two formats"}},
 		{"fp8 block", testmodel.With{Change: also(weights.Info{Name: "a.qweight", DType: weights.I32, Shape: []int{8, 64}}, weights.Info{Name: "a.scales", DType: weights.F16, Shape: []int{1, 64}})},
-			[]string{`tensor "a.qweight"`, "laid out as gptq", `quant_method is "fp8"`}},
+			[]string{`tensor "a.qweight"`, "the layout of gptq", `quant_method is "fp8"`}},
 	} {
 		name := test.layout + " " + strings.Join(test.want, ", ")
 		_, err := describe(t, testmodel.Quantised(t, layout(t, test.layout), test.with))
@@ -305,7 +305,7 @@ func TestSideFiles(t *testing.T) {
 	}{
 		"gptq":         {"quantize_config.json", `{"bits": 8, "group_size": 64}`, []string{"quantization_config.bits is 4", "quantize_config.json: bits is 8"}},
 		"gptq v2":      {"quantize_config.json", `{"bits": 4, "group_size": 128}`, []string{"quantization_config.group_size is 64", "quantize_config.json: group_size is 128"}},
-		"awq":          {"quantize_config.json", `{"bits": 4, "quant_method": "gptq"}`, []string{"quantization_config.quant_method is awq", "quantize_config.json: quant_method is gptq"}},
+		"awq":          {"quantize_config.json", `{"bits": 4, "quant_method": "gptq"}`, []string{`quantization_config.quant_method is "awq"`, `quantize_config.json: quant_method is "gptq"`}},
 		"modelopt fp8": {"hf_quant_config.json", `{"quantization": {"quant_algo": "NVFP4"}}`, []string{"quantization_config.quant_algo is FP8", "hf_quant_config.json: quantization.quant_algo is NVFP4"}},
 		"fbgemm":       {"hf_quant_config.json", `{"quantization": [`, []string{"hf_quant_config.json", "ends too early"}},
 	} {
@@ -330,7 +330,7 @@ func TestSideFiles(t *testing.T) {
 	dir := testmodel.Quantised(t, layout(t, "gptq"), testmodel.With{Config: "none"})
 	testmodel.OK(t, os.WriteFile(filepath.Join(dir, "quantize_config.json"), []byte(`{"bits": 4, "group_size": 48}`), 0o666))
 	_, err := describe(t, dir)
-	testmodel.WantError(t, err, "groups of 48 do not divide", "quantize_config.json: group_size is 48")
+	testmodel.WantError(t, err, "not a multiple of the group size 48", "quantize_config.json: group_size is 48")
 }
 
 // TestBadConfigs: fields of another type are errors that name the field and the value.
@@ -350,7 +350,7 @@ func TestBadConfigs(t *testing.T) {
 		`{"quant_method": "compressed-tensors", "config_groups": {"a": 1}}`:        `quantization_config.config_groups.a is 1, not an object`,
 		compressedWith("pack-quantized", `{"num_bits": true}`):                     `config_groups.group_0.weights.num_bits is true`,
 		compressedWith("pack-quantized", `{"num_bits": 4, "group_size": {"a":1}}`): `weights.group_size is {"a":1}`,
-		`{"a": ` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`:         `nested more than 32 deep`,
+		`{"a": ` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`:         `nested more than 32 levels deep`,
 	} {
 		dir := testmodel.Quantised(t, layout(t, "gptq v2"), testmodel.With{Config: "none"})
 		js, err := os.ReadFile(filepath.Join(dir, "config.json"))

@@ -33,12 +33,12 @@ type Quantised struct {
 	// Shape is the shape of the values: outputs × inputs, after the dimension of experts if there is one. It is nil if names,
 	// types and shapes of the tensors do not determine it.
 	Shape []int
-	// Padding is the number of last inputs that may be padding, because packed rows fill whole words.
+	// Padding is the number of inputs at the end of a row that may be padding, because packed rows fill whole words.
 	Padding int
 	// Tensors are all tensors of the weight, the codes first.
 	Tensors []Stored
-	// Make returns n rows of an expert's matrix from first on, for a weight whose tensors are not written yet. It is nil for all
-	// other weights. Several goroutines call it, with whole blocks of rows.
+	// Make returns n rows of an expert's matrix from first on, for a weight whose tensors are not written yet. Make is nil for
+	// all other weights. Several goroutines call Make, with whole blocks of rows.
 	Make func(expert, first, n int) *Matrix
 
 	layout  layout
@@ -194,8 +194,8 @@ type Copied struct {
 // Copied returns all tensors of the quantisation, grouped by format and role.
 func (d *Description) Copied() []Copied { return d.CopiedBut(nil, nil) }
 
-// CopiedBut is Copied without the codes and scales of changed weights, and without the zero points and group indices of moved
-// weights. Both maps are by weight name.
+// CopiedBut is Copied without the codes and scales of the weights in changed, and without the zero points and group indices
+// of the weights in moved. The keys of changed and moved are weight names.
 func (d *Description) CopiedBut(changed, moved map[string]bool) []Copied {
 	if d == nil {
 		return nil
@@ -239,7 +239,7 @@ func (r Role) rank() int {
 	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, ActivationScale, Values, Other}, r)
 }
 
-// add adds a tensor of a weight, or of none if w is nil.
+// add adds a tensor of the weight w. If w is nil, the tensor belongs to no weight.
 func (d *Description) add(w *Quantised, s Stored) {
 	d.tensors[s.Name] = stored{w, s}
 	if w == nil {

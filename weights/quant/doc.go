@@ -1,18 +1,17 @@
 // Package quant groups the tensors of a model by the weights that they belong to.
 //
-// A [Weight] is a matrix of numbers as a layer uses it. A plain checkpoint stores it in one tensor. A
-// quantised checkpoint stores it in several: codes, scales, zero points, a group index, not always in
-// one shard. Plans, passes and reports speak of weights; only this package knows how the numbers lie in
-// the tensors.
+// A [Weight] is a matrix of numbers that a layer uses. An unquantised checkpoint stores it in one tensor. A quantised
+// checkpoint stores it in several tensors, sometimes in several shards: codes, scales, zero points, a group index. Plans,
+// passes and reports use weights. Only this package handles their storage in tensors.
 //
 // # Quantised checkpoints
 //
-// [Describe] finds the quantised weights of a model: the format of each, and the tensors that belong to it with
-// their roles. It reads configs, headers and the tensors that hold shapes. [Group] makes one weight of each quantised
-// weight: [Weight.ReadRows] dequantises its values to F32.
+// [Describe] finds the quantised weights of a model: the format of each, its tensors, and their roles. It reads configs,
+// headers and the tensors that hold shapes. [Group] makes a [Weight] of each quantised weight. [Weight.ReadRows] dequantises
+// the values to F32.
 //
-// [Quantised.Read] gives the codes, scales and zero points as a [Matrix], whichever way they are stored, and
-// [Quantised.Encode] turns a matrix into bytes of the tensors, in exactly their layout:
+// [Quantised.Read] returns the codes, scales and zero points as a [Matrix], for every layout. [Quantised.Encode] turns a
+// matrix into bytes of the tensors, in their layout:
 //
 //	for expert := range w.Experts() {
 //		m, err := w.Read(expert)
@@ -24,14 +23,14 @@
 //
 // # Reading
 //
-// [Weight.ReadRows] gives rows as elements of one type, [Weight.DType], in storage order: the last
-// dimension runs along a row (see [weights.Info.Matrix]). Package arch says which axis counts outputs. Rows come from the mapped
-// files when they are asked for, so callers that may meet a failing disk wrap reading in [weights.Guard].
+// [Weight.ReadRows] returns rows as elements of one type, [Weight.DType], in storage order: the last dimension runs along a
+// row (see [weights.Info.Matrix]). Package arch says which axis counts outputs. Each call reads the mapped files, so callers
+// that must survive a failing disk wrap reading in [weights.Guard].
 //
 // # Writing
 //
-// A file is written from its first byte to its last. A step that applies a plan asks [Set.Tensors] what
-// each tensor of a file belongs to, in the order of the file's data:
+// A file is written from its first byte to its last. [Set.Tensors] returns the weight of each tensor of a file, in the order
+// of the file's data:
 //
 //	for _, p := range set.Tensors(file) {
 //		w := p.Weight
@@ -48,7 +47,7 @@
 //		}
 //	}
 //
-// If w has one part, the calls come in the order of its bytes and can be written to the file at once. The loop meets a weight of
-// several parts once for each part: compute its rows once, and keep the parts until their files are written. Bytes without a call
-// stay as they are in the source.
+// If w has one part, store is called in the order of the part's bytes, so the bytes can be written to the file at once. The
+// loop reaches a weight of several parts once for each part: compute its rows once, and keep the parts until their files are
+// written. Bytes that store does not get are those of the source.
 package quant

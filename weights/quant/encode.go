@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -101,24 +102,26 @@ func (e *encoder) check() error {
 	scales, codes := st.scaleRows()*st.columns, len(st.book.Values)
 	switch {
 	case m.N != st.n || m.K != st.k || len(m.Codes) != m.N*m.K:
-		return fmt.Errorf("a matrix of %d × %d with %d codes does not fit %d × %d", m.N, m.K, len(m.Codes), st.n, st.k)
+		return fmt.Errorf("a matrix of %d × %d with %d codes does not fit a weight of %d × %d", m.N, m.K, len(m.Codes), st.n, st.k)
 	case m.Block != st.block || len(m.Scales) != scales:
-		return fmt.Errorf("%d scales for blocks of %v do not fit %d for blocks of %v", len(m.Scales), m.Block, scales, st.block)
+		return fmt.Errorf("%d scales for blocks of %v do not fit the weight's %d scales for blocks of %v", len(m.Scales), m.Block, scales, st.block)
 	case (m.Zeros != nil) != (st.zeros.part >= 0) || m.Zeros != nil && len(m.Zeros) != len(m.Scales):
 		return fmt.Errorf("%d zero points do not fit %d scales", len(m.Zeros), len(m.Scales))
-	case m.Group != nil && (len(m.Group) != m.K || st.group < 0):
-		return fmt.Errorf("a group index of %d inputs does not fit", len(m.Group))
+	case m.Group != nil && st.group < 0:
+		return errors.New("the weight has no group index: leave Group empty")
+	case m.Group != nil && len(m.Group) != m.K:
+		return fmt.Errorf("a group index of %d inputs does not fit a weight with %d inputs", len(m.Group), m.K)
 	case m.Book.Codes != st.book.Codes || m.Book.ScaleType != st.book.ScaleType:
-		return fmt.Errorf("codes %s with scales of %s do not fit %s with %s", m.Book.Codes, m.Book.ScaleType, st.book.Codes, st.book.ScaleType)
+		return fmt.Errorf("codes %s with scales of type %s do not fit the weight's codes %s with scales of type %s", m.Book.Codes, m.Book.ScaleType, st.book.Codes, st.book.ScaleType)
 	}
 	for _, z := range m.Zeros {
 		if int(z) >= codes || z < st.less {
-			return fmt.Errorf("the zero point %d is not one of %d to %d", z, st.less, codes-1)
+			return fmt.Errorf("the zero point %d is outside %d to %d", z, st.less, codes-1)
 		}
 	}
 	for _, g := range m.Group {
 		if g < 0 || int(g) >= st.columns {
-			return fmt.Errorf("there is no group %d", g)
+			return fmt.Errorf("there is no group %d: the weight has %d, counted from 0", g, st.columns)
 		}
 	}
 	return nil
@@ -155,7 +158,7 @@ func (e *encoder) codes() error {
 		start(i)
 	}
 	var first error
-	for i := 0; len(started) > 0; i++ { // also after an error, until no chunk is being packed
+	for i := 0; len(started) > 0; i++ { // continues after an error until no chunk is being packed
 		err := <-started[0]
 		if started = started[1:]; first != nil {
 			continue
@@ -188,7 +191,7 @@ func (e *encoder) pack(b []byte, first, n int) error {
 }
 
 func (e *encoder) badCode() error {
-	return fmt.Errorf("weight %q: there is no %s code %d", e.w.Name, e.st.book.Codes, slices.Max(e.m.Codes))
+	return fmt.Errorf("weight %q: code %[3]d does not exist in %[2]s", e.w.Name, e.st.book.Codes, slices.Max(e.m.Codes))
 }
 
 // packRows packs rows of codes, and reports whether all codes fit into their bits. Bits without a code are copied from the
@@ -242,7 +245,7 @@ func (e *encoder) floats(f field, values []float32) error {
 	}
 	if f.shared && e.expert > 0 {
 		if len(t.Data) > 0 && string(weights.Need(t.Data)) != string(b) {
-			return fmt.Errorf("weight %q: all experts share the %s in tensor %q, and that of expert %d differs", e.w.Name, t.Role, t.Name, e.expert)
+			return fmt.Errorf("weight %q: all experts share the %s in tensor %q, but the value of expert %d differs", e.w.Name, t.Role, t.Name, e.expert)
 		}
 		return nil
 	}
@@ -300,7 +303,7 @@ func (e *encoder) packZeros(b []byte) {
 	}
 }
 
-// groups stores the group index. A source whose inputs lie in the order of their groups may store that order in two ways.
+// groups stores the group index. There are two ways to store an index whose inputs lie in the order of their groups.
 func (e *encoder) groups() error {
 	st := e.st
 	if st.group < 0 || e.expert > 0 {

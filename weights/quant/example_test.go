@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// The largest weight of the demo model is read row by row; nothing else is touched.
+// The largest weight of the demo model is read row by row. No other tensor is read.
 func ExampleGroup() {
 	tmp, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -134,7 +134,7 @@ func parseObject(js []byte) (map[string]any, error) {
 	v, err := parseValue(d, 0)
 	if err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows the JSON value")
+			err = errors.New("text follows the JSON value")
 		}
 	}
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -152,7 +152,7 @@ func parseObject(js []byte) (map[string]any, error) {
 
 func parseValue(d *json.Decoder, depth int) (any, error) {
 	if depth > mostDepth {
-		return nil, fmt.Errorf("values are nested more than %d deep", mostDepth)
+		return nil, fmt.Errorf("values are nested more than %d levels deep", mostDepth)
 	}
 	t, err := d.Token()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// FuzzDescribe: any config beside the tensors of any layout, one of another shape and type, is described or refused.
-// What is described are tensors of the model, each once.
+// FuzzDescribe: a folder with any config, the tensors of any layout, and one tensor of another shape and type, is described
+// or refused. A description names tensors of the model, each once.
 func FuzzDescribe(f *testing.F) {
 	for i, q := range testmodel.Quantisations {
 		f.Add([]byte(q.Config), byte(i), byte(0), byte(8), 128, 256)

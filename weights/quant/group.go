@@ -80,7 +80,7 @@ func logicalParts(d *Description) map[string]Place {
 // place in [weights.Model.Files].
 func (s *Set) Tensors(shard int) []Place { return s.tensors[shard] }
 
-// Weight returns the weight of a name, first of the model and then of the adapter; false if there is none.
+// Weight returns the weight of a name, from the model or else from the adapter; false if there is none.
 func (s *Set) Weight(name string) (*Weight, bool) {
 	w, ok := s.named[name]
 	return w, ok

@@ -15,7 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestLargeLayers: a layer that is read and encoded in many chunks is read as its values say one by one, in any rows, and encoded as it was.
+// TestLargeLayers: a layer that is read in many chunks, in any rows, has the values that are computed one by one. Encoding
+// gives its bytes again.
 func TestLargeLayers(t *testing.T) {
 	const n, k = 256, 6144
 	for _, q := range testmodel.Quantisations {
@@ -73,7 +74,7 @@ func checkStops(t *testing.T, name string, w *quant.Quantised, m *quant.Matrix) 
 		bad := m.Clone()
 		bad.Codes[at] = 16
 		err := w.Encode(bad, 0, func(int, int64, []byte) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("weight \"m.up_proj.weight\": there is no %s code 16", m.Book.Codes)) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("weight \"m.up_proj.weight\": code 16 does not exist in %s", m.Book.Codes)) {
 			t.Errorf("%s: code %d is 16: %v", name, at, err)
 		}
 		if unit := w.RowUnit(); unit > 0 {
@@ -85,8 +86,8 @@ func checkStops(t *testing.T, name string, w *quant.Quantised, m *quant.Matrix) 
 	}
 }
 
-// TestMemoryIsUsedAgain: ReadInto reuses the memory of another weight's matrix if it is large enough, and nothing of that weight
-// remains.
+// TestMemoryIsUsedAgain: ReadInto reuses the memory of another weight's matrix if it is large enough, and keeps none of the
+// other weight's values.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	m := &quant.Matrix{}
 	var codes *byte
@@ -157,7 +158,8 @@ func TestWhatCannotBeRead(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestStoringPlainRows: rows go to the place that ReadRows reads them from; values of a quantised weight are refused.
+// TestStoringPlainRows: rows are stored in the place from which ReadRows reads them. Values of a quantised weight are
+// refused.
 func TestStoringPlainRows(t *testing.T) {
 	d, err := quant.Describe(testmodel.Open(t, testmodel.QuantisedLayer(t, layout(t, "modelopt fp8"), 128, 128)))
 	testmodel.OK(t, err)
@@ -207,7 +209,7 @@ func TestRoundScaleOfPowers(t *testing.T) {
 	(&quant.Book{ScaleType: weights.I64}).RoundScale(1)
 }
 
-// TestFormatsByNumber: the format with most weights comes first, and of several the first in the alphabet.
+// TestFormatsByNumber: the format with most weights comes first. Formats with equally many weights are in alphabetical order.
 func TestFormatsByNumber(t *testing.T) {
 	d := &quant.Description{}
 	for _, codes := range []string{"fp8", "int4", "int4", "int8", "awq"} {
@@ -218,7 +220,7 @@ func TestFormatsByNumber(t *testing.T) {
 	}
 }
 
-// TestGroupsInOrderAreStored: without a group index in the matrix, and without the source's, inputs belong to groups of neighbours.
+// TestGroupsInOrderAreStored: if neither the matrix nor the source has a group index, neighbouring inputs form the groups.
 func TestGroupsInOrderAreStored(t *testing.T) {
 	config, tensors := valid("gptq")
 	var infos []weights.Info

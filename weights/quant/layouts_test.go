@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// layer is a quantised layer of random shape and bytes, with a reading of each value that takes one value at a time.
+// layer is a quantised layer of random shape and bytes, with a function that computes one value at a time.
 type layer struct {
 	config  string
 	tensors []stored

@@ -22,7 +22,7 @@ type Matrix struct {
 	Codes []byte
 	// Scales are [⌈N/Block[0]⌉, ⌈K/Block[1]⌉]; with Group, [N, groups].
 	Scales []float32
-	// Zeros are the codes that represent 0, in the places of Scales; nil if Book.Zero is the zero point everywhere.
+	// Zeros are the codes that represent 0, one for each entry of Scales; nil if Book.Zero is the zero point of all.
 	Zeros []uint8
 	// Block is the size, rows × columns, of the block that shares a scale.
 	Block [2]int
@@ -78,7 +78,7 @@ func (m *Matrix) Place(n, k int) int {
 // RowScales returns the index in Scales and Zeros of the first scale of row n.
 func (m *Matrix) RowScales(n int) int { return (n + m.skip) / m.Block[0] * m.Columns() }
 
-// Whole returns the matrix with its first row in the first block of scales.
+// Whole returns the matrix m, whose row 0 is the first row of its first block of scales.
 func Whole(m Matrix) *Matrix {
 	m.skip = 0
 	return &m

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Operand returns the type of the elements that the GPU's tensor cores read. Kernels multiply FP8 codes, and INT8 codes in a
-// tensor of their own, as stored, and apply scales to the products. Kernels dequantise all other codes to BF16.
+// Operand returns the type of the elements that the GPU's tensor cores read. Kernels multiply FP8 codes as stored, and INT8
+// codes too if each has a byte, and apply scales to the products. Kernels dequantise all other codes to BF16.
 func (w *Quantised) Operand() weights.DType {
 	switch d := w.Tensors[0].DType; d {
 	case weights.F8E4M3, weights.F8E5M2, weights.I8:

@@ -110,8 +110,8 @@ func TestPlainRowsAreTheFile(t *testing.T) {
 	}
 }
 
-// checkRoundTrip reads every weight in pieces of a few rows, stores them, and holds what comes together
-// against the data of every file. Each byte must be stored exactly once.
+// checkRoundTrip reads every weight in pieces of a few rows, stores the pieces, and compares the result with the data of
+// every file. Each byte must be stored exactly once.
 func checkRoundTrip(t *testing.T, path string) {
 	t.Helper()
 	m := open(t, path)

@@ -9,9 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Read returns the matrix of an expert; expert is 0 for a weight without experts. It reads codes, scales, zero points and groups
-// on all processors, also from several shards. A scale that is not positive, a zero point or group out of range, and a shape that
-// differs are errors, which name the file, the tensor and the byte. To survive a failing disk, call Read under [weights.Guard].
+// Read returns the matrix of an expert; expert is 0 for a weight without experts. It reads codes, scales, zero points and
+// groups on all processors, also from several shards. A scale that is not positive, a zero point or group out of range, and a
+// stored shape that differs from Shape are errors. They name the file, the tensor and the byte. To survive a failing disk,
+// call Read under [weights.Guard].
 func (w *Quantised) Read(expert int) (*Matrix, error) {
 	m := &Matrix{}
 	if err := w.ReadInto(m, expert); err != nil {
@@ -20,8 +21,8 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 	return m, nil
 }
 
-// ReadInto is [Quantised.Read] into the memory of m: an empty matrix, or an earlier result for any weight. Reuse saves time,
-// because allocating memory takes about as long as reading.
+// ReadInto is [Quantised.Read] into the memory of m: an empty matrix, or an earlier result for any weight. Reusing a matrix
+// saves about half of the time, because allocating memory takes about as long as reading.
 func (w *Quantised) ReadInto(m *Matrix, expert int) error {
 	st, err := w.readable()
 	if err != nil {
@@ -66,7 +67,7 @@ func (w *Quantised) readable() (*storage, error) {
 	}
 	for _, t := range w.Tensors {
 		if int64(len(t.Data)) != t.Size() {
-			return nil, weights.TensorErrorf(t.File, t.Name, "was described without its data")
+			return nil, weights.TensorErrorf(t.File, t.Name, "was described without its data: describe an open model")
 		}
 	}
 	return st, nil
@@ -229,8 +230,8 @@ func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
 	return 4 * g * (st.n * st.bits / 32), row, 1
 }
 
-// readGroups reads the group index. It returns nil if inputs lie in the order of their groups, which compressed-tensors may also
-// store as −1.
+// readGroups reads the group index. It returns nil if inputs lie in the order of their groups. compressed-tensors may store
+// this order as −1.
 func (w *Quantised) readGroups(st *storage) []int32 {
 	weights.Need(w.Tensors[st.group].Data)
 	groups, ordered, none := make([]int32, st.k), true, w.layout == packedLayout
@@ -258,14 +259,14 @@ func (t Stored) integer(i int) int64 {
 // fail returns an error about an element of a part, with its byte in the file.
 func (w *Quantised) fail(part, at int, format string, args ...any) error {
 	t := w.Tensors[part]
-	return &weights.FormatError{File: t.File, Tensor: t.Name, Offset: t.start + int64(at), Msg: fmt.Sprintf(format, args...)}
+	return &weights.FormatError{File: t.File, Tensor: t.Name, Offset: t.start + int64(at), Msg: fmt.Sprintf(format, args...) + ": download the model again"}
 }
 
 // checkValues checks all values of an expert's matrix but the codes.
 func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
 	least := uint32(1)
 	if w.Format.Codes == "nvfp4" {
-		least = 0 // ModelOpt rounds its smallest scales to 0
+		least = 0 // the bits 0 are allowed, because ModelOpt rounds its smallest scales to 0
 	}
 	if i := notPositive(m.Scales, least); i >= 0 {
 		at := st.at(st.scales, expert, len(m.Scales)) + i
@@ -300,9 +301,9 @@ func notPositive(scales []float32, least uint32) int {
 	return -1
 }
 
-// checkZeros checks that zero points are codes. Signed zero points of 8 bits may be out of range for codes of fewer bits. GPTQ's
-// first version stores the zero point less 1. If all bits are set, runtimes disagree: some add 1 and get a number that is no
-// code, some get 0, and some carry into the next zero point.
+// checkZeros checks that zero points are codes. Signed zero points of 8 bits may be out of range for codes of fewer bits.
+// GPTQ's first version stores the zero point minus 1. If all bits of the stored value are set, runtimes disagree on the zero
+// point: some add 1 and get a number that is no code, some get 0, and some carry into the next zero point.
 func (w *Quantised) checkZeros(st *storage, zeros []uint8, expert int) error {
 	for i, z := range zeros {
 		if int(z) < len(st.book.Values) && z >= st.less {
@@ -311,10 +312,10 @@ func (w *Quantised) checkZeros(st *storage, zeros []uint8, expert int) error {
 		at, code, stride := st.zeroAt(expert, i/st.columns, i%st.columns)
 		at += 4 * stride * (code * st.bits / 32)
 		if int(z) >= len(st.book.Values) {
-			return w.fail(st.zeros.part, at, "holds the zero point %d, and codes of %d bits are %d to %d", int8(z-st.book.Zero), st.bits, -int(st.book.Zero), int(st.book.Zero)-1)
+			return w.fail(st.zeros.part, at, "holds the zero point %d, but codes of %d bits are %d to %d", int8(z-st.book.Zero), st.bits, -int(st.book.Zero), int(st.book.Zero)-1)
 		}
-		return w.fail(st.zeros.part, at, "holds the zero point %d of output %d, to which 1 is added, and codes of %d bits end there",
-			len(st.book.Values)-1, i/st.columns, st.bits)
+		return w.fail(st.zeros.part, at, "holds the zero point %d of output %d, but GPTQ adds 1, and %d is no code of %d bits",
+			len(st.book.Values)-1, i/st.columns, len(st.book.Values), st.bits)
 	}
 	return nil
 }
@@ -329,7 +330,7 @@ func (w *Quantised) checkGroups(st *storage, groups []int32) error {
 	for k := range groups {
 		g := t.integer(k)
 		if g < 0 || g >= int64(st.columns) {
-			return w.fail(st.group, k*size, "puts input %d into group %d, and there are groups 0 to %d", k, g, st.columns-1)
+			return w.fail(st.group, k*size, "puts input %d into group %d, but the groups are 0 to %d", k, g, st.columns-1)
 		}
 		if sizes[g]++; sizes[g] > st.block[1] && w.layout == packedLayout {
 			return w.fail(st.group, k*size, "puts more than %d inputs into group %d", st.block[1], g)
@@ -346,7 +347,7 @@ func (w *Quantised) checkShape(st *storage) error {
 	weights.Need(t.Data)
 	for i, d := range w.Shape {
 		if have := t.integer(i); have != int64(d) {
-			return w.fail(st.shape, i*t.DType.Bits()/8, "says that dimension %d is %d, and codes %q hold %d", i, have, w.Tensors[0].Name, d)
+			return w.fail(st.shape, i*t.DType.Bits()/8, "says that dimension %d is %d, but codes %q hold %d", i, have, w.Tensors[0].Name, d)
 		}
 	}
 	return nil

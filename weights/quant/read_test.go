@@ -82,7 +82,8 @@ func recodedByRows(t *testing.T, name string, w *quant.Quantised) {
 	}
 }
 
-// TestEncodeGivesTheSameBytes: of every layout that can be read, with codes and scales in different shards.
+// TestEncodeGivesTheSameBytes: Encode returns the bytes that Read read, for every readable layout, with codes and scales in
+// different shards.
 func TestEncodeGivesTheSameBytes(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		m := testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{}))
@@ -119,8 +120,8 @@ func TestSignedZeroPoints(t *testing.T) {
 	}
 }
 
-// TestRandomLayers: layers of random shapes and bytes are read as a slow reading of single values says, in any rows, and
-// encoded as they were. Their tensors lie in one shard each, in any order.
+// TestRandomLayers: layers of random shapes and bytes have the values that slow code computes one by one, in any rows.
+// Encoding gives their bytes again. Each tensor lies in a shard of its own, in any order.
 func TestRandomLayers(t *testing.T) {
 	for name, generate := range layers {
 		for seed := range uint64(60) {

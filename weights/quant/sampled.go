@@ -2,8 +2,8 @@ package quant
 
 import "github.com/lowtoggle/lowtoggle/weights"
 
-// Sampled says that only some ranges [first, end) of the weight's rows are read until end is called; see [weights.Sampled]. It
-// does nothing for a weight whose rows are not contiguous in its file.
+// Sampled advises the system that only some ranges [first, end) of the weight's rows are read until the returned function is
+// called; see [weights.Sampled]. It has no effect for a weight whose rows are not contiguous in its file.
 func (w *Weight) Sampled(ranges [][2]int) (end func()) {
 	t := w.Parts[0].Tensor
 	rows, _ := t.Matrix()

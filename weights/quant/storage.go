@@ -25,7 +25,7 @@ type storage struct {
 	shape  int // part with the shape; −1: none
 	global field
 	divide bool
-	less   uint8 // GPTQ's first version stores zero points less 1
+	less   uint8 // 1 if zero points are stored minus 1, as in GPTQ's first version; else 0
 }
 
 // packing is the way in which a tensor packs codes or zero points.
@@ -101,7 +101,7 @@ func (w *Quantised) storage() (*storage, error) {
 	case ok && st.scales.part >= 0:
 		err = w.layOut(st)
 	case w.layout == packedLayout && w.Format.Codes == "":
-		err = errors.New("no config says how many bits its codes have: " + addConfig)
+		err = errors.New("no config gives the bits of a code: " + addConfig)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("weight %q, %s: %w", w.Name, w.Format, err)
@@ -133,7 +133,7 @@ func (w *Quantised) layOutCodes(st *storage) error {
 	case strings.HasPrefix(kind, "int"):
 		st.bits, _ = strconv.Atoi(kind[len("int"):])
 		if st.bits < 1 || st.bits > 8 {
-			return fmt.Errorf("lowtoggle reads codes of 1 to 8 bits, not of %d bits", st.bits)
+			return fmt.Errorf("lowtoggle reads codes of 1 to 8 bits, and these have %d bits", st.bits)
 		}
 		st.book.Values, st.book.Zero = intValues[:1<<st.bits], 1<<(st.bits-1)
 		if st.codes = alongRow; codes.DType == weights.I8 {
@@ -162,7 +162,7 @@ func (w *Quantised) layOutGPTQ(st *storage) error {
 			return errors.New("AWQ codes can only be read with 4 bits")
 		}
 	case w.version == "":
-		return errors.New("no config says which version of GPTQ's layout this is, and zero points differ by 1: " + addConfig)
+		return errors.New("no config gives the version of GPTQ's layout, and the zero points of the two versions differ by 1: " + addConfig)
 	case !slices.Contains([]int{2, 3, 4, 8}, st.bits):
 		return fmt.Errorf("GPTQ codes of %d bits cannot be read", st.bits)
 	case w.version == methodGPTQ:
@@ -186,7 +186,7 @@ func (w *Quantised) layOutScales(st *storage) error {
 		st.block = w.Format.Block
 	}
 	if st.block[0] < 1 || st.block[1] < 1 {
-		return errors.New("the size of its blocks is not known")
+		return errors.New("the size of the blocks is not known")
 	}
 	st.columns = ceil(st.k, st.block[1])
 	if st.global.part >= 0 {
@@ -215,7 +215,7 @@ func (w *Quantised) checkSizes(st *storage) error {
 			bits = len(w.Shape) * t.DType.Bits()
 		}
 		if bits >= 0 && (t.Len()*t.DType.Bits() != bits || types != nil && !slices.Contains(types, t.DType)) {
-			return fmt.Errorf("%s %q is %s%v, which does not fit a weight of %v", t.Role, t.Name, t.DType, t.Shape, w.Shape)
+			return fmt.Errorf("%s %q is %s%v, which does not fit a weight of shape %v", t.Role, t.Name, t.DType, t.Shape, w.Shape)
 		}
 	}
 	return nil

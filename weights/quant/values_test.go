@@ -52,7 +52,7 @@ func valid(layout string) (config string, tensors []stored) {
 		{"weight_global_scale", weights.F32, []int{1}, one}}
 }
 
-// TestValuesThatCannotBe: an impossible value is an error that names file, tensor and byte, and is the same from Check and Read.
+// TestValuesThatCannotBe: for an impossible value, Check and Read return the same error, which names file, tensor and byte.
 func TestValuesThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		layout, tensor string
@@ -74,19 +74,19 @@ func TestValuesThatCannotBe(t *testing.T) {
 		{"nvfp4", "weight_global_scale", 0, []byte{0, 0, 0, 0}, "holds the global scale 0,"},
 		{"nvfp4", "weight_global_scale", 0, []byte{0, 0, 0xC0, 0xFF}, "holds the global scale NaN,"},
 		{"packed", "weight_scale", 4, []byte{0, 0x80}, "holds the scale -0,"},
-		{"packed", "weight_shape", 8, []byte{65}, "says that dimension 1 is 65, and codes \"m.weight_packed\" hold 64"},
+		{"packed", "weight_shape", 8, []byte{65}, "says that dimension 1 is 65, but codes \"m.weight_packed\" hold 64"},
 		{"packed", "weight_shape", 0, []byte{9}, "says that dimension 0 is 9,"},
-		{"packed", "weight_g_idx", 40, []byte{2}, "puts input 10 into group 2, and there are groups 0 to 1"},
+		{"packed", "weight_g_idx", 40, []byte{2}, "puts input 10 into group 2, but the groups are 0 to 1"},
 		{"packed", "weight_g_idx", 40, []byte{255, 255, 255, 255}, "puts input 10 into group -1,"},
 		{"packed", "weight_g_idx", 248, []byte{1}, "puts more than 32 inputs into group 1"},
 		{"packed", "weight_zero_point", 0, []byte{255, 255}, ""},
 		{"int4 in bytes", "weight_zero_point", 5, []byte{7}, ""},
 		{"int4 in bytes", "weight_zero_point", 5, []byte{0xF8}, ""},
-		{"int4 in bytes", "weight_zero_point", 5, []byte{8}, "holds the zero point 8, and codes of 4 bits are -8 to 7"},
+		{"int4 in bytes", "weight_zero_point", 5, []byte{8}, "holds the zero point 8, but codes of 4 bits are -8 to 7"},
 		{"int4 in bytes", "weight_zero_point", 5, []byte{0xF7}, "holds the zero point -9,"},
 		{"gptq", "scales", 18, []byte{0, 0}, "holds the scale 0,"},
 		{"gptq", "scales", 18, []byte{0, 0x7C}, "holds the scale +Inf,"},
-		{"gptq", "qzeros", 4, []byte{0xF7}, "holds the zero point 15 of output 1, to which 1 is added"},
+		{"gptq", "qzeros", 4, []byte{0xF7}, "holds the zero point 15 of output 1, but GPTQ adds 1, and 16 is no code of 4 bits: download the model again"},
 		{"gptq", "g_idx", 4, []byte{2}, "puts input 1 into group 2,"},
 		{"gptq", "g_idx", 4, []byte{0}, ""}, // groups of GPTQ may have any size
 	} {
@@ -131,17 +131,17 @@ func TestMatricesThatCannotBeStored(t *testing.T) {
 		change func(m *quant.Matrix)
 		want   string
 	}{
-		{"packed", func(m *quant.Matrix) { m.Codes[5] = 16 }, "there is no int4 code 16"},
-		{"packed", func(m *quant.Matrix) { m.Codes = m.Codes[1:] }, "with 511 codes does not fit 8 × 64"},
+		{"packed", func(m *quant.Matrix) { m.Codes[5] = 16 }, "code 16 does not exist in int4"},
+		{"packed", func(m *quant.Matrix) { m.Codes = m.Codes[1:] }, "with 511 codes does not fit a weight of 8 × 64"},
 		{"packed", func(m *quant.Matrix) { m.Scales[3] = 1.0001 }, "the scale 1.0001 is not a value of type F16"},
-		{"packed", func(m *quant.Matrix) { m.Scales = m.Scales[2:] }, "14 scales for blocks of [1 32] do not fit 16"},
+		{"packed", func(m *quant.Matrix) { m.Scales = m.Scales[2:] }, "14 scales for blocks of [1 32] do not fit the weight's 16 scales"},
 		{"packed", func(m *quant.Matrix) { m.Block[1] = 16 }, "do not fit"},
-		{"packed", func(m *quant.Matrix) { m.Zeros[3] = 16 }, "the zero point 16 is not one of 0 to 15"},
+		{"packed", func(m *quant.Matrix) { m.Zeros[3] = 16 }, "the zero point 16 is outside 0 to 15"},
 		{"packed", func(m *quant.Matrix) { m.Zeros = nil }, "0 zero points do not fit 16 scales"},
 		{"packed", func(m *quant.Matrix) { m.Group[3] = 2 }, "there is no group 2"},
 		{"packed", func(m *quant.Matrix) { m.Group = m.Group[3:] }, "a group index of 61 inputs does not fit"},
-		{"packed", func(m *quant.Matrix) { m.Book.Codes = "int8" }, "codes int8 with scales of F16 do not fit int4"},
-		{"gptq", func(m *quant.Matrix) { m.Zeros[3] = 0 }, "the zero point 0 is not one of 1 to 15"},
+		{"packed", func(m *quant.Matrix) { m.Book.Codes = "int8" }, "codes int8 with scales of type F16 do not fit the weight's codes int4"},
+		{"gptq", func(m *quant.Matrix) { m.Zeros[3] = 0 }, "the zero point 0 is outside 1 to 15"},
 		{"nvfp4", func(m *quant.Matrix) { m.Scales[1] = 17 }, "the scale 17 is not a value of type F8_E4M3"},
 		{"nvfp4", func(m *quant.Matrix) { m.Scales[1] = 480 }, "the scale 480 is not a value of type F8_E4M3"},
 		{"ue8m0", func(m *quant.Matrix) { m.Scales[1] = 3 }, "the scale 3 is not a value of type F8_E8M0"},
@@ -166,7 +166,7 @@ func TestMatricesThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestRoundScale: the nearest value, which Encode stores.
+// TestRoundScale: RoundScale returns the nearest value that Encode can store.
 func TestRoundScale(t *testing.T) {
 	for _, d := range []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E8M0} {
 		b := quant.Book{ScaleType: d}

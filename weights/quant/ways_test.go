@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestAllWaysToReadAgree: of random layers in every layout, all ways to read values, operands and packed codes give the same, in pieces
-// of any size, across experts and with any number of workers.
+// TestAllWaysToReadAgree: for random layers in every layout, all functions that read values, operands and packed codes agree.
+// Pieces have any size and cross experts, and the number of workers varies.
 func TestAllWaysToReadAgree(t *testing.T) {
 	for name, generate := range layers {
 		for seed := range uint64(12) {

@@ -14,8 +14,8 @@ import (
 // field is config.json's field with the description of the quantisation.
 const field = "quantization_config"
 
-// Config returns a config.json with the format's quantization_config at its end; the other fields stay as they are. ignore lists
-// the modules that are not quantised. A config that describes a quantisation already is an error.
+// Config returns config, a config.json, with the format's quantization_config added at its end. ignore lists the modules that
+// are not quantised. A config that describes a quantisation already is an error.
 func (f Format) Config(config []byte, ignore []string) ([]byte, error) {
 	fields, err := objectOf(config)
 	if err != nil {
@@ -24,7 +24,7 @@ func (f Format) Config(config []byte, ignore []string) ([]byte, error) {
 	for _, name := range []string{field, "compression_config"} {
 		i := slices.IndexFunc(fields, func(m member) bool { return m.name == name })
 		if i >= 0 && string(fields[i].value) != "null" {
-			return nil, fmt.Errorf("config.json: has a %s: this model is quantised already", name)
+			return nil, fmt.Errorf("config.json: has a field %s: the model is quantised already: give the unquantised model", name)
 		}
 		if i >= 0 {
 			fields = slices.Delete(fields, i, i+1)
@@ -93,7 +93,7 @@ func objectOf(js []byte) (fields []member, err error) {
 		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the JSON object")
+		return nil, errors.New("text follows the JSON object")
 	}
 	return fields, nil
 }
@@ -208,8 +208,8 @@ func gptqConfig(version string) func(Format, []string) object {
 	}
 }
 
-// gptqText returns a function that makes quantize_config.json. GPTQ has no list of modules: it quantises the linear layers within
-// blocks. Patterns with "-:" exclude other modules.
+// gptqText returns a function that makes quantize_config.json. GPTQ's config has no list of quantised modules: GPTQ quantises
+// all linear layers within blocks, except those that match a pattern with "-:".
 func gptqText(version string) func(Format, []string) object {
 	return func(f Format, ignore []string) object {
 		o := object{"bits": 4, "group_size": f.Block[1], "desc_act": f.Ordered, "sym": !f.Zeros, "lm_head": false, "checkpoint_format": version,

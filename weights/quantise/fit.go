@@ -10,10 +10,10 @@ import (
 // groupSizes are the group sizes that Fit tries if none was given. The format's own size comes first.
 var groupSizes = []int{128, 64, 32, 16}
 
-// Fit removes the weights that a format cannot hold, because groups do not divide their inputs or words their outputs. These
-// weights stay unquantised, and Left names them. If no group size was given, Fit chooses the size that fits most weights; of
-// several, the largest. tensors are the tensors that TargetsOf got. It is an error if no weight fits. For a format that models
-// are not converted to, one weight that does not fit is an error.
+// Fit removes the weights that a format cannot hold: those whose inputs are not a multiple of the group size, and those whose
+// outputs do not fill whole words. These weights stay unquantised, and Left names them. If no group size was given, Fit
+// chooses the size that fits most weights; of several, the largest. tensors are the tensors that TargetsOf got. Fit returns
+// an error if no weight fits, and for a format without Converts, if any weight does not fit.
 func (t *Targets) Fit(f Format, tensors []weights.Info) (Format, error) {
 	best := t.left(f, tensors)
 	if f.free && !f.sized && f.Converts {
@@ -50,7 +50,8 @@ func (t *Targets) left(f Format, tensors []weights.Info) (names []string) {
 	return names
 }
 
-// unfit returns the error of a weight that a format cannot hold. The error advises a group size that all weights fit, if there is one.
+// unfit returns the error for a weight that a format cannot hold. The error advises a group size that fits all weights, if
+// there is one.
 func (t *Targets) unfit(f Format, name string, tensors []weights.Info) error {
 	i := slices.IndexFunc(tensors, func(info weights.Info) bool { return info.Name == name })
 	_, err := f.Tensors(name, tensors[i].Shape[0], tensors[i].Shape[1], tensors[i].DType)

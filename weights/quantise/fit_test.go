@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// TestFit: Fit chooses the group size that holds most layers and leaves out layers that no group divides. An error advises a size
-// for all layers.
+// TestFit: Fit chooses the group size that fits most layers, and leaves out layers that no group size fits. The error advises
+// a size that fits all layers.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		format     string
@@ -23,11 +23,11 @@ func TestFit(t *testing.T) {
 		{"int4", []int{48, 100}, "int4=16", "", []string{"b.1.weight"}},
 		{"int4", []int{256, 512, 100}, "int4", "", []string{"b.2.weight"}},
 		{"int4=128", []int{256, 192}, "int4=128", "", []string{"b.1.weight"}},
-		{"int4=128", []int{64, 96}, "", "b.0.weight has 64 inputs, which groups of 128 do not divide (format int4): choose a group size that all layers fit, as in int4=32", nil},
+		{"int4=128", []int{64, 96}, "", "b.0.weight has 64 inputs, which is not a multiple of the group size 128 (format int4): choose a group size that all layers fit, as in int4=32", nil},
 		{"int4", []int{36}, "", "choose a format without groups, such as fp8 or int8", nil},
 		{"mxfp4", []int{48, 64}, "mxfp4", "", []string{"b.0.weight"}},
-		{"nvfp4", []int{40}, "", "groups of 16 do not divide (format nvfp4): choose a format without groups", nil},
-		{"gptq", []int{256, 192, 96}, "", "b.1.weight has 192 inputs, which groups of 128 do not divide (format gptq): choose a group size that all layers fit, as in gptq=32", nil},
+		{"nvfp4", []int{40}, "", "not a multiple of the group size 16 (format nvfp4): choose a format without groups", nil},
+		{"gptq", []int{256, 192, 96}, "", "b.1.weight has 192 inputs, which is not a multiple of the group size 128 (format gptq): choose a group size that all layers fit, as in gptq=32", nil},
 		{"fp8-block", []int{100}, "fp8-block", "", nil},
 	} {
 		f, err := quantise.Parse(c.format)

@@ -18,11 +18,11 @@ type Format struct {
 	Per string
 	// Block is the size of a block, rows × columns, or of a group, 1 × columns.
 	Block [2]int
-	// Zeros: every group has its own zero point. Integers without zero points are symmetric.
+	// Zeros is true if every group has its own zero point. Integers without zero points are symmetric.
 	Zeros bool
-	// Ordered: a group index says which group an input belongs to. Otherwise neighbours form a group.
+	// Ordered is true if a group index gives the group of each input. Otherwise neighbouring inputs form a group.
 	Ordered bool
-	// Converts: unquantised models can be converted to the format; see [NewTarget].
+	// Converts is true if unquantised models can be converted to the format; see [NewTarget].
 	Converts bool
 
 	layout *layout
@@ -33,21 +33,21 @@ type Format struct {
 // formats lists all formats, in the order in which help texts name them.
 var formats = []Format{
 	{Name: "fp8", Doc: "compressed-tensors: FP8 E4M3, a scale for each output", Codes: "fp8", Per: "channel", Converts: true, layout: floatCompressed},
-	{Name: "fp8-tensor", Doc: "compressed-tensors: FP8 E4M3, one scale, and one for the inputs", Codes: "fp8", Per: "tensor", layout: floatCompressed},
+	{Name: "fp8-tensor", Doc: "compressed-tensors: FP8 E4M3, one scale for the weights, one scale for the inputs", Codes: "fp8", Per: "tensor", layout: floatCompressed},
 	{Name: "fp8-block", Doc: "compressed-tensors: FP8 E4M3, blocks of 128×128", Codes: "fp8", Per: "block", Block: [2]int{128, 128}, Converts: true, layout: floatCompressed},
 	{Name: "deepseek-fp8", Doc: "DeepSeek and Qwen: FP8 E4M3, blocks of 128×128, F32 scales weight_scale_inv", Codes: "fp8", Per: "block", Block: [2]int{128, 128}, Converts: true, layout: deepSeek},
 	{Name: "fbgemm", Doc: "fbgemm_fp8: FP8 E4M3, an F32 scale for each output", Codes: "fp8", Per: "channel", layout: fbgemm},
-	{Name: "modelopt-fp8", Doc: "ModelOpt: FP8 E4M3, one scale, and one for the inputs", Codes: "fp8", Per: "tensor", layout: modelOptFP8},
+	{Name: "modelopt-fp8", Doc: "ModelOpt: FP8 E4M3, one scale for the weights, one scale for the inputs", Codes: "fp8", Per: "tensor", layout: modelOptFP8},
 	{Name: "int8", Doc: "compressed-tensors: INT8, a scale for each output", Codes: "int8", Per: "channel", Converts: true, layout: intCompressed},
 	{Name: "int4", Doc: "compressed-tensors: packed INT4, groups of 128, symmetric", Codes: "int4", Per: "group", Block: [2]int{1, 128}, Converts: true, layout: packed, free: true},
 	{Name: "int4-asym", Doc: "compressed-tensors: packed INT4, groups of 128, with zero points", Codes: "int4", Per: "group", Block: [2]int{1, 128}, Zeros: true, Converts: true, layout: packed, free: true},
 	{Name: "gptq", Doc: "GPTQ, version 1: INT4, groups of 128, symmetric", Codes: "int4", Per: "group", Block: [2]int{1, 128}, layout: gptq, free: true},
 	{Name: "gptq-v2", Doc: "GPTQ, version 2: INT4, groups of 128, symmetric", Codes: "int4", Per: "group", Block: [2]int{1, 128}, layout: gptq2, free: true},
-	{Name: "gptq-order", Doc: "GPTQ, version 1: INT4, groups of 128 in another order of the inputs (desc_act), with zero points", Codes: "int4", Per: "group", Block: [2]int{1, 128}, Zeros: true, Ordered: true, layout: gptq, free: true},
+	{Name: "gptq-order", Doc: "GPTQ, version 1: INT4, groups of 128 inputs in the order of a group index (desc_act), with zero points", Codes: "int4", Per: "group", Block: [2]int{1, 128}, Zeros: true, Ordered: true, layout: gptq, free: true},
 	{Name: "awq", Doc: "AWQ: INT4, groups of 128, with zero points", Codes: "int4", Per: "group", Block: [2]int{1, 128}, Zeros: true, layout: awq, free: true},
-	{Name: "mxfp4", Doc: "compressed-tensors: FP4 E2M1, groups of 32 with scales of powers of two", Codes: "mxfp4", Per: "group", Block: [2]int{1, 32}, Converts: true, layout: fourCompressed},
+	{Name: "mxfp4", Doc: "compressed-tensors: FP4 E2M1, groups of 32 with scales that are powers of two", Codes: "mxfp4", Per: "group", Block: [2]int{1, 32}, Converts: true, layout: fourCompressed},
 	{Name: "nvfp4", Doc: "compressed-tensors: FP4 E2M1, groups of 16 with E4M3 scales, and a global scale", Codes: "nvfp4", Per: "group", Block: [2]int{1, 16}, Converts: true, layout: fourCompressed},
-	{Name: "modelopt-nvfp4", Doc: "ModelOpt: FP4 E2M1, groups of 16 with E4M3 scales, a global scale, and one for the inputs", Codes: "nvfp4", Per: "group", Block: [2]int{1, 16}, layout: modelOptFour},
+	{Name: "modelopt-nvfp4", Doc: "ModelOpt: FP4 E2M1, groups of 16 with E4M3 scales, a global scale for the weights, one scale for the inputs", Codes: "nvfp4", Per: "group", Block: [2]int{1, 16}, layout: modelOptFour},
 }
 
 // Formats returns all formats.
@@ -76,7 +76,7 @@ func TargetNames() []string {
 // Parse returns the format of a name such as "int4", or "int4=64" for groups of another size.
 func Parse(s string) (Format, error) { return parse(s, Names()) }
 
-// ParseTarget is Parse for formats that models can be converted to; others are an error.
+// ParseTarget is Parse for formats that models can be converted to. A format without Converts is an error.
 func ParseTarget(s string) (Format, error) {
 	f, err := parse(s, TargetNames())
 	if err == nil && !f.Converts {
@@ -108,7 +108,7 @@ func parse(s string, names []string) (Format, error) {
 		}
 		return f.withGroup(n), nil
 	}
-	return Format{}, fmt.Errorf("there is no format %q%s; there are %s", s, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
+	return Format{}, fmt.Errorf("there is no format %q%s; choose one of %s", s, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
 // String returns the name that Parse reads.

@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"int5":      `there is no format "int5" (did you mean`,
-		"":          `there are fp8, fp8-tensor, fp8-block`,
+		"":          `choose one of fp8, fp8-tensor, fp8-block`,
 		"int4=":     "must be a multiple of 8",
 		"int4=100":  "must be a multiple of 8",
 		"int4=0":    "must be a multiple of 8",
@@ -59,11 +59,11 @@ func TestParse(t *testing.T) {
 
 func TestUnfitShapes(t *testing.T) {
 	for format, want := range map[string]string{
-		"int4":           "m.w.weight has 96 inputs, which groups of 128 do not divide (format int4)",
+		"int4":           "m.w.weight has 96 inputs, which is not a multiple of the group size 128 (format int4)",
 		"nvfp4":          "",
 		"mxfp4":          "",
-		"gptq=64":        "96 inputs, which groups of 64 do not divide (format gptq)",
-		"awq=32":         "m.w.weight has 100 outputs, and format awq packs 8 of them into a word",
+		"gptq=64":        "96 inputs, which is not a multiple of the group size 64 (format gptq)",
+		"awq=32":         "m.w.weight has 100 outputs, which is not a multiple of the 8 outputs that format awq packs into a word",
 		"gptq=32":        "100 outputs",
 		"modelopt-nvfp4": "",
 		"fp8-block":      "",
@@ -80,7 +80,7 @@ func TestUnfitShapes(t *testing.T) {
 	}
 	f, _ := quantise.Parse("nvfp4")
 	_, err := f.Tensors("m.w.weight", 8, 40, weights.BF16)
-	testmodel.WantError(t, err, "40 inputs, which groups of 16 do not divide (format nvfp4)")
+	testmodel.WantError(t, err, "40 inputs, which is not a multiple of the group size 16 (format nvfp4)")
 	_, err = f.Tensors("weight", 8, 64, weights.BF16)
 	testmodel.WantError(t, err, "not named as the weight of a module")
 }
@@ -93,10 +93,10 @@ func TestConfig(t *testing.T) {
 		t.Errorf("%s", js)
 	}
 	for config, want := range map[string]string{
-		`{"quantization_config": {"quant_method": "awq"}}`: "config.json: has a quantization_config: this model is quantised already",
-		`{"compression_config": {}}`:                       "has a compression_config",
+		`{"quantization_config": {"quant_method": "awq"}}`: "config.json: has a field quantization_config: the model is quantised already",
+		`{"compression_config": {}}`:                       "has a field compression_config",
 		`[]`:                                               "is not a JSON object",
-		`{} {}`:                                            "something follows",
+		`{} {}`:                                            "text follows",
 		`{"a": `:                                           "EOF",
 	} {
 		_, err := f.Config([]byte(config), nil)

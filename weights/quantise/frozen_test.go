@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// TestFrozenFormats: for the same values, every format gives the recorded codes, scales, layout and config.json.
+// TestFrozenFormats: every format turns the same values into the recorded codes, scales, layout and config.json.
 func TestFrozenFormats(t *testing.T) {
 	var b bytes.Buffer
 	for _, name := range quantise.Names() {

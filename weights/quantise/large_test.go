@@ -18,7 +18,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// TestLargeTarget: a layer whose values are quantised in several pieces has the matrix that its blocks of rows have alone.
+// TestLargeTarget: a layer that is quantised in several pieces has the same matrix as its blocks of rows, quantised one by
+// one.
 func TestLargeTarget(t *testing.T) {
 	config := testmodel.Config(t, "llama-tiny", `{"hidden_size": 4096, "intermediate_size": 640, "head_dim": 32, "num_attention_heads": 1, "num_key_value_heads": 1, "vocab_size": 8, "num_hidden_layers": 1}`)
 	m := testmodel.Open(t, testmodel.Folder(t, config, synth.Options{Seed: 4}))
@@ -65,7 +66,8 @@ func oddModel(t *testing.T, change func(fields map[string][]weights.Info)) strin
 	return dir
 }
 
-// TestUnfitModels: models that a format cannot hold are refused, and weights that are to stay must not be fused with others.
+// TestUnfitModels: models that a format cannot hold are refused. A weight that stays unquantised must not be fused with a
+// quantised weight.
 func TestUnfitModels(t *testing.T) {
 	fp8, _ := quantise.Parse("fp8")
 	adapter := oddModel(t, func(files map[string][]weights.Info) {
@@ -73,7 +75,7 @@ func TestUnfitModels(t *testing.T) {
 	})
 	testmodel.OK(t, os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte(`{"peft_type": "LORA"}`), 0o666))
 	_, err := quantise.NewTarget(testmodel.Open(t, adapter), nil, fp8, nil)
-	testmodel.WantError(t, err, "adapter_model.safetensors", "is an adapter, which a new format cannot convert")
+	testmodel.WantError(t, err, "adapter_model.safetensors", "is an adapter, and models with an adapter cannot be quantised")
 
 	integers := oddModel(t, func(files map[string][]weights.Info) {
 		infos := files["model.safetensors"]
@@ -81,15 +83,15 @@ func TestUnfitModels(t *testing.T) {
 		infos[i].DType = weights.I16
 	})
 	_, err = quantise.NewTarget(testmodel.Open(t, integers), nil, fp8, nil)
-	testmodel.WantError(t, err, "model.layers.1.mlp.up_proj.weight is I16, and only BF16, F16 and F32 weights can be quantised")
+	testmodel.WantError(t, err, "model.layers.1.mlp.up_proj.weight is I16, but only BF16, F16 and F32 weights can be quantised")
 
 	plain := testmodel.Open(t, oddModel(t, func(map[string][]weights.Info) {}))
 	for part, want := range map[string]string{
 		"down_proj": "", "o_proj": "", "self_attn": "",
-		"gate_proj":      "model.layers.0.mlp.up_proj.weight would be quantised and model.layers.0.mlp.gate_proj not, and runtimes fuse the two",
-		"1.mlp.up_":      "model.layers.1.mlp.gate_proj.weight would be quantised and model.layers.1.mlp.up_proj not, and runtimes fuse the two",
-		"0.self_attn.v_": "model.layers.0.self_attn.k_proj.weight would be quantised and model.layers.0.self_attn.v_proj not, and runtimes fuse the two",
-		"layers":         "family llama has no linear layers to quantise",
+		"gate_proj":      "model.layers.0.mlp.up_proj.weight would be quantised and model.layers.0.mlp.gate_proj not, but runtimes fuse the two",
+		"1.mlp.up_":      "model.layers.1.mlp.gate_proj.weight would be quantised and model.layers.1.mlp.up_proj not, but runtimes fuse the two",
+		"0.self_attn.v_": "model.layers.0.self_attn.k_proj.weight would be quantised and model.layers.0.self_attn.v_proj not, but runtimes fuse the two",
+		"layers":         "exclude every linear layer that can be quantised (layers: 14): change the patterns",
 	} {
 		target, err := quantise.NewTarget(plain, nil, fp8, func(name string) bool { return strings.Contains(name, part) })
 		if want != "" {
@@ -143,7 +145,7 @@ func TestCheckFindsOddValues(t *testing.T) {
 				one := *target
 				one.Description = &quant.Description{Weights: []*quant.Quantised{{Name: name}}}
 				err = one.Check(t.Context(), &weights.Model{Shards: []*weights.File{odd}}, 1)
-				testmodel.WantError(t, err, `odd: tensor "`+name+`": element `, "which no code stands for")
+				testmodel.WantError(t, err, `odd: tensor "`+name+`": element `, "which no code represents")
 			}
 		}
 	}

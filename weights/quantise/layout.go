@@ -19,19 +19,19 @@ type layout struct {
 	besideText func(f Format, ignore []string) map[string]any
 }
 
-// Tensors returns the tensors of a linear layer's weight, name, with n outputs and k inputs, the codes first. Scales have the
-// type float, the model's own, unless the layout prescribes another. It returns an error if the layout cannot hold a matrix of
-// this shape.
+// Tensors returns the tensors of a linear layer's weight, the codes first. name is the weight's name; the weight has n
+// outputs and k inputs. Scales have the type float, the model's type, unless the layout prescribes another type. Tensors
+// returns an error if the layout cannot hold a matrix of this shape.
 func (f Format) Tensors(name string, n, k int, float weights.DType) ([]weights.Info, error) {
 	module, err := moduleOf(name)
 	if err != nil {
 		return nil, err
 	}
 	if f.Per == "group" && k%f.Block[1] != 0 {
-		return nil, fmt.Errorf("%s has %d inputs, which groups of %d do not divide (format %s)", name, k, f.Block[1], f.Name)
+		return nil, fmt.Errorf("%s has %d inputs, which is not a multiple of the group size %d (format %s)", name, k, f.Block[1], f.Name)
 	}
 	if w := f.layout.outWords; w > 0 && n%w != 0 {
-		return nil, fmt.Errorf("%s has %d outputs, and format %s packs %d of them into a word", name, n, f.Name, w)
+		return nil, fmt.Errorf("%s has %d outputs, which is not a multiple of the %d outputs that format %s packs into a word", name, n, w, f.Name)
 	}
 	infos := f.layout.tensors(f, n, k, float)
 	for i := range infos {

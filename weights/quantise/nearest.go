@@ -7,9 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Nearest fills a matrix of the format with the codes nearest to given values. Every scale comes from the largest magnitude, or
-// the range, of its values, as in most tools. row writes the values of output n to dst. Nearest calls row for all outputs in
-// order, and twice if the whole tensor shares one scale. A group index is not changed.
+// Nearest fills a matrix of the format with the codes nearest to given values. Every scale is computed from the values that
+// share it: from their largest magnitude, or with zero points from their range. row writes the values of output n to dst.
+// Nearest calls row for all outputs in order, and twice if the whole tensor shares one scale. A group index is not changed.
 func (f Format) Nearest(m *quant.Matrix, row func(dst []float32, n int)) {
 	if f.whole() {
 		f.setWhole(m, largestOf(m.N, m.K, row))
@@ -78,7 +78,7 @@ const (
 	levels = 15
 )
 
-// scaleFor returns the scale at which the code of value most represents largest; 1 if all values are 0.
+// scaleFor returns the scale with which the code value most stands for the magnitude largest; 1 if largest is 0.
 func scaleFor(largest, most float32) float32 {
 	if largest == 0 {
 		return 1
@@ -158,7 +158,7 @@ func (f Format) setScales(m *quant.Matrix, at int, ranges []valueRange) {
 	}
 }
 
-// most returns the code value that represents the largest magnitude, or with zero points the range of values.
+// most returns the code value that stands for the largest magnitude. With zero points, it returns the range of code values.
 func (f Format) most() float32 {
 	switch {
 	case f.Codes == "mxfp4" || f.Codes == "nvfp4":
@@ -182,7 +182,7 @@ var byteScales = func() (values [256]float32) {
 	return values
 }()
 
-// powerFor returns the power of two that scales FP4's largest exponent to the exponent of largest.
+// powerFor returns the power-of-two scale that brings FP4's largest exponent to the exponent of largest.
 func powerFor(largest float32) float32 {
 	if largest == 0 {
 		return 1

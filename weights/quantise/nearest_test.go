@@ -7,7 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestFloatCodes compares the codes with the rounding of package weights, for every BF16 value and those around the middles between codes.
+// TestFloatCodes compares the codes with the rounding of package weights, for every BF16 value and for values around the
+// middles between codes.
 func TestFloatCodes(t *testing.T) {
 	f, _ := weights.F8E4M3.Format()
 	var values []float32

@@ -15,7 +15,8 @@ import (
 )
 
 // Target is a model in a quantised format before its codes are chosen. Its files have the source's names and new headers.
-// Unquantised tensors are the source's; tensors of quantised weights have no data. It is valid until the source is closed.
+// Unquantised tensors have the source's data, and tensors of quantised weights have none. A Target is valid until the source
+// is closed.
 type Target struct {
 	*weights.Model
 	Format      Format
@@ -23,9 +24,10 @@ type Target struct {
 	Left        []string // linear layers' weights that the format cannot hold and that stay unquantised
 }
 
-// NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
-// the source's values. With a nil family, the catalogue's family for the config is used. It is an error if the model is quantised
-// already, has no config.json or no family, or has weights that the format cannot hold. leave is as in [TargetsOf].
+// NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes
+// nearest to the source's values. With a nil family, NewTarget uses the embedded family for the config. It returns an error
+// if the model is quantised already, has no config.json or no family, or if the format can hold none of its weights. leave is
+// as in [TargetsOf].
 func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name string) bool) (*Target, error) {
 	d, err := quant.Describe(m)
 	switch {
@@ -36,13 +38,13 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name 
 	case d.Any():
 		return nil, weights.FileErrorf(m.Dir, "is quantised already (%s): give the unquantised model", d.Formats())
 	case m.Config == nil:
-		return nil, weights.FileErrorf(m.Dir, "a quantised checkpoint needs a config.json: give a folder with one, or a file beside one")
+		return nil, weights.FileErrorf(m.Dir, "has no config.json, which a quantised checkpoint needs: give a folder with a config.json, or a file in such a folder")
 	case m.Adapter != nil:
-		return nil, weights.FileErrorf(m.Adapter.Path, "is an adapter, which a new format cannot convert: give a copy of the folder without it")
+		return nil, weights.FileErrorf(m.Adapter.Path, "is an adapter, and models with an adapter cannot be quantised: give a copy of the folder without the adapter")
 	}
 	if family == nil {
 		if family, err = arch.Detect(m.Config); err != nil {
-			return nil, weights.FileErrorf(m.Dir, "which layers to quantise is not known: %w", err)
+			return nil, weights.FileErrorf(m.Dir, "the layers to quantise are not known: %w", err)
 		}
 	}
 	layout, err := arch.ResolveDescribed(m, family, d)
@@ -98,8 +100,8 @@ func (t *Target) setMakers(m *weights.Model) (err error) {
 	return nil
 }
 
-// fusedWith returns the same text for all layers that runtimes fuse to one matrix, such as the query, key and value projections
-// of a block. Runtimes give the fused matrix one global scale.
+// fusedWith returns the same text for all layers that runtimes fuse into one matrix with one global scale, such as the query,
+// key and value projections of a block.
 func fusedWith(weight string) string {
 	module := strings.TrimSuffix(weight, ".weight")
 	i := strings.LastIndexByte(module, '.') + 1
@@ -193,9 +195,12 @@ func (f Format) maker(w *quant.Quantised, source weights.Tensor, largest func() 
 // blockValues is the approximate number of values that a goroutine quantises at a time.
 const blockValues = 1 << 20
 
-// Check returns an error if a value of a quantised weight is NaN or infinite, because no code represents these. It reads all
-// values.
+// Check returns an error if a value of a quantised weight is NaN or infinite, because no code stands for such a value. It
+// reads all values.
 func (t *Target) Check(ctx context.Context, source *weights.Model, workers int) error {
+	if ctx == nil {
+		return parallel.ErrNoContext
+	}
 	return parallel.Run(ctx, len(t.Description.Weights), workers, func(ctx context.Context, i int) error {
 		w, _ := source.Tensor(t.Description.Weights[i].Name)
 		f, _ := w.DType.Format()
@@ -203,7 +208,7 @@ func (t *Target) Check(ctx context.Context, source *weights.Model, workers int) 
 			weights.Need(w.Data)
 			for at := range w.Len() {
 				if !f.Finite(f.Elem(w.Data, at)) {
-					return &weights.FormatError{File: w.File, Tensor: w.Name, Offset: -1, Msg: fmt.Sprintf("element %d is %v, which no code stands for", at, f.Value(f.Elem(w.Data, at)))}
+					return &weights.FormatError{File: w.File, Tensor: w.Name, Offset: -1, Msg: fmt.Sprintf("element %d is %v, which no code represents: leave this weight unquantised, or download the model again", at, f.Value(f.Elem(w.Data, at)))}
 				}
 			}
 			return ctx.Err()

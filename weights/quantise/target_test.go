@@ -97,9 +97,9 @@ func TestTargetErrors(t *testing.T) {
 	testmodel.OK(t, os.WriteFile(filepath.Join(broken, "config.json"), []byte(`{"model_type": "llama", "quantization_config": 5}`), 0o666))
 	for dir, want := range map[string]string{
 		broken:  "quantization_config: is not a JSON object",
-		narrow:  "36 inputs, which groups of 128 do not divide (format int4): choose a format without groups",
-		bare:    "needs a config.json",
-		unknown: "which layers to quantise is not known",
+		narrow:  "36 inputs, which is not a multiple of the group size 128 (format int4): choose a format without groups",
+		bare:    "has no config.json, which a quantised checkpoint needs",
+		unknown: "the layers to quantise are not known",
 		testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", "{}"), synth.Options{}): "is stored as inputs × outputs",
 		testmodel.Folder(t, llama, synth.Options{Format: int4}):                      "is quantised already (14 weights in int4",
 	} {

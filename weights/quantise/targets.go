@@ -14,22 +14,23 @@ import (
 // Targets are the weights of a model that a format quantises, and the modules that stay unquantised.
 type Targets struct {
 	Weights map[string]bool // the quantised weights, by name
-	// Ignore names the linear modules that stay: heads, routers, and modules that are not part of the model's family.
+	// Ignore names the linear modules that stay unquantised: heads, routers, and modules that the family does not list.
 	Ignore []string
 	// Left are the weights that a format cannot hold; see [Targets.Fit].
 	Left []string
 }
 
 // TargetsOf returns the linear layers within a model's blocks, except routers. tensors are the tensors of an unquantised
-// checkpoint with the given layout. leave names further weights that stay unquantised; nil: none. A layer that stores inputs ×
-// outputs is an error, because no format supports it. It is also an error if only some of the layers that runtimes fuse stay
-// unquantised.
+// checkpoint with the given layout. leave returns true for further weights that stay unquantised; nil: none. A layer stored
+// as inputs × outputs is an error, because no format supports it. Layers that runtimes fuse must all be quantised or all stay
+// unquantised; otherwise TargetsOf returns an error.
 func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave func(name string) bool) (*Targets, error) {
 	if l == nil || f == nil {
-		return nil, errors.New("which weights to quantise depends on a layout and its family: give both")
+		return nil, errors.New("a layout or its family is missing: give both, because they determine the weights to quantise")
 	}
 	t := &Targets{Weights: map[string]bool{}}
 	ignored := map[string]bool{}
+	left := 0 // linear layers that only leave excludes
 	for _, info := range tensors {
 		module, err := moduleOf(info.Name)
 		if err != nil || len(info.Shape) != 2 {
@@ -38,12 +39,15 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave fun
 		c := l.Claims[info.Name]
 		switch {
 		case c != nil && c.Role != arch.Linear:
-		case c == nil || c.Layer < 0 || arch.IsRouter(info.Name) || leave != nil && leave(info.Name):
+		case c == nil || c.Layer < 0 || arch.IsRouter(info.Name):
 			ignored[strings.TrimSuffix(module, ".")] = true
+		case leave != nil && leave(info.Name):
+			ignored[strings.TrimSuffix(module, ".")] = true
+			left++
 		case c.OutAxis != 0:
-			return nil, fmt.Errorf("%s is stored as inputs × outputs, and all quantised formats store outputs × inputs: leave this weight out", info.Name)
+			return nil, fmt.Errorf("%s is stored as inputs × outputs, but all quantised formats store outputs × inputs: leave this weight unquantised", info.Name)
 		case !slices.Contains([]weights.DType{weights.BF16, weights.F16, weights.F32}, info.DType):
-			return nil, fmt.Errorf("%s is %s, and only BF16, F16 and F32 weights can be quantised: leave this weight out", info.Name, info.DType)
+			return nil, fmt.Errorf("%s is %s, but only BF16, F16 and F32 weights can be quantised: leave this weight unquantised", info.Name, info.DType)
 		default:
 			t.Weights[info.Name] = true
 		}
@@ -64,6 +68,9 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave fun
 			return nil, err
 		}
 	}
+	if len(t.Weights) == 0 && left > 0 {
+		return nil, fmt.Errorf("the patterns of \"ignore\" and \"only\" exclude every linear layer that can be quantised (layers: %d): change the patterns", left)
+	}
 	if len(t.Weights) == 0 {
 		return nil, fmt.Errorf("family %s has no linear layers to quantise", l.Family)
 	}
@@ -78,7 +85,7 @@ func (t *Targets) checkFused() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Weights)) {
 		if module := stays[fusedWith(name)]; module != "" {
-			return fmt.Errorf("%s would be quantised and %s not, and runtimes fuse the two: leave both alone, or neither", name, module)
+			return fmt.Errorf("%s would be quantised and %s not, but runtimes fuse the two: quantise both or neither", name, module)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ const (
 	outputSpread = 0.3
 	inputSpread  = 0.15
 
-	outlierEvery           = 256 // one input channel in so many (0.4 %), at least one
+	outlierEvery           = 256 // one input channel in 256 (0.4 %) is an outlier, at least one
 	outlierMin, outlierMax = 4, 12
 )
 

@@ -53,8 +53,8 @@ func encodeF32(dst []byte, values []float32) {
 	}
 }
 
-// encodeByte returns the encoder of an 8-bit type. It rounds to BF16 and looks the code up in a table. Rounding twice does no
-// harm to random numbers.
+// encodeByte returns the encoder of an 8-bit type. It rounds to BF16 and looks the code up in a table. The double rounding
+// does not matter for random numbers.
 func encodeByte(to weights.Format) encoder {
 	table := sync.OnceValue(func() *[1 << 16]byte {
 		t := new([1 << 16]byte)

@@ -15,20 +15,20 @@ import (
 
 // Options are the options of [Folder]. The zero value is ready to use.
 type Options struct {
-	// Seed chooses the numbers. Default 0.
+	// Seed is the seed of the random numbers. Default 0.
 	Seed uint64
 	// ShardBytes is the largest size of a file's data in bytes. Default 2e9.
 	ShardBytes int64
 	// DType is the type of all floating-point tensors. Only matrices get an 8-bit type (F8_E4M3, F8_E5M2, I8), as in quantised
 	// checkpoints. Default: the config's type.
 	DType weights.DType
-	// Format is the layout of a quantised checkpoint. Its codes are the nearest ones to the weights that the same Seed gives
-	// without Format. The linear layers within blocks are quantised, except routers. Default: no weight is quantised.
+	// Format is the layout of a quantised checkpoint. Its codes are those nearest to the weights that the same Seed gives without
+	// Format. The linear layers within blocks are quantised, except routers. Default: no weight is quantised.
 	Format quantise.Format
 	// Sparse leaves holes in the files, which take no disk space: one row in 128 of a matrix has values, and all other rows are
 	// zero. Scales and tensors that are not matrices have all values. Format must be empty or FP8 in blocks.
 	Sparse bool
-	// Filled are the numbers, from 1, of a sparse model's files without holes. Default: none.
+	// Filled lists the files of a sparse model that have no holes, as numbers from 1. Default: none.
 	Filled []int
 	// Family gives the model's tensors. Default: the catalogue's family for the config.
 	Family *arch.Family
@@ -40,9 +40,9 @@ type Options struct {
 }
 
 // Folder writes a Hugging Face folder with random weights for the architecture of config, a config.json. dir must not exist.
-// Folder writes the files to a temporary folder beside dir and makes them durable before it renames the folder. So dir appears
-// whole or not at all. After an error, or once ctx is done, nothing is left. A killed process leaves .NAME.partial-PID, which the
-// next call for dir removes.
+// Folder writes the files to a temporary folder beside dir and makes them durable before it renames the folder. So dir
+// appears complete or not at all. After an error, or if ctx ends, Folder removes the files. A killed process leaves
+// .NAME.partial-PID, which the next call for dir removes.
 //
 // The same config, Seed, ShardBytes, DType and Format give the same bytes at any number of workers.
 func Folder(ctx context.Context, config []byte, dir string, o Options) error {

@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 		dtype             weights.DType
 		want              string
 	}{
-		{"folder exists", string(named(t, "llama-tiny")), existing, 0, ": file already exists: remove the folder or choose another"},
+		{"folder exists", string(named(t, "llama-tiny")), existing, 0, ": file already exists: choose another folder"},
 		{"no parent", string(named(t, "llama-tiny")), filepath.Join(existing, "a", "b"), 0, "no such file or directory"},
 		{"not JSON", `{"model_type"`, filepath.Join(existing, "out"), 0, "JSON"},
 		{"no object", `null`, filepath.Join(existing, "out"), weights.F32, ""},

@@ -64,7 +64,7 @@ func newModel(config []byte, o Options) (*model, error) {
 // quantise replaces the weights that the format quantises by the tensors of their codes.
 func (m *model) quantise(l *arch.Layout, family *arch.Family, tensors []weights.Info, o Options) (all []weights.Info, err error) {
 	if o.DType.Bits() == 8 {
-		return nil, fmt.Errorf("give a format or the type %s, not both", o.DType)
+		return nil, fmt.Errorf("give either a format or the type %s, not both", o.DType)
 	}
 	targets, err := quantise.TargetsOf(l, family, tensors, nil)
 	if err != nil {

@@ -23,7 +23,7 @@ func manyBlocks(t *testing.T) (*model, shard) {
 	return &model{kinds: map[string]kind{"v": norm}}, shards[0]
 }
 
-// short is 1 for the race detector, which needs no third number of workers.
+// short is 1 under the race detector: there the test tries two numbers of workers instead of three.
 func short() int {
 	if testing.Short() {
 		return 1

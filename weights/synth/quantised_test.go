@@ -171,9 +171,9 @@ func TestQuantisedErrors(t *testing.T) {
 		dtype          weights.DType
 		want           string
 	}{
-		{"gemma-tiny", "int4", 0, "has 36 inputs, which groups of 128 do not divide"},
+		{"gemma-tiny", "int4", 0, "has 36 inputs, which is not a multiple of the group size 128"},
 		{"gpt2-tiny", "fp8", 0, "is stored as inputs × outputs"},
-		{"llama-tiny", "fp8", weights.F8E4M3, "give a format or the type F8_E4M3, not both"},
+		{"llama-tiny", "fp8", weights.F8E4M3, "give either a format or the type F8_E4M3, not both"},
 	} {
 		f, err := quantise.Parse(test.format)
 		if err != nil {

@@ -31,8 +31,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// normals holds the normal distribution's quantiles at the middles of 65536 equal shares. A uniform 16-bit index draws a normal
-// deviate with a magnitude of at most 4.3.
+// normals holds quantiles of the normal distribution, at the middles of 65536 equally probable intervals. A uniform 16-bit
+// index draws a normal deviate with a magnitude of at most 4.3.
 type normals [1 << 16]float32
 
 var quantiles = sync.OnceValue(func() *normals {

@@ -15,15 +15,15 @@ import (
 // every scale applies to some values.
 const sparseRows = 128
 
-// sparseCode is the standard deviation of a sparse model's FP8 codes. It is so large that the largest codes reach the type's
-// largest magnitude, as with scales from a block's largest value.
+// sparseCode is the standard deviation of a sparse model's FP8 codes. With it the largest codes reach the type's largest
+// magnitude, as they do if the scale comes from a block's largest value.
 const sparseCode = 80
 
 // checkSparse returns an error for options that sparse models do not support.
 func (m *model) checkSparse(o Options) error {
 	if !o.Sparse {
 		if len(o.Filled) > 0 {
-			return fmt.Errorf("only a sparse model has files that are filled")
+			return fmt.Errorf("only a sparse model can have filled files: set Sparse")
 		}
 		return nil
 	}
@@ -32,7 +32,7 @@ func (m *model) checkSparse(o Options) error {
 	}
 	for _, n := range o.Filled {
 		if n < 1 || n > len(m.shards) {
-			return fmt.Errorf("there is no file %d to fill: the model has %d", n, len(m.shards))
+			return fmt.Errorf("there is no file %d to fill: give numbers from 1 to %d", n, len(m.shards))
 		}
 	}
 	return nil

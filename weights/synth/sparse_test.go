@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// TestSparse: a sparse model has the headers of the whole one; of its matrices, one row in 128 has values, and all rows in
-// files that are filled.
+// TestSparse: a sparse model has the headers of the full model. One row in 128 of its matrices has values, and in filled
+// files every row.
 func TestSparse(t *testing.T) {
 	format, err := quantise.Parse("deepseek-fp8")
 	if err != nil {

@@ -109,7 +109,7 @@ func removeLeft(prefix string) error {
 func mustNotExist(dir string) error {
 	switch _, err := os.Lstat(dir); {
 	case err == nil:
-		return weights.FileErrorf(dir, "%w: remove the folder or choose another", fs.ErrExist)
+		return weights.FileErrorf(dir, "%w: choose another folder", fs.ErrExist)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:

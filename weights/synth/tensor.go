@@ -29,8 +29,8 @@ const (
 	normMin, normMax = 0.5, 1.5
 )
 
-// Standard deviations of an 8-bit matrix before the channels' factors. Real checkpoints store the scale in another tensor, which
-// is not written here.
+// Standard deviations of an 8-bit matrix before the channels' factors. Real checkpoints also have a tensor of scales; package
+// synth writes none.
 const (
 	floatByteStd = 1
 	int8Std      = 24

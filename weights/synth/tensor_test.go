@@ -120,7 +120,7 @@ func TestStreamsDependOnEveryPartOfTheKey(t *testing.T) {
 	}
 }
 
-// Rows are the same whichever others are generated with them.
+// A row does not depend on the rows that are generated with it.
 func TestRowsDoNotDependOnBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		info := weights.Info{

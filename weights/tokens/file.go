@@ -33,17 +33,16 @@ func Path(dir string) string {
 	return filepath.Join(dir, name)
 }
 
-// Open reads a token file. Every tensor must have integers of 8 to 64 bits from 0 to 2^31-1, and the
-// shape [n, T] or [T], which is one sequence; sequences have at least two tokens. Errors about the
-// contents are *weights.FormatError and name file, tensor, sequence and position. A path that does not exist is
-// fs.ErrNotExist.
+// Open reads a token file. Every tensor must have integers of 8 to 64 bits with values from 0 to 2^31-1, and the shape [n,
+// T], or [T] for one sequence. T is at least 2. Errors about the contents are *weights.FormatError and name file, tensor,
+// sequence and position. The error for a path that does not exist is fs.ErrNotExist.
 func Open(path string) (*File, error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, weights.Absent(path, "there is no such file: name a safetensors file with integer tensors [sequences, length], called "+Calibration+" and "+Evaluation)
+		return nil, weights.Absent(path, "there is no such file: give a safetensors file with the integer tensors "+Calibration+" and "+Evaluation+" of shape [sequences, length]")
 	}
 	if err == nil && st.IsDir() {
-		return nil, weights.FileErrorf(path, "is a folder, not a file of tokens: name a file in it, such as %s", Path(path))
+		return nil, weights.FileErrorf(path, "is a folder, not a token file: give a file in it, such as %s", Path(path))
 	}
 	file, err := weights.OpenFile(path)
 	if _, wrong := errors.AsType[*weights.FormatError](err); wrong {
@@ -61,7 +60,7 @@ func Open(path string) (*File, error) {
 // Read is [Open] for an open file, such as one in an object store. The result does not use file after Read returns.
 func Read(file *weights.File) (*File, error) {
 	if file == nil {
-		return nil, errors.New("no file of tokens was given: open one with Open")
+		return nil, errors.New("no token file was given: open a file with weights.OpenFile")
 	}
 	f := &File{Path: file.Path}
 	err := file.Each(func(t weights.Tensor) error {
@@ -84,7 +83,7 @@ func decode(t weights.Tensor) (Part, error) {
 	}
 	read := integers[t.DType]
 	if read == nil {
-		return wrong("is of type %s: store tokens as integers, U8 to I64", t.DType)
+		return wrong("is of type %s, as in a file of weights: name a token file, whose tensors hold integers, U8 to I64", t.DType)
 	}
 	p := Part{Name: t.Name, N: 1}
 	switch len(t.Shape) {
@@ -96,10 +95,10 @@ func decode(t weights.Tensor) (Part, error) {
 		return wrong("has shape %v: store tokens as [sequences, length]", t.Shape)
 	}
 	if p.N == 0 {
-		return wrong("has no sequences: give it at least one")
+		return wrong("has no sequences: store at least one")
 	}
 	if p.T < 2 {
-		return wrong("has sequences of length %d: give at least two tokens, one to predict from and one to predict", p.T)
+		return wrong("has sequences of length %d: store sequences of at least two tokens, because tokens are predicted from earlier tokens", p.T)
 	}
 	values := make([]int32, t.Len())
 	bad := -1

@@ -13,7 +13,7 @@ const (
 	Evaluation  = "evaluation"  // may only be used to evaluate a finished transform
 )
 
-// ErrNone marks errors of calls that need tokens and have none.
+// ErrNone is wrapped by the errors of calls that need tokens and get none.
 var ErrNone = errors.New("give tokens")
 
 // Set is the tokens of one part of a file, with their origin.
@@ -24,7 +24,8 @@ type Set struct {
 	Split   string // a sentence on how the file is divided
 }
 
-// Set returns the tokens for a purpose. It is an error if the file has none, or if Split returns an error.
+// Set returns the tokens for a purpose, [Calibration] or [Evaluation]. It returns an error if the file has none, or if Split
+// returns an error.
 func (f *File) Set(purpose string) (Set, error) {
 	calibration, evaluation, how, err := f.Split()
 	if err != nil {
@@ -35,7 +36,7 @@ func (f *File) Set(purpose string) (Set, error) {
 		s.Part = calibration
 	}
 	if s.N == 0 {
-		return s, weights.FileErrorf(f.Path, "%s: name a tensor %s", how, purpose)
+		return s, weights.FileErrorf(f.Path, "%s: call a tensor %s", how, purpose)
 	}
 	return s, nil
 }
@@ -43,7 +44,7 @@ func (f *File) Set(purpose string) (Set, error) {
 // Predicted returns the number of tokens with a loss: all tokens except the first of each sequence.
 func (s Set) Predicted() int { return s.N * (s.T - 1) }
 
-// Error adds the origin of the tokens to err, an error of a model that runs over them; nil stays nil.
+// Error adds the origin of the tokens to err, the error of a model that was evaluated on them; nil stays nil.
 func (s Set) Error(err error) error {
 	if err == nil {
 		return nil

@@ -35,17 +35,17 @@ func (p Part) purpose() purpose {
 	return unnamed
 }
 
-// Split returns the tokens for calibration, which choose a transform, and the tokens for evaluation, which measure its loss. how
-// is a sentence that names both.
+// Split returns the tokens for calibration, which choose a transform, and the tokens for evaluation, which measure its loss.
+// how is a sentence that says which tokens are for which purpose.
 //
-// The tensors' names decide. If the names give one purpose only, the part for the other is empty. A single tensor whose name
-// gives no purpose is cut: the first half of its sequences, or of its only sequence, is for calibration. Several tensors whose
-// names leave the purposes open are an error.
+// The tensors' names decide. If they give only one purpose, the part for the other purpose is empty. A single tensor whose
+// name gives no purpose is cut in half: the first half of its sequences, or of its only sequence, is for calibration. Several
+// tensors whose names give no purpose are an error.
 //
-// A File without parts, such as the zero File, is an [ErrNone].
+// For a File without parts, such as the zero File, the error wraps [ErrNone].
 func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 	if f == nil || len(f.Parts) == 0 {
-		return Part{}, Part{}, "", fmt.Errorf("the token file has no tokens: read one by tokens.Open (%w)", ErrNone)
+		return Part{}, Part{}, "", fmt.Errorf("the token file has no tokens: read a file with tokens.Open (%w)", ErrNone)
 	}
 	parts := map[purpose][]Part{}
 	for _, p := range f.Parts {
@@ -55,19 +55,19 @@ func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 		return f.cut(f.Parts[0])
 	}
 	if len(parts[calibrating]) > 1 || len(parts[evaluating]) > 1 || len(parts[calibrating])+len(parts[evaluating]) == 0 {
-		return Part{}, Part{}, "", weights.FileErrorf(f.Path, "the names of the tensors %s leave open which one is for calibration and which for evaluation: name one of each", names(f.Parts))
+		return Part{}, Part{}, "", weights.FileErrorf(f.Path, "the names of the tensors %s must give one tensor for calibration and one for evaluation: call one tensor calibration and one evaluation", names(f.Parts))
 	}
 	said := []string{"no tokens are named for calibration", "no tokens are named for evaluation"}
 	if len(parts[calibrating]) == 1 {
 		calibration = parts[calibrating][0]
-		said[0] = fmt.Sprintf("%s is for calibration", calibration)
+		said[0] = fmt.Sprintf("a conversion chooses its changes with %s", calibration)
 	}
 	if len(parts[evaluating]) == 1 {
 		evaluation = parts[evaluating][0]
-		said[1] = fmt.Sprintf("%s is for evaluation", evaluation)
+		said[1] = fmt.Sprintf("%s is for tests of the result", evaluation)
 	}
 	if left := parts[unnamed]; len(left) > 0 {
-		said = append(said, fmt.Sprintf("%s are not used, because their names contain neither calibration nor evaluation", names(left)))
+		said = append(said, fmt.Sprintf("not used, because a name gives no purpose or both purposes: %s", names(left)))
 	}
 	return calibration, evaluation, strings.Join(said, "; "), nil
 }
@@ -76,7 +76,10 @@ func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error) {
 	if p.N > 1 {
 		calibration, evaluation = p.sequences(0, p.N/2), p.sequences(p.N/2, p.N)
-		how = fmt.Sprintf("the first %d sequences of %q are for calibration, the other %d for evaluation", calibration.N, p.Name, evaluation.N)
+		how = fmt.Sprintf("the first %d of the %d sequences of %q are for calibration, the others for evaluation", calibration.N, p.N, p.Name)
+		if p.N < 4 { // the first half is one sequence
+			how = fmt.Sprintf("the first of the %d sequences of %q is for calibration, the rest for evaluation", p.N, p.Name)
+		}
 		return calibration, evaluation, how, nil
 	}
 	if p.T < 4 {
@@ -85,7 +88,7 @@ func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error)
 	tokens, half := p.Sequences[0], p.T/2
 	calibration = Part{p.Name, 1, half, [][]int32{tokens[:half:half]}}
 	evaluation = Part{p.Name, 1, p.T - half, [][]int32{tokens[half:]}}
-	how = fmt.Sprintf("the first %d tokens of %q are for calibration, the other %d for evaluation", calibration.T, p.Name, evaluation.T)
+	how = fmt.Sprintf("the first %d of the %d tokens of %q are for calibration, the others for evaluation", calibration.T, p.T, p.Name)
 	return calibration, evaluation, how, nil
 }
 

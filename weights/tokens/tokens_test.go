@@ -90,14 +90,14 @@ func TestErrors(t *testing.T) {
 		{[]tensor{{"x", weights.I64, []int{1, 2}, []int64{0, 1 << 31}}}, "sequence 0, position 1"},
 		{[]tensor{{"x", weights.U64, []int{1, 2}, []int64{-1, 1}}}, "sequence 0, position 0"},
 		{[]tensor{{"x", weights.U32, []int{1, 2}, []int64{1 << 31, 1}}}, "sequence 0, position 0"},
-		{[]tensor{{"x", weights.F32, []int{1, 2}, []int64{0, 0}}}, `tensor "x": is of type F32: store tokens as integers`},
+		{[]tensor{{"x", weights.F32, []int{1, 2}, []int64{0, 0}}}, `tensor "x": is of type F32, as in a file of weights`},
 		{[]tensor{{"x", weights.Bool, []int{1, 2}, []int64{0, 0}}}, "is of type BOOL"},
 		{[]tensor{{"x", weights.U8, []int{1, 1, 2}, []int64{0, 0}}}, "has shape [1 1 2]"},
 		{[]tensor{{"x", weights.U8, nil, []int64{0}}}, "has shape []"},
 		{[]tensor{{"x", weights.U8, []int{0, 1 << 60}, nil}}, "has no sequences"},
 		{[]tensor{{"x", weights.U8, []int{1 << 60, 0}, nil}}, "has sequences of length 0"},
 		{[]tensor{{"x", weights.U8, []int{0}, nil}}, "has sequences of length 0"},
-		{[]tensor{{"x", weights.U8, []int{3, 1}, []int64{1, 2, 3}}}, "has sequences of length 1: give at least two"},
+		{[]tensor{{"x", weights.U8, []int{3, 1}, []int64{1, 2, 3}}}, "has sequences of length 1: store sequences of at least two"},
 	} {
 		path := write(t, test.tensors...)
 		_, err := tokens.Open(path)
@@ -124,15 +124,15 @@ func TestSplit(t *testing.T) {
 		how                     string
 	}{
 		{[]tensor{x("calibration", 2), x("evaluation", 1)}, "calibration 0 4", "evaluation 0",
-			`"calibration" (2 sequences of 4 tokens) is for calibration; "evaluation" (1 sequence of 4 tokens) is for evaluation`},
+			`a conversion chooses its changes with "calibration" (2 sequences of 4 tokens); "evaluation" (1 sequence of 4 tokens) is for tests of the result`},
 		{[]tensor{x("held_out", 1), x("TRAIN", 1)}, "TRAIN 0", "held_out 0", `"TRAIN" (1 sequence`},
-		{[]tensor{x("search", 1), x("judge", 1), x("mask", 1)}, "search 0", "judge 0", `"mask" are not used, because their names contain neither`},
+		{[]tensor{x("search", 1), x("judge", 1), x("mask", 1)}, "search 0", "judge 0", `not used, because a name gives no purpose or both purposes: "mask"`},
 		{[]tensor{x("my.validation", 2)}, "", "my.validation 0 4", "no tokens are named for calibration"},
 		{[]tensor{x("test", 2), x("mask", 2)}, "", "test 0 4", "no tokens are named for calibration"},
 		{[]tensor{x("train", 2)}, "train 0 4", "", "no tokens are named for evaluation"},
-		{[]tensor{x("input_ids", 5)}, "input_ids 0 4", "input_ids 8 12 16", `the first 2 sequences of "input_ids" are for calibration, the other 3 for evaluation`},
-		{[]tensor{x("train_or_test", 2)}, "train_or_test 0", "train_or_test 4", "the first 1 sequences"},
-		{[]tensor{x("input_ids", 1)}, "input_ids 0", "input_ids 2", `the first 2 tokens of "input_ids" are for calibration, the other 2 for evaluation`},
+		{[]tensor{x("input_ids", 5)}, "input_ids 0 4", "input_ids 8 12 16", `the first 2 of the 5 sequences of "input_ids" are for calibration, the others for evaluation`},
+		{[]tensor{x("train_or_test", 2)}, "train_or_test 0", "train_or_test 4", `the first of the 2 sequences of "train_or_test" is for calibration`},
+		{[]tensor{x("input_ids", 1)}, "input_ids 0", "input_ids 2", `the first 2 of the 4 tokens of "input_ids" are for calibration, the others for evaluation`},
 	} {
 		calibration, evaluation, how, err := open(t, test.tensors...).Split()
 		if err != nil {
@@ -177,9 +177,9 @@ func TestSplitThatIsNotClear(t *testing.T) {
 		tensors []tensor
 		want    string
 	}{
-		{[]tensor{two("a"), two("b")}, `the names of the tensors "a", "b" leave open which one is for calibration and which for evaluation: name one of each`},
-		{[]tensor{two("train"), two("calibration"), two("test")}, "leave open which one"},
-		{[]tensor{two("train"), two("validation"), two("test")}, "leave open which one"},
+		{[]tensor{two("a"), two("b")}, `the names of the tensors "a", "b" must give one tensor for calibration and one for evaluation: call one tensor calibration and one evaluation`},
+		{[]tensor{two("train"), two("calibration"), two("test")}, "must give one tensor for calibration"},
+		{[]tensor{two("train"), two("validation"), two("test")}, "must give one tensor for calibration"},
 		{[]tensor{two("a")}, `tensor "a" has 2 tokens: give at least four`},
 	} {
 		f := open(t, test.tensors...)

@@ -19,7 +19,8 @@ type hessians struct {
 	clock int64 // counts uses
 }
 
-// share limits the Hessians to 1/share of the card's free memory. The rest is for a model that runs at the same time.
+// share limits the Hessians to 1/share of the card's free memory. The remaining memory is for a model that runs at the
+// same time.
 const share = 3
 
 // hessian is the upper triangle of a Hessian on the card.
@@ -30,7 +31,7 @@ type hessian struct {
 	width    int
 	diagonal []float32
 	used     int64        // the last use
-	users    atomic.Int32 // goroutines that may be using at
+	users    atomic.Int32 // number of goroutines that may be using at
 }
 
 func (h *hessian) bytes() int64 { return 2 * int64(h.width) * int64(h.width+1) }
@@ -91,14 +92,14 @@ func (r *Rounder) put(on *hessian, data []float32) error {
 	}
 	if err != nil {
 		_ = memory.Free() // the first error is returned
-		return fmt.Errorf("rounding on the GPU: a Hessian of %d inputs: %w", on.width, err)
+		return fmt.Errorf("rounding on the GPU: Hessian of %d inputs: %w", on.width, err)
 	}
 	on.memory, on.at = memory, at
 	return nil
 }
 
-// evict frees unused Hessians, the least recently used first, until there is room for next; all unused Hessians if next is nil.
-// It must be called within Device.Do.
+// evict frees unused Hessians, the least recently used first, until next fits into memory. If next is nil, it frees all
+// unused Hessians. It must be called within Device.Do.
 func (all *hessians) evict(next *hessian) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 //go:embed kernels/rounder.cu
 var source string
 
-// Sizes that the kernels share.
+// Sizes that must match the kernels.
 const (
-	tile       = 128 // tile of a product; matrices on the card are padded to multiples of it
+	tile       = 128 // tile of a product; matrices on the card are padded to multiples of this number
 	block      = 128 // columns that are rounded at a time
 	panel      = 64  // columns of a factor that are computed at a time
 	mostPrices = 26

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// mostElements is the largest number of values that are rounded at a time. Rows are independent, so a layer may be rounded in
-// parts.
+// mostElements is the largest number of values that are rounded at a time. Rows are independent, so a layer can be
+// rounded in parts.
 const mostElements = 1 << 27
 
 // Round implements [rounding.DeviceHessian].
@@ -40,7 +40,8 @@ func (h *handle) Round(ctx context.Context, w rounding.Values, f rounding.Factor
 		return nil, rounding.ErrNoFeedback
 	}
 	all := make([][]byte, 0, len(choosers))
-	// As many choosers run together as the memory allows, or else some rows of one chooser.
+	// As many choosers run together as the memory allows. If a single chooser needs too much memory, it runs on part of
+	// the rows.
 	together := max(1, min(len(choosers), mostElements/max(1, w.Rows*w.Cols)))
 	step := w.Rows
 	if together == 1 {
@@ -168,7 +169,8 @@ func (j *job) factor(on *hessian) (err error) {
 	return nil
 }
 
-// unpacked queues the unpacking of the Hessian in an order to a[ld, ld], and of its diagonal to d unless d is 0.
+// unpacked queues the unpacking of the Hessian to a[ld, ld], in the given order. It also unpacks the diagonal to d
+// unless d is 0.
 func (r *Rounder) unpacked(a, d cuda.Address, on *hessian, order cuda.Address, ld int) error {
 	return r.kernels.unpack.Launch(cuda.Grid{X: ld, Y: ceil(ld, 4*threads)}, cuda.Grid{X: threads}, a, d, on.at, order, on.width, ld)
 }

@@ -21,8 +21,8 @@ type Rounder struct {
 	spaces map[string]*space
 }
 
-// New compiles the kernels for a GPU and returns a rounder, which must be the device's only user. Without NVRTC the error is a
-// [cuda.ErrNoCompiler].
+// New compiles the kernels for a GPU and returns a rounder. The rounder must be the only user of the device. Without
+// NVRTC the error is a [cuda.ErrNoCompiler].
 func New(ctx context.Context, device *cuda.Device) (*Rounder, error) {
 	if device == nil {
 		return nil, cuda.ErrNoGPU
@@ -49,15 +49,15 @@ func (r *Rounder) Release() error {
 // Close frees the memory and the kernels; the device stays open.
 func (r *Rounder) Close() error { return errors.Join(r.Release(), r.kernels.module.Close()) }
 
-// space is memory of the card that computations reuse.
+// space is device memory that computations reuse.
 type space struct {
 	memory *cuda.Memory
 	at     cuda.Address
 	bytes  int
 }
 
-// space returns memory of at least the given number of bytes, with undefined contents. The same name gives the same memory.
-// It must be called within Device.Do.
+// space returns memory of at least the given number of bytes, with undefined contents. Calls with the same name return
+// the same memory. It must be called within Device.Do.
 func (r *Rounder) space(name string, bytes int) (cuda.Address, error) {
 	s := r.spaces[name]
 	if s == nil {

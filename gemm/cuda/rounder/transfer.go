@@ -9,7 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// travels reports whether values of a format are transferred to the card as stored. Other values are transferred as F32.
+// travels reports whether values of a format are transferred to the card in their stored form. Values of other formats
+// are transferred as F32.
 func travels(f weights.Format) bool { return f.DType == weights.BF16 || f.DType == weights.F32 }
 
 // size returns the bytes of a value in the transfer to the card.

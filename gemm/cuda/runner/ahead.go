@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// aheadOf is the number of layers whose new weights the host computes while the card runs earlier layers.
+// aheadOf is the number of layers for which the host computes new weights while the card runs earlier layers.
 const aheadOf = 8
 
-// ahead calls use for 0 to n-1 in order, with the results of produce. produce runs on other goroutines, for at most the
-// next most numbers. ahead returns after all goroutines have ended, with the error of the lowest number.
+// ahead calls use for 0 to n-1 in order, with the results of produce. Other goroutines call produce for at most the
+// next most numbers. ahead returns when all goroutines have ended. Its error is that of the lowest number.
 func ahead[T any](ctx context.Context, n, most int, produce func(ctx context.Context, i int) (T, error), use func(i int, v T) error) error {
 	type result struct {
 		value T

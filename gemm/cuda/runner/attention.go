@@ -11,21 +11,21 @@ import (
 // attention is attention on the card.
 type attention struct {
 	*decoder.Attention
-	heads  decoder.Heads // the heads in y, which latent attention assembles head by head
-	in     *linear       // nil: latent computes y
+	heads  decoder.Heads // positions of the heads in y; with latent attention, y is assembled head by head
+	in     *linear       // nil if latent computes y
 	latent *latent
 	norms  []norm
-	rotary *rotary      // nil: none
+	rotary *rotary      // nil: no rotary positions
 	starts cuda.Address // the first column of every query, key and value head
 	slopes cuda.Address
 	out    *linear
-	place  int // index of this attention among the model's, which selects its cache
+	place  int // index of this attention in the model, which selects its cache
 }
 
 func (l *loader) attention(ctx context.Context, a *decoder.Attention, t *turns) (*attention, error) {
 	on := &attention{Attention: a, heads: a.Heads, place: t.places[a]}
 	if a.ValueSize > maxValueSize {
-		return nil, fmt.Errorf("tensor %q: %w: its heads have %d value channels, and at most %d are supported", a.Out.Weight, cuda.ErrNoKernel, a.ValueSize, maxValueSize)
+		return nil, fmt.Errorf("tensor %q: %w: its heads have %d value channels, but at most %d are supported", a.Out.Weight, cuda.ErrNoKernel, a.ValueSize, maxValueSize)
 	}
 	var err error
 	if a.Latent != nil {
@@ -126,8 +126,8 @@ func (a *attention) positions(p *pass, y cuda.Address) error {
 		r.short, r.long, h.Width(), h.Queries, h.KV, h.Size, h.ValueSize, r.First, len(r.Radians), number(r.Neighbours), r.LongFrom, capacity)
 }
 
-// columns has the places of the heads in a row of y: base columns, and distances in columns between query groups, key heads and
-// value heads.
+// columns holds the positions of the heads in a row of y: base columns, and distances in columns between query groups,
+// key heads and value heads.
 type columns struct{ queryStep, keyBase, keyStep, valueBase, valueStep int }
 
 func columnsOf(h decoder.Heads) columns {

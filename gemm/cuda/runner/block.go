@@ -31,13 +31,13 @@ type part struct {
 
 // mixer is attention, a feed-forward network or routed experts.
 type mixer interface {
-	// run queues to = f(x), or to += f(x) if add is set, for x[rows, hidden].
+	// run queues to = f(x), or to += f(x) if add is true, for x[rows, hidden].
 	run(p *pass, to, x cuda.Address, add bool) error
-	// multiply queues the linear layers alone. Their inputs are the current contents of run's buffers.
+	// multiply queues only the linear layers. Their inputs are the current contents of the buffers that run uses.
 	multiply(p *pass, to, x cuda.Address) error
 }
 
-// loadBlock loads a block into memory of its own. It must be called within Device.Do.
+// loadBlock loads a block into its own memory. It must be called within Device.Do.
 func (m *Model) loadBlock(ctx context.Context, i int) (*block, error) {
 	b := &block{memory: m.device.NewMemory()}
 	l := m.loader(b.memory)
@@ -120,8 +120,8 @@ func (s step) run(p *pass, h cuda.Address) error {
 	return nil
 }
 
-// input returns the address that the parts of branch i read: a buffer, or the residual stream h itself if it does not change
-// before they read it.
+// input returns the address that the parts of branch i read. It is a buffer, or the residual stream h itself if h does
+// not change before they read it.
 func (p *pass) input(s step, i int, h cuda.Address) (cuda.Address, error) {
 	if s[i].norm.Missing() && len(s) == 1 && len(s[i].parts) == 1 {
 		return h, nil
@@ -129,7 +129,7 @@ func (p *pass) input(s step, i int, h cuda.Address) (cuda.Address, error) {
 	return p.rowsBuffer(fmt.Sprintf("x%d", i), p.hidden)
 }
 
-// plain reports whether the part's output is added to the residual stream as it is.
+// plain reports whether the part's output is added to the residual stream unchanged.
 func (t part) plain() bool { return t.norm.Missing() && t.scale == 1 }
 
 // output returns the address that the part's last layer writes: the residual stream h, or a buffer.

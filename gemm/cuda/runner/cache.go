@@ -4,7 +4,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// cache is the KV cache of some sequences: keys and values for every attention of a model.
+// cache is the KV cache of some sequences: keys and values for every attention layer of a model.
 type cache struct {
 	capacity int // largest number of tokens of a sequence
 	keys     []cuda.Address
@@ -36,7 +36,7 @@ func (m *Model) newCache(memory *cuda.Memory, sequences, capacity int) (*cache, 
 // of returns the keys and values of an attention.
 func (c *cache) of(place int) (keys, values cuda.Address) { return c.keys[place], c.values[place] }
 
-// from returns the cache of the sequences from the given one on.
+// from returns the part of the cache that starts with the given sequence.
 func (c *cache) from(m *Model, sequence int) *cache {
 	part := &cache{capacity: c.capacity}
 	i := 0

@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// changed is a model's weights with new values for some linear layers. Values that the stored type represents exactly
-// keep that type, so their products are as fast as the original ones.
+// changed holds a model's weights with new values for some linear layers. New values have the stored type if it
+// represents all of them exactly, so that their products are as fast as the original ones.
 type changed struct {
 	own    Weights           // the model's own weights
 	values map[string]tensor // new values, by weight
@@ -33,14 +33,15 @@ func (c *changed) Tensor(ctx context.Context, name string) (weights.DType, []byt
 	return c.own.Tensor(ctx, name)
 }
 
-// StoredWeights are weights that may be known as the bytes that store them.
+// StoredWeights are weights whose stored bytes may be available.
 type StoredWeights interface {
 	forward.Weights
-	// Stored returns a tensor's bytes; nil for a tensor that is left out. If ok is false, Tensor has the values.
+	// Stored returns a tensor's type and bytes. The bytes are nil for a tensor that is left out. If ok is false, call
+	// Tensor for the values.
 	Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error)
 }
 
-// layer returns a layer's new values, or nil if from leaves the layer out.
+// layer returns a layer's new values; nil if from leaves the layer out.
 func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Layer) (*tensor, error) {
 	if stored, is := from.(StoredWeights); is {
 		d, data, ok, err := stored.Stored(ctx, l.Tensor)
@@ -48,7 +49,7 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 		case err != nil || ok && data == nil:
 			return nil, err
 		case ok && len(data) != l.Inputs*l.Outputs*d.Bits()/8:
-			return nil, fmt.Errorf("tensor %q: %d bytes of %s were given for %d values", l.Tensor, len(data), d, l.Inputs*l.Outputs)
+			return nil, fmt.Errorf("tensor %q: %d bytes of %s is not the size of %d values", l.Tensor, len(data), d, l.Inputs*l.Outputs)
 		case ok:
 			return &tensor{d, data}, nil
 		}
@@ -58,7 +59,7 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 		return nil, err
 	}
 	if len(values) != l.Inputs*l.Outputs {
-		return nil, fmt.Errorf("tensor %q: %d values were given, its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
+		return nil, fmt.Errorf("tensor %q: %d values were given, but its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
 	}
 	d, err := c.dtype(ctx, l.Tensor)
 	if err != nil {
@@ -68,7 +69,7 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 	return &t, nil
 }
 
-// dtype returns the preferred type of a tensor's new values. It does not compute the values of quantised weights.
+// dtype returns the preferred type of a tensor's new values. For quantised weights, it does not compute the values.
 func (c *changed) dtype(ctx context.Context, name string) (weights.DType, error) {
 	if own, ok := c.own.(stored); ok {
 		if computes, err := own.computes(name); computes || err != nil {
@@ -131,8 +132,8 @@ func (b *block) linears() (all []*linear) {
 	return all
 }
 
-// replaced loads the new values of layers in on into memory, and makes on use them until restore is called. It must be
-// called within Device.Do.
+// replaced loads the new values of the layers in on into memory. These layers use the new values until restore is
+// called. It must be called within Device.Do.
 func (c *changed) replaced(ctx context.Context, m *Model, memory *cuda.Memory, on []*linear) (restore func(), err error) {
 	l := m.loader(memory)
 	l.source = c
@@ -157,14 +158,14 @@ func (c *changed) replaced(ctx context.Context, m *Model, memory *cuda.Memory, o
 	return restore, nil
 }
 
-// changedBlock runs block i like block, with the new values of its layers.
+// changedBlock runs block i like [Pass.block], but with the new values of its layers.
 func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 	b, err := r.model.block(ctx, i)
 	if err != nil {
 		return err
 	}
 	if !r.model.Resident() {
-		defer func() { _ = b.memory.Free() }() // the next allocation reports a failure
+		defer func() { _ = b.memory.Free() }() // a failure shows in the next allocation
 	}
 	memory := r.model.device.NewMemory()
 	restore, err := c.replaced(ctx, r.model, memory, b.linears())
@@ -178,7 +179,7 @@ func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 	return err
 }
 
-// withHead runs f while all batches use the new head, if c has one.
+// withHead runs f. If c has a new head, all batches use it meanwhile.
 func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 	memory := r.model.device.NewMemory()
 	other := *r.model // the reference keeps the model's own head
@@ -204,10 +205,10 @@ func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 	return err
 }
 
-// Changed runs the tokens of a pass with other values of linear layers, and compares the predictions with those of the
-// pass. It returns the divergence, as [Pass.Divergence] does, and the losses. Layers that other leaves out (nil values) do not
-// change. Several goroutines call other for different layers at the same time, once per layer, roughly in the order of
-// decoder.Layers.
+// Changed runs the tokens of a pass with different values of linear layers, and compares the predictions with those of
+// the pass. It returns the divergence, as [Pass.Divergence] does, and the losses. Layers for which other returns nil do
+// not change. Several goroutines call other for different layers at the same time, once per layer, roughly in the order
+// of decoder.Layers.
 func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence float64, scores *forward.Scores, err error) {
 	if err := r.open(); err != nil {
 		return 0, nil, err
@@ -223,7 +224,7 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 	}()
 	c := &changed{own: r.model.source, values: map[string]tensor{}}
 	layers, next := r.model.decoder.Layers(), 0
-	runTo := func(block int) error { // runs the blocks from next to block-1; only the first has changed layers
+	runTo := func(block int) error { // runs the blocks from next to block-1; only the first of them has changed layers
 		for ; next < block; next++ {
 			if err := to.do(func() error { return to.changedBlock(ctx, next, c) }); err != nil {
 				return err
@@ -258,14 +259,15 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 	return divergence, to.Scores, err
 }
 
-// PerLayer changes the linear layers one at a time, and calls done with the divergence from the pass in the order of
-// decoder.Layers. Layers that other leaves out (nil values) are skipped. Every layer starts from the stored residual
-// stream before its block. Several goroutines call other for different layers at the same time. An error of done ends PerLayer.
+// PerLayer changes the linear layers one at a time. It calls done with each layer's divergence from the pass, in the
+// order of decoder.Layers. Layers for which other returns nil are skipped. Every layer starts from the stored residual
+// stream before its block. Several goroutines call other for different layers at the same time. An error of done ends
+// PerLayer.
 func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(layer string, nats float64) error) (err error) {
 	if err := r.open(); err != nil {
 		return err
 	}
-	var passes [2]*Pass // before the block of a layer, and after it
+	var passes [2]*Pass // before the layer's block, and after it
 	for i := range passes {
 		if passes[i], err = r.model.begin(r.tokens); err != nil {
 			return err
@@ -295,14 +297,14 @@ func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(la
 		}
 		nats, err := behind.after(ctx, before, layer, c, r)
 		if err != nil {
-			return fmt.Errorf("with another %s: %w", layer.Tensor, err)
+			return fmt.Errorf("with new values of %s: %w", layer.Tensor, err)
 		}
 		return done(layer.Tensor, nats)
 	})
 }
 
-// after runs the model from the state before a layer's block, with that layer changed, and returns the divergence from
-// the reference.
+// after runs the model from the state before a layer's block, with new values for that layer, and returns the
+// divergence from the reference.
 func (r *Pass) after(ctx context.Context, before *Pass, layer decoder.Layer, c *changed, reference *Pass) (nats float64, err error) {
 	blocks := len(r.model.decoder.Blocks)
 	err = r.do(func() error {

@@ -76,7 +76,7 @@ func TestChangedLayers(t *testing.T) {
 		t.Errorf("a layer that is left out: %v, error %v", v, err)
 	}
 	_, err := c.layer(t.Context(), from, layer("long"))
-	testmodel.WantError(t, err, `tensor "long": 3 values were given, its shape has 2`)
+	testmodel.WantError(t, err, `tensor "long": 3 values were given, but its shape has 2`)
 	_, err = c.layer(t.Context(), from, layer("fails"))
 	testmodel.WantError(t, err, "it fails")
 	v, err := c.layer(t.Context(), from, layer("w"))

@@ -1,17 +1,17 @@
 // Package runner runs whole decoder models on an NVIDIA GPU. It computes losses, divergences and calibration statistics
-// on tokens, and replays prefill and decode steps like those of a server.
+// for tokens. It also replays prefill and decode steps like those of a server.
 //
 //	model, err := runner.New(ctx, device, decoder, runner.Stored(checkpoint, layout), runner.Options{})
 //	defer model.Close()
 //	pass, err := model.Pass(ctx, tokens, nil)
 //	fmt.Println(pass.Scores.Loss())
 //
-// cuBLASLt computes the linear layers. All other operations are the kernels in folder kernels, which NVRTC compiles for
-// the card when a model is loaded. Without NVRTC, [New] fails with [cuda.ErrNoCompiler].
+// cuBLASLt computes the linear layers. All other operations are kernels of the folder kernels, which NVRTC compiles for
+// the card when a model is loaded. Without NVRTC, [New] returns a [cuda.ErrNoCompiler].
 //
 // # Arithmetic
 //
-// Options.Exact chooses between two arithmetics:
+// Options.Exact selects one of two arithmetics:
 //
 //   - exact: activations are float32. A float32 activation is the sum of three BF16 numbers, so a product with BF16
 //     weights is three products on tensor cores. Other weights are multiplied in float32. The loss agrees with
@@ -21,5 +21,5 @@
 //
 // # Memory
 //
-// Weights stay on the card if all of them fit. Otherwise a pass loads them block by block, once for all tokens.
+// Weights stay on the card if all of them fit. Otherwise a pass loads the blocks in turn, each once for all tokens.
 package runner

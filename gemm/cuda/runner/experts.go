@@ -15,31 +15,31 @@ import (
 type experts struct {
 	*decoder.Experts
 	router     *linear
-	correction cuda.Address // 0: none
+	correction cuda.Address // 0: no correction
 	each       []*ffn
 }
 
-// routes are the routers' choices in a captured step, layer by layer. The first run makes them, and all later runs of the step,
-// and of the steps that share its buffers, use the same choices.
+// routes are the routers' choices in a captured step, layer by layer. The first run makes the choices. All later runs
+// of the step, and all steps that share its buffers, use them again.
 type routes struct {
 	memory *cuda.Memory
 	layers []route
-	next   int // the next routed layer of the running step
+	next   int // next routed layer of the running step
 }
 
-// route is one router's choice: the rows of each expert, and their lists on the card, which are each expert's rows
-// followed by the weights of its outputs.
+// route is one router's choice. It holds the rows of each expert, and lists on the card: each expert's rows, followed
+// by the weights of its outputs.
 type route struct {
 	counts []int
 	lists  cuda.Address
 }
 
-// most returns the largest number of rows of an expert.
+// most returns the largest number of rows of any expert.
 func (r route) most() int { return slices.Max(r.counts) }
 
 func (l *loader) experts(ctx context.Context, e *decoder.Experts) (*experts, error) {
 	if r := e.Routing; len(e.Each) > maxExperts || r.Groups > maxGroups || r.Groups > 0 && len(e.Each)/r.Groups > maxInGroup {
-		return nil, fmt.Errorf("tensor %q: %w: it routes to %d experts in %d groups; at most %d experts in %d groups of up to %d are supported", e.Router.Weight, cuda.ErrNoKernel, len(e.Each), r.Groups, maxExperts, maxGroups, maxInGroup)
+		return nil, fmt.Errorf("tensor %q: %w: it routes to %d experts in %d groups, but at most %d experts in %d groups of up to %d are supported", e.Router.Weight, cuda.ErrNoKernel, len(e.Each), r.Groups, maxExperts, maxGroups, maxInGroup)
 	}
 	on := &experts{Experts: e}
 	var err error
@@ -118,7 +118,7 @@ func (e *experts) logits(p *pass, x cuda.Address) (cuda.Address, error) {
 	return logits, p.apply(e.router, logits, x, p.rows, e.router.inputs, n, p.act, false)
 }
 
-// choose queues the router, and returns the address of its choices: the experts of each row, then their weights.
+// choose queues the router and returns the address of its choices: the experts of each row, followed by their weights.
 func (e *experts) choose(p *pass, x cuda.Address) (cuda.Address, error) {
 	r := e.Routing
 	choices, err := p.buffer("choices", 8*p.rows*r.Used)
@@ -134,7 +134,7 @@ func (e *experts) choose(p *pass, x cuda.Address) (cuda.Address, error) {
 		number(r.Sigmoid), number(r.Normalize), float32(r.Scale), r.Groups, r.GroupsUsed, r.Best)
 }
 
-// route returns the lists of the experts' rows. In a captured step they are those of the first run.
+// route returns the lists of the experts' rows. In a captured step they are the lists of the first run.
 func (e *experts) route(p *pass, choices cuda.Address) (route, error) {
 	if p.routes == nil {
 		return e.read(p, choices, func(bytes int) (cuda.Address, error) { return p.buffer("routes", bytes) })
@@ -151,7 +151,7 @@ func (e *experts) route(p *pass, choices cuda.Address) (route, error) {
 	return p.routes.layers[layer], nil
 }
 
-// read waits for the router's choices and uploads the lists.
+// read waits for the router's choices, and uploads the lists.
 func (e *experts) read(p *pass, choices cuda.Address, alloc func(bytes int) (cuda.Address, error)) (r route, err error) {
 	used, n := e.Routing.Used, len(e.each)
 	data := make([]byte, 8*p.rows*used)
@@ -163,7 +163,7 @@ func (e *experts) read(p *pass, choices cuda.Address, alloc func(bytes int) (cud
 	for i := range p.rows * used {
 		expert := int32(binary.LittleEndian.Uint32(data[4*i:]))
 		if expert < 0 || int(expert) >= n {
-			return r, fmt.Errorf("tensor %q: its outputs are not finite, so no expert was chosen", e.Router.Weight)
+			return r, fmt.Errorf("tensor %q: its outputs are not finite, so no expert can be chosen: look for NaN, infinite or very large weights in it and before", e.Router.Weight)
 		}
 		rows[expert] = binary.LittleEndian.AppendUint32(rows[expert], uint32(i/used))
 		weights[expert] = append(weights[expert], data[4*(p.rows*used+i):][:4]...)
@@ -179,7 +179,7 @@ func (e *experts) read(p *pass, choices cuda.Address, alloc func(bytes int) (cud
 	return r, p.device.Upload(r.lists, lists)
 }
 
-// multiply queues the products of the router and of the experts, with the rows that each expert had in the whole step.
+// multiply queues the products of the router and of the experts. Each expert has as many rows as in the whole step.
 func (e *experts) multiply(p *pass, to, x cuda.Address) error {
 	if _, err := e.logits(p, x); err != nil {
 		return err

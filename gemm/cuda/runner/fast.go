@@ -12,8 +12,8 @@ import (
 //go:embed kernels/attention.cu
 var attentionSource string
 
-// fast holds the tensor-core attention kernels of one head size, for BF16 or FP16. kernels/attention.cu documents their
-// launches.
+// fast holds the tensor-core attention kernels for one head size, in BF16 or FP16. kernels/attention.cu documents how
+// they are launched.
 type fast struct {
 	module          *cuda.Module
 	prefill, decode *cuda.Function
@@ -21,11 +21,11 @@ type fast struct {
 	launch          launch
 }
 
-// launch is the launch configuration for a head size: queries per block and threads of the prefill kernel, threads of the
-// decode kernel, and the dynamic shared memory of each in bytes.
+// launch is the launch configuration for a head size: queries per block and threads per block of the prefill kernel,
+// threads per block of the decode kernel, and the dynamic shared memory of each kernel in bytes.
 type launch struct{ tile, threads, shared, decodeThreads, decodeShared int }
 
-// launches has the configurations by head size; hopper has the configurations that differ on sm_90.
+// launches holds the configurations by head size. hopper holds the configurations that differ on sm_90.
 var (
 	launches = map[int]launch{
 		64:  {128, 128, 49152, 128, 98304},
@@ -84,7 +84,7 @@ func (m *Model) compileFast(ctx context.Context) error {
 	return nil
 }
 
-// attendFast queues the attention with the fast kernels; done is false if they cannot compute it.
+// attendFast queues the attention with the fast kernels. done is false if they do not support it.
 func (a *attention) attendFast(p *pass, z, y cuda.Address) (done bool, err error) {
 	f := p.fast[a.Size]
 	h, c := a.heads, columnsOf(a.heads)
@@ -108,8 +108,8 @@ func (a *attention) attendFast(p *pass, z, y cuda.Address) (done bool, err error
 		a.Scale, float32(a.Cap), a.Window, splits)
 }
 
-// splits returns the number of blocks that share the keys of one sequence and KV head in a decode step: enough to give
-// each multiprocessor one block, but each with at least 256 keys.
+// splits returns the number of blocks that share the keys of one sequence and KV head in a decode step. There are
+// enough blocks for every multiprocessor, but each block has at least 256 keys.
 func (p *pass) splits(h decoder.Heads) int {
 	return max(1, min(p.device.Info().SMs/(p.sequences*h.KV), (p.cache.capacity+255)/256))
 }

@@ -20,7 +20,7 @@ type Gram struct {
 	// Layers are the names of the weights of all layers that read the input, in the order of decoder.Layers.
 	Layers        []string
 	Width, Tokens int
-	Low, High     float32 // the smallest and the largest element
+	Low, High     float32 // smallest and largest element
 	// Triangle is the upper triangle of XᵀX/Tokens, row by row without gaps.
 	Triangle []float32
 }
@@ -31,7 +31,7 @@ type gramKernels struct {
 	add, pack, extremes *cuda.Function
 }
 
-// names returns the names of the weights of the layers that read an input.
+// names returns the names of the weights whose layers read an input.
 func names(in decoder.Input) (all []string) {
 	for _, l := range in.Layers {
 		all = append(all, l.Weight)
@@ -39,7 +39,7 @@ func names(in decoder.Input) (all []string) {
 	return all
 }
 
-// gramKernels returns the kernels, which it compiles at the first call for a model.
+// gramKernels returns the kernels. It compiles them on the first call for a model.
 func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
 	if m.kernels == nil {
 		return nil, errClosed
@@ -64,15 +64,15 @@ func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
 	return k, nil
 }
 
-// grams adds up XᵀX of some inputs. The products of a batch are float32, without TF32. Batches are added in float64, in
-// order.
+// grams sums XᵀX of some inputs. The products of a batch are in float32, without TF32. The products of the batches are
+// added in float64, in order.
 type grams struct {
 	*gramKernels
 	memory *cuda.Memory
 	sums   map[string]*gramSum // by the first layer that reads the input
 }
 
-// gramSum is the sum over the batches so far.
+// gramSum is the sum over all batches so far.
 type gramSum struct {
 	width         int
 	sum, extremes cuda.Address
@@ -82,10 +82,11 @@ type gramSum struct {
 // gramStripe is the number of rows of XᵀX that one product computes.
 const gramStripe = 1024
 
-// sumBytes returns the memory of an input's sums (8 bytes an element) and of one batch's product (4 bytes).
+// sumBytes returns the memory for an input's sums (8 bytes per element) and for one batch's product (4 bytes per
+// element).
 func sumBytes(width int) int64 { return 12 * int64(width) * int64(width) }
 
-// newGrams allocates sums of inputs, all 0. It must be called within Device.Do.
+// newGrams allocates the sums of inputs and sets them to 0. It must be called within Device.Do.
 func (m *Model) newGrams(k *gramKernels, inputs []decoder.Input) (*grams, error) {
 	g := &grams{k, m.device.NewMemory(), map[string]*gramSum{}}
 	for _, in := range inputs {
@@ -101,7 +102,7 @@ func (m *Model) newGrams(k *gramKernels, inputs []decoder.Input) (*grams, error)
 			}
 			if err != nil {
 				_ = g.memory.Free() // the first error is returned
-				return nil, fmt.Errorf("tensor %q: statistics of its %d inputs: %w", name, width, err)
+				return nil, fmt.Errorf("tensor %q: collect statistics of its %d inputs: %w", name, width, err)
 			}
 			*of.to = at
 		}
@@ -110,7 +111,8 @@ func (m *Model) newGrams(k *gramKernels, inputs []decoder.Input) (*grams, error)
 	return g, nil
 }
 
-// observe queues the addition of the inputs x[rows, inputs] of a layer, if its first layer is wanted.
+// observe queues the addition of a layer's inputs x[rows, inputs] to the sums, if the statistics of this input are
+// wanted.
 func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) error {
 	if g == nil {
 		return nil
@@ -120,7 +122,7 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 		return nil
 	}
 	if p.act != cuda.FP32 || stride != s.width {
-		return fmt.Errorf("tensor %q: statistics need float32 inputs without gaps", l.layers[0].Weight)
+		return fmt.Errorf("tensor %q: statistics need float32 inputs without gaps between rows: set Options.Exact", l.layers[0].Weight)
 	}
 	product, err := p.buffer("gram", 4*s.width*s.width)
 	if err != nil {
@@ -142,14 +144,14 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 	return g.extremes.Launch(flat(rows*s.width), cuda.Grid{X: threads}, s.extremes, x, rows, s.width)
 }
 
-// of downloads an input's statistics; it returns nil if no token reached the input.
+// of downloads an input's statistics; nil if no token reached the input.
 func (g *grams) of(p *pass, in decoder.Input) (*Gram, error) {
 	s := g.sums[in.Layers[0].Weight]
 	if s.tokens == 0 {
 		return nil, nil
 	}
 	n := s.width * (s.width + 1) / 2
-	packed, err := p.buffer("gram", 4*n) // this buffer of products is free now
+	packed, err := p.buffer("gram", 4*n) // the products no longer use this buffer
 	if err != nil {
 		return nil, err
 	}

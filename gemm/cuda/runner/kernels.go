@@ -22,7 +22,7 @@ var (
 	lossSource string
 )
 
-// source returns the source text of all kernels but those of attention.cu and gram.cu.
+// source returns the source of all kernels except those in attention.cu and gram.cu.
 func source() string {
 	return elementSource + streamSource + headsSource + expertsSource + lossSource
 }
@@ -41,13 +41,13 @@ type kernels struct {
 }
 
 const (
-	// threads is the number of threads of a block that computes a row.
+	// threads is the number of threads of a block in kernels that process one row per block.
 	threads = 256
-	// tile is the number of queries of a block of attend_rows.
+	// tile is the number of queries per block of attend_rows.
 	tile = 32
-	// maxExperts, maxGroups and maxInGroup, the experts of a group, are limits of route.
+	// maxExperts, maxGroups and maxInGroup (experts per group) are limits of the kernel route.
 	maxExperts, maxGroups, maxInGroup = 4096, 64, 256
-	// maxValueSize is the largest number of channels of a value in attend.
+	// maxValueSize is the largest number of value channels in attend.
 	maxValueSize = 512
 )
 
@@ -56,8 +56,8 @@ func attendShared(size, valueSize int) int {
 	return 4 * (2*tile*(size+1) + tile*valueSize + tile*(tile+1))
 }
 
-// compile compiles the kernels. shared is the dynamic shared memory of the attention kernels in bytes, and experts is the number
-// of routed experts.
+// compile compiles the kernels. shared is the dynamic shared memory of the attention kernels in bytes. experts is the
+// number of routed experts.
 func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, experts int) (*kernels, error) {
 	module, err := d.Compile(ctx, "decoder.cu", source())
 	if err != nil {

@@ -40,7 +40,7 @@ func (l *loader) raise(ctx context.Context, r decoder.Raise) (norm, *linear, err
 	return n, up, err
 }
 
-// run queues y from x: every head's query, key and value.
+// run queues the computation of y from x: the query, key and value of every head.
 func (l *latent) run(p *pass, y, x cuda.Address) error {
 	stride := l.down.outputs
 	short, err := p.rowsBuffer("short", stride)

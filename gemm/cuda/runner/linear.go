@@ -8,27 +8,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// linear is one or more linear layers that read the same input, with their outputs concatenated.
+// linear is one or more linear layers that read the same input. Their outputs are concatenated.
 type linear struct {
 	groups          []weight
 	inputs, outputs int
-	bias            cuda.Address // float32 biases of all outputs; 0: none
+	bias            cuda.Address // float32 biases of all outputs; 0: no bias
 	layers          []decoder.Linear
 }
 
-// weight is one matrix: the weights of consecutive layers of the same element type.
+// weight is one matrix: the weights of consecutive layers with the same element type.
 type weight struct {
 	at         cuda.Address
 	element    cuda.Element
 	transposed bool
-	from       int // first output
+	from       int // index of the first output
 	outputs    int
 }
 
 // linear loads layers that share an input, as one linear.
 func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear, error) {
 	on := &linear{inputs: layers[0].Inputs, layers: layers}
-	all := make([]tensor, len(layers)) // each tensor is read once, because values of quantised weights must be computed
+	all := make([]tensor, len(layers)) // each tensor is read only once, because values of quantised weights must be computed
 	for i, layer := range layers {
 		var err error
 		if all[i].dtype, all[i].data, err = l.tensor(ctx, layer.Weight, layer.Inputs*layer.Outputs); err != nil {
@@ -60,7 +60,7 @@ func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear,
 	return on, l.biases(ctx, on)
 }
 
-// biases loads the biases of all layers as one vector, if any has one.
+// biases loads the biases of all layers as one vector, if any layer has one.
 func (l *loader) biases(ctx context.Context, on *linear) error {
 	all, any := make([]float32, 0, on.outputs), false
 	for _, layer := range on.layers {
@@ -85,8 +85,8 @@ func (l *loader) biases(ctx context.Context, on *linear) error {
 	return err
 }
 
-// apply queues y[rows,outputs] = x·wᵀ + b, or y += x·wᵀ + b if add is set. out is the element of y. Rows of x are
-// strideX elements apart, those of y strideY.
+// apply queues y[rows,outputs] = x·wᵀ + b, or y += x·wᵀ + b if add is true. out is the element type of y. strideX and
+// strideY are the distances between rows of x and of y, in elements.
 func (p *pass) apply(l *linear, y, x cuda.Address, rows, strideX, strideY int, out cuda.Element, add bool) error {
 	if err := p.grams.observe(p, l, x, rows, strideX); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (p *pass) apply(l *linear, y, x cuda.Address, rows, strideX, strideY int, o
 	return p.finite(l, y, rows, strideY)
 }
 
-// splitInput queues the three BF16 parts of x.
+// splitInput queues the computation of the three BF16 parts of x.
 func (p *pass) splitInput(x cuda.Address, rows, width, stride int) ([]cuda.Address, error) {
 	parts := make([]cuda.Address, 3)
 	at, err := p.buffer("split", 3*align(rows*width*2))
@@ -135,8 +135,8 @@ func (p *pass) splitInput(x cuda.Address, rows, width, stride int) ([]cuda.Addre
 // align rounds up to a multiple of 256, the alignment of allocations.
 func align(bytes int) int { return (bytes + 255) / 256 * 256 }
 
-// multiply queues a product. It describes each shape to cuBLASLt once. Without Options.Exact, the first call of a shape
-// also times the kernels that cuBLASLt offers and keeps the fastest.
+// multiply queues a product. It describes each shape to cuBLASLt only once. Without Options.Exact, the first call for a
+// shape also measures the kernels that cuBLASLt offers and keeps the fastest.
 func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) error {
 	s.Aligned = 256
 	for s.Aligned > 2 && (int(y)|int(x)|int(w))%s.Aligned != 0 {
@@ -162,8 +162,8 @@ func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) erro
 	return l.Launch(y, x, w, add)
 }
 
-// tune times the kernels of a product. The results go to a buffer of the model, because a step's own buffers must not
-// move.
+// tune measures the kernels of a product. The results go to a buffer of the model, because a step's own buffers must
+// not move.
 func (p *pass) tune(l *cuda.Linear, s cuda.LinearShape, x, w cuda.Address) error {
 	own := pass{Model: p.Model, scratch: p.Model.scratch, rows: p.rows}
 	y, err := own.buffer("tune", s.M*s.StrideY*s.Out.Bytes())

@@ -13,19 +13,20 @@ import (
 // Options are the options of [New].
 type Options struct {
 	// Exact computes with float32 activations; see the package's documentation. Default: activations have the type of
-	// the weights, as in the usual runtimes.
+	// the weights, as in common runtimes.
 	Exact bool
 	// Longest is the longest sequence in tokens, at most the model's limit. Default 0: 4096, or the model's limit.
 	Longest int
-	// Resident makes New fail if not all weights fit on the card. Default: blocks that do not fit are loaded for each pass.
+	// Resident makes New fail if some weights do not fit on the card. Default: blocks that do not fit are loaded for
+	// each pass.
 	Resident bool
 }
 
 // defaultLongest is the default of Options.Longest.
 const defaultLongest = 4096
 
-// Model is a decoder on a card. Only one method of a model, its passes and its steps may run at a time, except Start and
-// Wait of a step. Close frees the memory.
+// Model is a decoder on a card. Only one method of a model, its passes and its steps may run at a time, except for
+// Start and Wait of a step. Close frees the memory.
 type Model struct {
 	device  *cuda.Device
 	decoder *decoder.Decoder
@@ -41,7 +42,7 @@ type Model struct {
 	memory    *cuda.Memory
 	turns     *turns
 	embedding cuda.Address
-	positions cuda.Address // 0: none
+	positions cuda.Address // 0: no table of positions
 	entry     norm
 	final     norm
 	head      *linear
@@ -50,8 +51,8 @@ type Model struct {
 	products  map[cuda.LinearShape]*cuda.Linear
 }
 
-// New compiles the kernels and loads a model's weights. It fails with [cuda.ErrNoCompiler] without NVRTC, and with
-// [cuda.ErrOutOfMemory] if the card has no room for the weights and Resident is set, or for a single block.
+// New compiles the kernels and loads a model's weights. It returns a [cuda.ErrNoCompiler] without NVRTC. It returns a
+// [cuda.ErrOutOfMemory] if Resident is set and the weights do not fit on the card, or if a single block does not fit.
 func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights, o Options) (*Model, error) {
 	if device == nil {
 		return nil, cuda.ErrNoGPU
@@ -67,7 +68,7 @@ func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights
 		return nil, fmt.Errorf("sequences of %d tokens: give at least 1", longest)
 	}
 	if longest > d.Limit {
-		return nil, fmt.Errorf("sequences of %d tokens: the model takes at most %d", longest, d.Limit)
+		return nil, fmt.Errorf("sequences of %d tokens: the model's limit is %d tokens", longest, d.Limit)
 	}
 	m := &Model{
 		device: device, decoder: d, source: w, exact: o.Exact, hidden: d.Hidden, longest: longest,
@@ -90,7 +91,7 @@ func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights
 	return m, nil
 }
 
-// chooseElement chooses the type of activations: float32 if exact, else the type of the embedding.
+// chooseElement sets the type of activations: float32 if Options.Exact is set, else the type of the embedding.
 func (m *Model) chooseElement(ctx context.Context) error {
 	m.act = cuda.FP32
 	if m.exact {
@@ -102,14 +103,15 @@ func (m *Model) chooseElement(ctx context.Context) error {
 	}
 	e, ok := elements[t]
 	if !ok {
-		return fmt.Errorf("tensor %q: values of type %s cannot be run on a GPU: store it as BF16, F16 or F32", m.decoder.Embedding.Tokens, t)
+		return fmt.Errorf("tensor %q: the GPU runner does not support type %s: store the tensor as BF16, F16 or F32", m.decoder.Embedding.Tokens, t)
 	}
 	m.act = e
 	return nil
 }
 
-// needs returns the largest dynamic shared memory of an attention in bytes, and the largest number of experts of a layer. Attention by the
-// fast kernels does not count: heads of 256 channels would need more than the 99 KiB of many cards.
+// needs returns the largest dynamic shared memory of an attention in bytes, and the largest number of experts of a
+// layer. Attention with the fast kernels is left out: heads of 256 channels would need more than the 99 KiB of many
+// cards.
 func (m *Model) needs() (shared, experts int) {
 	for p := range parts(m.decoder) {
 		if a := p.Attention; a != nil && !(m.fits(a) && a.Queries/a.KV <= maxGroup) {
@@ -164,7 +166,7 @@ func (m *Model) load(ctx context.Context, resident bool) error {
 	return nil
 }
 
-// loadHead loads the head. A tied head shares the embedding's memory if the embedding has an element type that products accept.
+// loadHead loads the head. A tied head shares the embedding's memory if products support the embedding's element type.
 func (m *Model) loadHead(ctx context.Context, l *loader) error {
 	h := m.decoder.Head
 	if h.Tied && !h.Linear.Transposed {
@@ -183,7 +185,7 @@ func (m *Model) loadHead(ctx context.Context, l *loader) error {
 	return err
 }
 
-// table uploads an embedding in the element type of activations.
+// table uploads an embedding in the element type of the activations.
 func (l *loader) table(ctx context.Context, name string, n int) (cuda.Address, error) {
 	d, data, err := l.tensor(ctx, name, n)
 	if err != nil {
@@ -208,7 +210,7 @@ func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 	var bytes int64
 	for _, layer := range m.decoder.Layers() {
 		if layer.Block == len(m.decoder.Blocks) {
-			continue // the head is on the card
+			continue // the head is already on the card
 		}
 		d, _, err := m.source.Tensor(ctx, layer.Tensor)
 		if err != nil {
@@ -222,10 +224,10 @@ func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 // Resident reports whether all weights are on the card.
 func (m *Model) Resident() bool { return len(m.blocks) == len(m.decoder.Blocks) }
 
-// Rotate moves the weights of each model to the memory of the next one, and the weights of the last model to the memory of the
-// first. The models must have the same shapes and types, and their weights must be on the card; their steps must not be running.
-// A captured step then computes with the weights that its model's memory holds. If ctx ends or the card fails, the weights are
-// undefined.
+// Rotate moves the weights of each model to the memory of the next one, and the weights of the last model to the memory
+// of the first. The models must have the same shapes and types, their weights must be on the card, and their steps must
+// not be running. A captured step then computes with the weights that are in its model's memory. If ctx ends or the
+// card fails, the weights are undefined.
 func Rotate(ctx context.Context, models ...*Model) error {
 	for _, m := range models {
 		switch first := models[0]; {
@@ -262,7 +264,7 @@ func Rotate(ctx context.Context, models ...*Model) error {
 // errClosed is the error of methods of a closed model.
 var errClosed = errors.New("the model was closed")
 
-// Close frees the memory and the kernels. It is idempotent; the device stays open. Steps must be closed before.
+// Close frees the memory and the kernels. Steps must be closed first. The device stays open. Close is idempotent.
 func (m *Model) Close() error {
 	for _, l := range m.products {
 		l.Close()

@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// norm is a norm on the card. The zero value is none.
+// norm is a norm on the card. The zero value means no norm.
 type norm struct {
 	decoder.Norm
-	weight, bias cuda.Address // float32; 0 if the norm has none
-	spans        cuda.Address // first column of each span; 0: one span from column 0
+	weight, bias cuda.Address // float32; 0 if the norm does not have it
+	spans        cuda.Address // first column of each span; 0: a single span from column 0
 	count        int          // number of spans
-	// wide is set if eight elements can be read at once: width and spans are multiples of 8.
+	// wide is true if eight elements can be read at once, because width and spans are multiples of 8.
 	wide bool
 }
 
@@ -38,7 +38,7 @@ func (l *loader) norm(ctx context.Context, n decoder.Norm) (norm, error) {
 	return on, err
 }
 
-// span loads a norm that applies to spans of a row's columns.
+// span loads a norm that is applied to spans of a row's columns.
 func (l *loader) span(ctx context.Context, s decoder.SpanNorm) (norm, error) {
 	n, err := l.norm(ctx, s.Norm)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *loader) span(ctx context.Context, s decoder.SpanNorm) (norm, error) {
 	return n, err
 }
 
-// normalize queues y = norm(x), or y += scale·norm(x) if add is set.
+// normalize queues y = norm(x), or y += scale·norm(x) if add is true.
 func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bool, scale float32) error {
 	layer := 0
 	if n.Kind == arch.LayerNorm {
@@ -68,7 +68,7 @@ func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bo
 		n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
 }
 
-// number returns 1 for true and 0 for false, as kernels take conditions.
+// number converts a condition to a kernel argument: 1 for true and 0 for false.
 func number(b bool) int {
 	if b {
 		return 1

@@ -8,24 +8,25 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// Observation selects the statistics of inputs that a pass collects.
+// Observation selects which statistics of inputs a pass collects.
 type Observation struct {
-	// Wanted reports whether an input is wanted; layers are the names of the weights that read it. Default: all.
+	// Wanted reports whether the statistics of an input are wanted. layers are the names of the weights whose layers
+	// read the input. Default: all inputs.
 	Wanted func(layers []string) bool
-	// Each gets the statistics of an input after the last batch of its block. An error ends the pass.
+	// Each is called with the statistics of an input after the last batch of its block. An error ends the pass.
 	Each func(Gram) error
-	// Blocks is the number of blocks to run; the head counts as one. Default 0: all.
+	// Blocks is the number of blocks to run. The head counts as a block. Default 0: all.
 	Blocks int
-	// Room limits the card's memory for a block's sums, in bytes. The sums of a single input may exceed it. Default 0: half
-	// of the free memory.
+	// Room limits the card's memory for the sums of a block's inputs, in bytes. The sums of a single input may exceed
+	// it. Default 0: half of the free memory.
 	Room int64
 }
 
-// Observe is Pass, and also collects statistics of linear layers' inputs, block by block. It needs a model with
-// Options.Exact. If it does not run all blocks, the result is nil.
+// Observe is [Model.Pass] that also collects statistics of linear layers' inputs, block by block. It needs a model with
+// Options.Exact. The result is nil if not all blocks are run.
 //
-// The sums of a block's inputs take 8 bytes an element on the card. If the card has no room for all sums, the block runs again
-// for the remaining inputs.
+// The sums of a block's inputs take 8 bytes per element on the card. If the card has too little memory for all sums,
+// the block runs again for the remaining inputs.
 func (m *Model) Observe(ctx context.Context, tokens [][]int32, o Observation, step func(done, total int) error) (*Pass, error) {
 	if step == nil {
 		step = func(int, int) error { return nil }
@@ -69,14 +70,14 @@ func (r *Pass) wanted(i int, o Observation) (all []decoder.Input) {
 	return all
 }
 
-// observeBlock runs all batches through a block, once for each set of inputs that the card has room for.
+// observeBlock runs all batches through a block, once for each set of inputs that fits into memory.
 func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observation) error {
 	wanted := r.wanted(i, o)
 	if len(wanted) == 0 {
 		return r.do(func() error { return r.block(ctx, i) })
 	}
 	before := r.model.device.NewMemory()
-	defer func() { _ = r.model.device.Release(before.Free) }() // the next allocation reports a failure
+	defer func() { _ = r.model.device.Release(before.Free) }() // a failure shows in the next allocation
 	var kept []cuda.Address
 	for len(wanted) > 0 {
 		var set []decoder.Input
@@ -104,7 +105,7 @@ func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observ
 	return nil
 }
 
-// observeHead scores all tokens. A tied head's input is not observed.
+// observeHead scores all tokens. The input of a tied head is not observed.
 func (r *Pass) observeHead(ctx context.Context, k *gramKernels, o Observation) error {
 	return r.observeSet(k, r.wanted(len(r.model.decoder.Blocks), o), o, func() error { return r.score(ctx) })
 }
@@ -125,7 +126,7 @@ func (r *Pass) observeSet(k *gramKernels, set []decoder.Input, o Observation, f 
 		}
 		return err
 	}
-	defer func() { _ = r.model.device.Release(g.memory.Free) }() // the next allocation reports a failure
+	defer func() { _ = r.model.device.Release(g.memory.Free) }() // a failure shows in the next allocation
 	for _, in := range set {
 		var one *Gram
 		if err := r.do(func() (err error) { one, err = g.of(r.batches[0].pass, in); return err }); err != nil {
@@ -143,7 +144,7 @@ func (r *Pass) observeSet(k *gramKernels, set []decoder.Input, o Observation, f 
 
 func (r *Pass) do(f func() error) error { return r.model.device.Do(f) }
 
-// roomFor returns the first inputs whose sums fit into room bytes, and at least one.
+// roomFor returns the first inputs whose sums fit into room bytes, but at least one input.
 func (m *Model) roomFor(inputs []decoder.Input, room int64) ([]decoder.Input, error) {
 	if room == 0 {
 		free, err := m.device.Free()

@@ -7,39 +7,39 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// pass is the state of some sequences that run through the blocks. Its methods must be called within Device.Do.
+// pass is the state of some sequences on their way through the blocks. Its methods must be called within Device.Do.
 type pass struct {
 	*Model
 	scratch *scratch
 	// products are the descriptions of products by shape.
 	products map[cuda.LinearShape]*cuda.Linear
-	// launched has every product that was launched; nil: none is noted.
+	// launched holds every product that was launched; nil: they are not recorded.
 	launched map[*cuda.Linear]bool
 
 	rows, sequences, longest int
-	// Addresses on the card: token, position, sequence and sequence length of each row; and the first row of each sequence,
-	// followed by the number of rows.
+	// Addresses on the card: token, position, sequence and sequence length of each row, and the first row of each
+	// sequence, followed by the number of rows.
 	tokens, places, sequence, lengths, starts cuda.Address
-	// cache holds keys and values; nil: none is kept.
+	// cache holds keys and values; nil: they are not kept.
 	cache *cache
-	// step is set for a decode step: one row a sequence, and attention reads the cache.
+	// step is true for a decode step: there is one row per sequence, and attention reads the cache.
 	step bool
-	// counters has a zero for each sequence and KV head; only a decode step has them.
+	// counters holds a zero for each sequence and KV head. Only a decode step has counters.
 	counters cuda.Address
-	// flags has a word for each layer in the order of names; 0: not checked.
+	// flags holds a word for each layer, in the order of names; 0: layers are not checked.
 	flags cuda.Address
 	names []string
-	// routes are the choices of a captured step's routers; nil: every run makes its own.
+	// routes are the choices of a captured step's routers; nil: the routers choose anew in every run.
 	routes *routes
-	// grams adds up statistics of the layers' inputs; nil: none are collected.
+	// grams sums statistics of the layers' inputs; nil: none are collected.
 	grams *grams
 }
 
-// scratch is a set of buffers by name. They grow on demand, and every use overwrites them.
+// scratch is a set of buffers by name. Buffers grow on demand, and every use overwrites them.
 type scratch struct {
 	device  *cuda.Device
 	buffers map[string]*buffer
-	// fixed is set once a graph holds the buffers' addresses. From then on no buffer may grow.
+	// fixed is true once a graph contains the buffers' addresses. From then on, no buffer may grow.
 	fixed bool
 }
 
@@ -51,7 +51,8 @@ type buffer struct {
 	bytes  int
 }
 
-// buffer returns the address of a buffer of at least the given size. If the buffer grows, its contents are lost.
+// buffer returns the address of a buffer of at least the given size in bytes. If the buffer grows, its contents are
+// lost.
 func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
 	b := p.scratch.buffers[name]
 	if b == nil {
@@ -62,7 +63,7 @@ func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
 		return b.at, nil
 	}
 	if p.scratch.fixed && b.bytes > 0 {
-		return 0, fmt.Errorf("buffer %q would move from %d to %d bytes, but the graph of another step has its address: the layers of the two models differ in size or type", name, b.bytes, bytes)
+		return 0, fmt.Errorf("buffer %q must grow from %d to %d bytes, but the graph of another step contains its address: the layers of the two models differ in size or type", name, b.bytes, bytes)
 	}
 	if err := p.device.Synchronize(); err != nil {
 		return 0, err
@@ -73,7 +74,7 @@ func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
 	b.bytes = 0
 	at, err := b.memory.Alloc(bytes)
 	if err != nil {
-		return 0, fmt.Errorf("a buffer for %d tokens: %w", p.rows, err)
+		return 0, fmt.Errorf("buffer for %d tokens: %w", p.rows, err)
 	}
 	b.at, b.bytes = at, bytes
 	return at, nil

@@ -13,7 +13,7 @@ import (
 // batchTokens limits the tokens of a batch, unless a single sequence is longer.
 const batchTokens = 8192
 
-// Pass is the result of running tokens through all blocks: the residual stream after the last block, and the losses.
+// Pass is the result of running tokens through all blocks: the residual stream after the last block and the losses.
 // Close frees its memory.
 type Pass struct {
 	// Scores are the losses of all predicted tokens.
@@ -26,7 +26,7 @@ type Pass struct {
 	grams   *grams // nil: statistics are not collected
 }
 
-// batch is some sequences, and their residual stream on the card.
+// batch is a set of sequences with their residual stream on the card.
 type batch struct {
 	*pass
 	first int // index of the first sequence
@@ -34,9 +34,10 @@ type batch struct {
 	chunk []int32 // tokens
 }
 
-// Pass runs sequences through the model and computes the loss of every token but the first of each. step, if it is
-// set, is called after each of total steps: the blocks and the head. An error of step ends the pass, as does ctx,
-// between two blocks of a batch. Non-finite activations are an error that names the first layer with them.
+// Pass runs sequences through the model and computes the loss of every token except the first of each sequence. step
+// may be nil. It is called after each of total steps: the blocks and the head. If step returns an error or ctx ends,
+// the pass ends between two blocks of a batch. Activations that are not finite are an error that names the first layer
+// with such activations.
 func (m *Model) Pass(ctx context.Context, tokens [][]int32, step func(done, total int) error) (*Pass, error) {
 	if step == nil {
 		step = func(int, int) error { return nil }
@@ -75,7 +76,7 @@ func (m *Model) begin(tokens [][]int32) (*Pass, error) {
 	}
 	for i, t := range tokens {
 		if len(t) > m.longest {
-			return nil, fmt.Errorf("sequence %d has %d tokens, the model was loaded for at most %d: set Options.Longest", i, len(t), m.longest)
+			return nil, fmt.Errorf("sequence %d has %d tokens, but the model was loaded for at most %d: increase Options.Longest", i, len(t), m.longest)
 		}
 	}
 	r := &Pass{model: m, tokens: tokens, memory: m.device.NewMemory()}
@@ -86,7 +87,7 @@ func (m *Model) begin(tokens [][]int32) (*Pass, error) {
 	return r, nil
 }
 
-// Close frees the memory; the Scores stay. It is idempotent.
+// Close frees the memory. The Scores remain valid. Close is idempotent.
 func (r *Pass) Close() error {
 	r.batches = nil
 	return r.model.device.Release(r.memory.Free)
@@ -124,7 +125,7 @@ func (r *Pass) start() error {
 	return nil
 }
 
-// batch uploads sequences, which together have rows tokens.
+// batch uploads sequences with rows tokens in all.
 func (m *Model) batch(memory *cuda.Memory, sequences [][]int32, rows int) (batch, error) {
 	p := &pass{Model: m, scratch: m.scratch, products: m.products, rows: rows, sequences: len(sequences)}
 	b := batch{pass: p}
@@ -150,7 +151,7 @@ func (m *Model) batch(memory *cuda.Memory, sequences [][]int32, rows int) (batch
 	}
 	var err error
 	if b.h, err = memory.Alloc(rows * m.hidden * m.act.Bytes()); err != nil {
-		err = fmt.Errorf("the residual stream of %d tokens: %w", rows, err)
+		err = fmt.Errorf("residual stream of %d tokens: %w", rows, err)
 	}
 	return b, err
 }
@@ -173,7 +174,7 @@ func (r *Pass) block(ctx context.Context, i int) error {
 		return err
 	}
 	if !m.Resident() {
-		defer func() { _ = b.memory.Free() }() // the next allocation reports a failure
+		defer func() { _ = b.memory.Free() }() // a failure shows in the next allocation
 	}
 	return r.through(ctx, i, b)
 }
@@ -199,7 +200,7 @@ func (r *Pass) through(ctx context.Context, i int, b *block) error {
 	return nil
 }
 
-// block returns a block that is on the card, or loads it.
+// block returns block i, which it loads unless it is on the card.
 func (m *Model) block(ctx context.Context, i int) (*block, error) {
 	if m.Resident() {
 		return m.blocks[i], nil
@@ -217,7 +218,7 @@ func (m *Model) flags() (cuda.Address, error) {
 	return flags, m.device.Clear(flags, 4*maxNames)
 }
 
-// look reads the flags. If a layer's outputs are not finite, it returns an error that names the first such layer.
+// look reads the flags. If any layer's outputs are not finite, it returns an error that names the first such layer.
 func (p *pass) look() error {
 	if len(p.names) == 0 {
 		return nil

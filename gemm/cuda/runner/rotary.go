@@ -10,11 +10,11 @@ import (
 // rotary is rotary positions on the card.
 type rotary struct {
 	*decoder.Rotary
-	short, long cuda.Address // tables of cosines and sines; long is 0 if there is none
+	short, long cuda.Address // tables of cosines and sines; long is 0 if there is only one table
 }
 
-// turns is the rotary state that all attentions of a model share. It has tables of cosines and sines by frequencies, for the
-// positions of the longest sequence, and the index of each attention.
+// turns is the state of rotary positions that all attention layers of a model share: tables of cosines and sines by
+// frequencies, for all positions of the longest sequence, and the index of each attention layer.
 type turns struct {
 	memory    *cuda.Memory
 	positions int
@@ -42,7 +42,8 @@ func (l *loader) rotary(a *decoder.Attention, t *turns) (*rotary, error) {
 	return r, err
 }
 
-// table returns the address of a table: cosines, then sines, of each position. Layers with the same frequencies share a table.
+// table returns the address of a table with the cosines and then the sines of each position. Layers with the same
+// frequencies share a table.
 func (t *turns) table(l *loader, f decoder.Frequencies) (cuda.Address, error) {
 	key := string(bytesOf(append([]float32{f.Length}, f.Radians...)))
 	if at, ok := t.tables[key]; ok {

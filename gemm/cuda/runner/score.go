@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// chunkLogits limits the logits that are on the card at once. A chunk has at least one row.
+// chunkLogits limits the number of logits that are on the card at a time. A chunk has at least one row.
 const chunkLogits = 1 << 28
 
 // score computes the losses of all tokens.
@@ -47,8 +47,8 @@ func (r *Pass) score(ctx context.Context) error {
 
 func notFinite(v float64) bool { return v-v != 0 }
 
-// each runs f for chunks of rows of all batches. f queues a kernel that writes a float64 for each row to out. each
-// returns the numbers of all rows in order.
+// each runs f for chunks of rows of all batches. f queues a kernel that writes one float64 per row to out. each returns
+// these numbers for all rows, in order.
 func (r *Pass) each(ctx context.Context, f func(b batch, from, rows int, out cuda.Address) error) ([]float64, error) {
 	var all []float64
 	chunk := max(1, chunkLogits/r.model.decoder.Vocab)
@@ -78,7 +78,7 @@ func (r *Pass) each(ctx context.Context, f func(b batch, from, rows int, out cud
 	return all, nil
 }
 
-// logits queues the float32 logits of some rows of h into a buffer, before the head's scale and cap.
+// logits queues the float32 logits of some rows of h into a buffer, without the head's scale and cap.
 func (p *pass) logits(name string, h cuda.Address, from, rows int) (cuda.Address, error) {
 	part := *p
 	part.rows = rows
@@ -99,7 +99,7 @@ func (p *pass) logits(name string, h cuda.Address, from, rows int) (cuda.Address
 	return y, part.apply(p.head, y, x, rows, p.hidden, p.decoder.Vocab, cuda.FP32, false)
 }
 
-// targets uploads the token after each row, and -1 for the last row of a sequence.
+// targets uploads the next token of each row, and -1 for the last row of a sequence.
 func (b batch) targets(tokens [][]int32, from, rows int) (cuda.Address, error) {
 	var all []int32
 	for _, t := range tokens[b.first : b.first+b.sequences] {
@@ -121,7 +121,7 @@ func (b batch) targets(tokens [][]int32, from, rows int) (cuda.Address, error) {
 func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error) {
 	if !slices.EqualFunc(r.tokens, reference.tokens, slices.Equal[[]int32]) || r.model.device != reference.model.device ||
 		r.model.decoder.Vocab != reference.model.decoder.Vocab {
-		return 0, errors.New("the divergence is of passes with the same tokens and vocabulary on one device")
+		return 0, errors.New("a divergence needs two passes with the same tokens and vocabulary on the same device")
 	}
 	for _, p := range []*Pass{r, reference} {
 		if err := p.open(); err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// Work describes a step of a server: a prefill or a decode step.
+// Work describes a step of a server, which is a prefill or a decode step.
 type Work struct {
-	Sequences int // sequences in a batch
-	// Context is the number of tokens of each sequence, with the tokens of the step. A prefill computes all of them, a decode
-	// step only the last.
+	Sequences int // number of sequences in the batch
+	// Context is the number of tokens of each sequence, including the tokens of the step. A prefill computes all of
+	// them, a decode step only the last.
 	Context int
 	Decode  bool
-	// Seed chooses the tokens. Default 0.
+	// Seed is the seed of the random tokens. Default 0.
 	Seed uint64
-	// Linear runs the linear layers alone. Their inputs are the current contents of the buffers.
+	// Linear runs only the linear layers. Their inputs are the current contents of the buffers.
 	Linear bool
 }
 
@@ -48,28 +48,28 @@ func (w Work) String() string {
 }
 
 // Step is a step of a model, captured in a CUDA graph: embedding, blocks, head and the choice of the next token. Every
-// replay computes the same step. Package power measures a Step as a load.
+// replay computes the same step. A Step is a load for package power.
 type Step struct {
 	*cuda.Graph
 	model  *Model
 	work   Work
 	memory *cuda.Memory
-	// scratch is the step's own: buffers of a graph must not move.
+	// scratch belongs to the step alone, because buffers of a graph must not move.
 	scratch *scratch
 	pass    *pass
 	h       cuda.Address
-	last    cuda.Address // the last row of each sequence
-	next    cuda.Address // the next token of each
-	warm    bool         // all kernels have run
+	last    cuda.Address // last row of each sequence
+	next    cuda.Address // next token of each sequence
+	warm    bool         // whether all kernels have run
 }
 
-// NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident). A decode step has a KV cache
-// with the keys and values of its sequences. Replays compute the routers, but give every token to the experts that the first run
-// chose. If ctx ends, NewStep stops between two blocks.
+// NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident). A decode step has a KV
+// cache with the keys and values of its sequences. Replays compute the routers, but send every token to the experts
+// that the first run chose. If ctx ends, NewStep stops between two blocks.
 //
-// like, if set, is a step of the same work with a model of the same shapes. The new step runs the same kernels in like's buffers,
-// with like's choices of experts and like's KV cache. It writes only the last token's keys and values to the cache. Close the new
-// step before like.
+// like may be a step of the same work of a model with the same shapes, or nil. With like, the new step runs the same
+// kernels in like's buffers, with like's choices of experts and like's KV cache. It writes only the last token's keys
+// and values to the cache. Close the new step before like.
 func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
 	switch {
 	case m.kernels == nil:
@@ -77,15 +77,15 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 	case w.Sequences < 1 || w.Context < 1 || w.Context > m.longest:
 		return nil, fmt.Errorf("%s: %v: the model was loaded for sequences of 1 to %d tokens", name, w, m.longest)
 	case !m.Resident():
-		return nil, fmt.Errorf("%s: the weights do not fit on the card, so a step cannot be measured: use a smaller model or a card with more memory", name)
+		return nil, fmt.Errorf("%s: the weights do not fit on the card, but a step needs all of them there: use a smaller model or a card with more memory", name)
 	case w.Sequences > maxSequences:
-		return nil, fmt.Errorf("%s: %v: a step takes at most %d sequences", name, w, maxSequences)
+		return nil, fmt.Errorf("%s: %v: a step can have at most %d sequences", name, w, maxSequences)
 	case like != nil && !like.work.shares(w):
-		return nil, fmt.Errorf("%s: %v shares no buffers with %v", name, w, like.work)
+		return nil, fmt.Errorf("%s: %v cannot use the buffers of %v: the batch, the context and the phase must be equal", name, w, like.work)
 	case like != nil && !m.alike(like.model):
 		return nil, fmt.Errorf("%s: the two models differ in shapes, type or card, so their steps cannot share buffers", name)
 	case like == nil && w.Linear:
-		return nil, fmt.Errorf("%s: a step of linear layers alone needs another step, whose buffers it reads", name)
+		return nil, fmt.Errorf("%s: a step with only linear layers needs another step, whose buffers it reads", name)
 	}
 	s := &Step{model: m, work: w, memory: m.device.NewMemory(), scratch: newScratch(m.device)}
 	if err := m.device.Do(func() error { return s.setUp(ctx, name, like) }); err != nil {
@@ -94,10 +94,10 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 	return s, nil
 }
 
-// maxSequences is CUDA's limit of a grid's third dimension, which counts sequences in attention.
+// maxSequences is CUDA's limit of a grid's third dimension, which counts the sequences in attention.
 const maxSequences = 65535
 
-// alike reports whether steps of m and other can share buffers and a cache: all sizes are the same.
+// alike reports whether steps of m and other can share buffers and a cache, because all sizes are equal.
 func (m *Model) alike(other *Model) bool {
 	sizes := func(m *Model) (all []any) {
 		all = append(all, m.device, m.act, m.hidden, m.decoder.Vocab)
@@ -116,7 +116,7 @@ func (m *Model) alike(other *Model) bool {
 	return slices.Equal(sizes(m), sizes(other))
 }
 
-// Kernels returns the kernels of the step's products, one of each shape.
+// Kernels returns the kernels of the step's products, one for each shape.
 func (s *Step) Kernels() []cuda.Kernel {
 	var all []cuda.Kernel
 	for l := range s.pass.launched {
@@ -140,7 +140,7 @@ func (s *Step) Close() error {
 	return errors.Join(err, s.model.device.Release(func() error { return errors.Join(s.memory.Free(), s.scratch.free()) }))
 }
 
-// sequences draws the tokens of a batch.
+// sequences draws the random tokens of a batch.
 func (s *Step) sequences() [][]int32 {
 	r := rand.New(rand.NewPCG(s.work.Seed, 1))
 	all := make([][]int32, s.work.Sequences)
@@ -161,7 +161,7 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	if like != nil {
 		kept = like.pass.cache
 	} else if kept, err = m.newCache(s.memory, w.Sequences, w.Context); err != nil {
-		return fmt.Errorf("a KV cache of %d × %d tokens: %w", w.Sequences, w.Context, err)
+		return fmt.Errorf("KV cache of %d × %d tokens: %w", w.Sequences, w.Context, err)
 	}
 	if w.Decode {
 		if like == nil {
@@ -207,12 +207,12 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	return s.finite()
 }
 
-// finite returns an error if a sequence has no next token because its logits are NaN. The step's energy would then not be
+// finite returns an error if a sequence has no next token, because its logits are NaN. The energy of such a step is not
 // representative.
 func (s *Step) finite() error {
 	next, err := s.tokens()
 	if at := slices.IndexFunc(next, func(t int32) bool { return t < 0 || int(t) >= s.model.decoder.Vocab }); err == nil && at >= 0 {
-		return fmt.Errorf("the logits of sequence %d are not finite in %v: compute the model's loss, which names the layer", at, s.model.act)
+		return fmt.Errorf("the logits of sequence %d are not finite in %v: compute the model's loss to find the layer", at, s.model.act)
 	}
 	return err
 }
@@ -313,7 +313,7 @@ func (s *Step) queue(ctx context.Context) error {
 		return err
 	}
 	for _, b := range m.blocks {
-		if err := ctx.Err(); err != nil { // the first run is slow, because it times the kernels of products
+		if err := ctx.Err(); err != nil { // the first run is slow, because it measures the kernels of products
 			return err
 		}
 		if err := b.run(p, s.h); err != nil {
@@ -349,7 +349,7 @@ func (s *Step) lastRows() (cuda.Address, error) {
 	return s.h, nil
 }
 
-// queueLinear queues the linear layers of the step alone. Each reads and writes the same buffers as in queue.
+// queueLinear queues only the linear layers of the step. Each layer reads and writes the same buffers as in queue.
 func (s *Step) queueLinear(ctx context.Context) error {
 	p, n := s.pass, s.work.Sequences
 	p.routes.next = 0

@@ -15,15 +15,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Weights returns tensors by their name in the checkpoint, in the stored row-major order, as little-endian elements of type BF16,
-// F16 or F32. The runner only reads the values, and does not keep them.
+// Weights returns tensors by their name in the checkpoint, in the stored row-major order, as little-endian elements of
+// type BF16, F16 or F32. The runner only reads the values and does not keep them.
 type Weights interface {
 	Tensor(ctx context.Context, name string) (weights.DType, []byte, error)
 }
 
-// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. Quantised weights have
-// the values of package forward, in BF16 if BF16 represents all of them exactly, and otherwise in F32. The model must stay open
-// while the tensors are used.
+// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. Quantised
+// weights have the values of package forward. They are in BF16 if BF16 represents all of them exactly, and otherwise in
+// F32. The model must stay open while the tensors are used.
 func Stored(m *weights.Model, layout *arch.Layout) Weights {
 	return stored{m, forward.Unshifted(m, layout), sync.OnceValues(func() (*quant.Description, error) { return quant.Describe(m) })}
 }
@@ -58,12 +58,12 @@ func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte,
 		return decoded{s.unshifted}.Tensor(ctx, name)
 	}
 	if _, ok := elements[t.DType]; !ok {
-		return t.DType, nil, fmt.Errorf("%s: tensor %q: values of type %s cannot be run on a GPU: store it as BF16, F16 or F32", t.File, name, t.DType)
+		return t.DType, nil, fmt.Errorf("%s: tensor %q: the GPU runner does not support type %s: store the tensor as BF16, F16 or F32", t.File, name, t.DType)
 	}
 	return t.DType, t.Data, nil
 }
 
-// computes reports whether a tensor is a quantised weight, whose values are computed from codes.
+// computes reports whether a tensor is a quantised weight with values that are computed from codes.
 func (s stored) computes(name string) (bool, error) {
 	q, err := s.quantised()
 	w, ok := q.Weight(name)
@@ -80,7 +80,7 @@ func (d decoded) Tensor(ctx context.Context, name string) (weights.DType, []byte
 	return weights.F32, bytesOf(values), err
 }
 
-// elements are the types that products multiply.
+// elements are the types that products can multiply.
 var elements = map[weights.DType]cuda.Element{weights.BF16: cuda.BF16, weights.F16: cuda.FP16, weights.F32: cuda.FP32}
 
 // dtypes is the inverse of elements.
@@ -99,12 +99,12 @@ type loader struct {
 func (l *loader) tensor(ctx context.Context, name string, n int) (weights.DType, []byte, error) {
 	d, data, err := l.source.Tensor(ctx, name)
 	if err == nil && len(data) != n*d.Bits()/8 {
-		err = fmt.Errorf("tensor %q: %d bytes of %s were given, its shape has %d elements", name, len(data), d, n)
+		err = fmt.Errorf("tensor %q: %d bytes of %s is not the size of its %d elements", name, len(data), d, n)
 	}
 	return d, data, err
 }
 
-// vector uploads a tensor as float32 and returns its address, 0 for an empty name. plus is added to each value.
+// vector uploads a tensor as float32 and returns its address; 0 for an empty name. plus is added to each value.
 func (l *loader) vector(ctx context.Context, name string, n int, plus float32) (cuda.Address, error) {
 	if name == "" {
 		return 0, nil
@@ -196,7 +196,7 @@ func converted(ctx context.Context, d weights.DType, data []byte, e cuda.Element
 func decode(d weights.DType, data []byte, n int) ([]float32, error) {
 	format, ok := d.Format()
 	if !ok {
-		return nil, fmt.Errorf("values of type %s cannot be decoded: store the tensor as BF16, F16 or F32", d)
+		return nil, fmt.Errorf("type %s is not supported: store the tensor as BF16, F16 or F32", d)
 	}
 	values := make([]float32, n)
 	err := weights.Guard("a tensor", func() error { format.Decode(values, weights.Need(data)); return nil })

@@ -94,7 +94,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	_, err := decode(weights.U16, make([]byte, 2), 1)
-	testmodel.WantError(t, err, "values of type U16 cannot be decoded: store the tensor as BF16, F16 or F32")
+	testmodel.WantError(t, err, "type U16 is not supported: store the tensor as BF16, F16 or F32")
 	if got := bytesOf([]float32{1, float32(math.Inf(-1))}); !bytes.Equal(got, []byte{0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xFF}) {
 		t.Errorf("% x", got)
 	}
@@ -147,7 +147,7 @@ func TestTensorHasItsShape(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err := l.tensor(t.Context(), "w", 7)
-	testmodel.WantError(t, err, `tensor "w": 12 bytes of BF16 were given, its shape has 7 elements`)
+	testmodel.WantError(t, err, `tensor "w": 12 bytes of BF16 is not the size of its 7 elements`)
 	_, err = l.vector(t.Context(), "v", 6, 0)
 	testmodel.WantError(t, err, "no such tensor")
 	if at, err := l.vector(t.Context(), "", 6, 0); at != 0 || err != nil {
@@ -159,7 +159,7 @@ func TestStored(t *testing.T) {
 	m := testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{Seed: 1, DType: weights.F8E4M3}))
 	w := Stored(m, testmodel.LayoutOf(t, m))
 	_, _, err := w.Tensor(t.Context(), "model.layers.0.mlp.up_proj.weight")
-	testmodel.WantError(t, err, `.safetensors: tensor "model.layers.0.mlp.up_proj.weight": values of type F8_E4M3 cannot be run on a GPU: store it as BF16, F16 or F32`)
+	testmodel.WantError(t, err, `.safetensors: tensor "model.layers.0.mlp.up_proj.weight": the GPU runner does not support type F8_E4M3: store the tensor as BF16, F16 or F32`)
 	_, _, err = w.Tensor(t.Context(), "none")
 	testmodel.WantError(t, err, `tensor "none": is not in `)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,13 +12,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// penaltySpread is the range of the penalty's weight in the bootstrap, in orders of magnitude up and down. Cross-validation
-// does not determine the weight more precisely.
+// penaltySpread is the range of the penalty's weight in the bootstrap, in orders of magnitude up and down.
+// Cross-validation determines the weight no more precisely than this.
 const penaltySpread = 1
 
-// bootstrap fills in the trace's intervals. It draws runs with replacement and a weight of the penalty, and refits the sensors'
-// filter, gains and scale, the readings' weights and the trace each time. The law of power and speed is held fixed. If the
-// filter and the penalty were held fixed as well, the intervals would contain only three quarters of a ramp.
+// bootstrap fills in the trace's intervals. Each resample draws runs with replacement and a weight of the penalty. It
+// then fits the sensors' filter, gains and scale, the readings' weights and the trace again. The speed law is held
+// fixed. If the filter and the penalty were held fixed as well, the intervals would contain only three quarters of the
+// true power during a ramp.
 func (s *stitcher) bootstrap(ctx context.Context, c *solution, to *Trace) error {
 	rng := rand.New(rand.NewPCG(s.opt.Seed, 2))
 	scale := s.counterScale(c)
@@ -36,8 +37,8 @@ func (s *stitcher) bootstrap(ctx context.Context, c *solution, to *Trace) error 
 		rows := s.drawnRows(ctx, c, drawn)
 		gain := gains(rows, c.watts, len(c.noise), drawn)
 		divide(rows, gain)
-		// Two passes: fixed weights make the intervals too narrow, and noise that a few runs hide would reject all
-		// readings of the others.
+		// Two passes: fixed weights would make the intervals too narrow. Noise estimated from the few drawn runs could
+		// reject all readings of the other runs.
 		p, ok := assemble(s.cells, rows, drawn).solve(c.penalty, lambda)
 		if ok {
 			reweigh(s.cells, rows, p, len(c.noise), s.floor)
@@ -61,7 +62,7 @@ func (s *stitcher) bootstrap(ctx context.Context, c *solution, to *Trace) error 
 	return nil
 }
 
-// drawnRows returns the rows by the filter that the drawn runs show.
+// drawnRows returns the rows for the filter that the drawn runs give.
 func (s *stitcher) drawnRows(ctx context.Context, c *solution, drawn func(run int) float64) []row {
 	if s.filter == nil {
 		return slices.Clone(c.rows)
@@ -71,8 +72,8 @@ func (s *stitcher) drawnRows(ctx context.Context, c *solution, drawn func(run in
 	return rows
 }
 
-// counterScale returns a function for the energy counter's scale by drawn runs, relative to the gain that was fitted: the
-// counter is the scale of the trace. The function takes the trace and the sensors' gains by these runs.
+// counterScale returns a function for the energy counter's scale in the drawn runs, relative to its fitted gain. The
+// energy counter is the scale of the trace. The function takes the trace and the sensors' gains of the drawn runs.
 func (s *stitcher) counterScale(c *solution) func(watts, gain []float64, drawn func(run int) float64) float64 {
 	counter := s.counter()
 	if counter == nil {
@@ -103,8 +104,8 @@ func scaleOf(rows []row, watts []float64, times func(run int) float64) float64 {
 	return 1
 }
 
-// halfWidth returns half a 95 % interval in standard deviations of resamples: Student's quantile, as the runs are few,
-// times the correction for the spread that a bootstrap of few runs misses.
+// halfWidth returns half of a 95 % interval in standard deviations of the resamples. It is Student's quantile, because
+// the runs are few, times a correction for the spread that a bootstrap of few runs underestimates.
 func halfWidth(runs int) float64 {
 	n := float64(runs)
 	return stats.Student(n-1, 0.95) * math.Sqrt(n/(n-1))

@@ -8,14 +8,14 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// cells divide time into equal parts in each of which power is taken to be constant. Times are seconds since the
-// start of the first cell.
+// cells divides time into parts of equal length. Power is taken to be constant within a cell. Times are in seconds
+// since the start of the first cell.
 type cells struct {
 	step float64
 	n    int
 }
 
-// span is one reading's averaging as weights on consecutive cells. The weights add up to 1.
+// span is the averaging of one reading, as weights of consecutive cells. The weights add up to 1.
 type span struct {
 	first int
 	share []float64
@@ -24,17 +24,17 @@ type span struct {
 // last returns the span's last cell.
 func (s span) last() int { return s.first + len(s.share) - 1 }
 
-// within reports whether the stretch from a to b lies within all cells.
+// within reports whether the interval from a to b lies within the cells.
 func (c cells) within(a, b float64) bool {
-	// Rounding must not make a stretch that ends on a cell's edge reach into the next cell.
+	// Without this tolerance, rounding could extend an interval that ends on a cell's edge into the next cell.
 	const rounding = 1e-6
 	return a >= -rounding*c.step && b <= (float64(c.n)+rounding)*c.step && b >= a
 }
 
-// spanOf returns the weights of the mean over the stretch from a to b of power behind a first-order filter, whose step
-// response is 1−exp(−t/τ). Beyond either end, power is assumed to equal the power of the cell there.
+// spanOf returns the weights of a reading: the mean, from a to b, of power behind a first-order filter with the step
+// response 1−exp(−t/τ). Power before the first cell and after the last cell is assumed to equal that cell's power.
 func (c cells) spanOf(a, b, tau float64) span {
-	const rounding, memory = 1e-6, 7 // time constants, after which less than a thousandth is left
+	const rounding, memory = 1e-6, 7 // memory is in time constants; less than a thousandth remains after it
 	first, last := c.index((a-memory*tau)/c.step+rounding), c.index(b/c.step-rounding)
 	last = max(first, last)
 	s := span{first, make([]float64, last-first+1)}
@@ -95,7 +95,7 @@ func newBanded(n, band int) *banded {
 
 func (m *banded) row(i int) []float64 { return m.data[i*(m.band+1) : (i+1)*(m.band+1)] }
 
-// plus returns m + λ·o in BLAS's band format. The band of o must not be wider than m's.
+// plus returns m + λ·o in BLAS's band format. The band of o must not be wider than that of m.
 func (m *banded) plus(lambda float64, o *banded) blas64.SymmetricBand {
 	sum := make([]float64, m.n*(m.band+1))
 	for i := range m.n {

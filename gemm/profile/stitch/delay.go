@@ -5,14 +5,15 @@ import (
 	"math"
 )
 
-// UnresolvedDelay is the largest delay common to all sensors that stays undetected. It shifts the whole trace and is not
-// part of any interval.
+// UnresolvedDelay is the largest delay common to all sensors that remains undetected. It shifts the whole trace and is
+// not included in any interval.
 const UnresolvedDelay = 5 * ms
 
-// commonDelay finds the delay that all sensors share. Delays are fitted relative to the first sensor, which cannot show a
-// common one. But the card is idle until the first break and draws power as soon as it works. So the readings around
-// that break are fitted by a linear ramp of power, and the ramp's start is the delay. A delay below UnresolvedDelay
-// cannot be told from a slow ramp, and is left to the trace. It returns whether delays were changed.
+// commonDelay finds the delay that all sensors share. Delays are fitted relative to the first sensor, so the fit cannot
+// show a common delay. But the card is idle until the first break and draws power as soon as it works. commonDelay
+// therefore fits a linear ramp of power to the readings around that break. The start of the ramp is the delay. A delay
+// below UnresolvedDelay cannot be distinguished from a slow ramp and is left in the trace. commonDelay returns whether
+// it changed the delays.
 func (s *stitcher) commonDelay(ctx context.Context, sen *sensor, c *solution) bool {
 	const (
 		after       = 0.1 // seconds after the break within which the ramp should end
@@ -56,7 +57,8 @@ func (s *stitcher) commonDelay(ctx context.Context, sen *sensor, c *solution) bo
 			fixed = l
 		}
 	}
-	// No reading can precede the card's power: an early start means that the ramp is not linear.
+	// No reading can precede the card's power. A ramp that starts before the break means that power does not rise
+	// linearly.
 	if free.begin <= max(UnresolvedDelay.Seconds(), 2*s.step) || (fixed-loss)/scale < significant {
 		return false
 	}
@@ -66,10 +68,10 @@ func (s *stitcher) commonDelay(ctx context.Context, sen *sensor, c *solution) bo
 	return true
 }
 
-// stretch is a reading around a break, in seconds from the break.
+// stretch is a reading near a break: watts averaged from a to b, in seconds from the break.
 type stretch struct{ a, b, watts float64 }
 
-// ramp is power that changes linearly from one value to another.
+// ramp is power that changes linearly from before to after, in watts. begin and lasts are in seconds.
 type ramp struct{ before, after, begin, lasts float64 }
 
 // mean returns the mean power from a to b.
@@ -77,7 +79,7 @@ func (r ramp) mean(a, b float64) float64 {
 	return r.before + (r.after-r.before)*(r.risen(b)-r.risen(a))/(b-a)
 }
 
-// risen returns the integral of the ramp's share up to t.
+// risen returns the integral of the ramp's completed fraction up to t, in seconds.
 func (r ramp) risen(t float64) float64 {
 	t -= r.begin
 	switch {
@@ -89,7 +91,8 @@ func (r ramp) risen(t float64) float64 {
 	return t - r.lasts/2
 }
 
-// fit returns the ramp of least absolute residuals near r, and their sum. The start is fitted only if begin is true.
+// fit returns the ramp with the least absolute residuals near r, and the sum of the residuals. The start is fitted only
+// if begin is true.
 func (r ramp) fit(ctx context.Context, near []stretch, begin bool) (ramp, float64) {
 	loss := func(r ramp) float64 {
 		total := 0.0

@@ -9,13 +9,13 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// row is a reading as an equation: the trace's mean over a span equals watts.
+// row is a reading as an equation: the mean of the trace over span equals watts.
 type row struct {
 	span
 	watts       float64
 	run, sensor int
-	idle        bool // the card was idle during the whole span
-	// sigma is the standard deviation of the reading. weight is 1/sigma², and less for an outlier.
+	idle        bool // whether the card was idle during the whole span
+	// sigma is the standard deviation of the reading. weight is 1/sigma², and smaller for an outlier.
 	sigma, weight float64
 }
 
@@ -25,7 +25,8 @@ type system struct {
 	right  []float64
 }
 
-// assemble builds the rows' normal equations. A row's weight is the number of times that its run was drawn.
+// assemble builds the normal equations of the rows. A row's weight is multiplied by times, the number of times that its
+// run was drawn.
 func assemble(c cells, rows []row, times func(run int) float64) system {
 	band := 2
 	for _, r := range rows {
@@ -44,10 +45,10 @@ func assemble(c cells, rows []row, times func(run int) float64) system {
 	return s
 }
 
-// once counts every run once.
+// once counts every run once. It is the function times without a bootstrap.
 func once(int) float64 { return 1 }
 
-// regularise ties neighbouring cells together, so faintly that it only matters for cells without any reading.
+// regularise couples neighbouring cells very weakly. It only affects cells without any reading.
 func (s system) regularise() {
 	const faint = 1e-6
 	n, mean := s.matrix, 0.0
@@ -61,17 +62,17 @@ func (s system) regularise() {
 	}
 }
 
-// solver has a factored matrix.
+// solver holds a factored matrix.
 type solver struct{ factor blas64.TriangularBand }
 
-// solver factorises the equations with their penalty; ok is false if the matrix is singular. Package mat does the
-// same, but its estimate of the condition number takes three times as long as everything else.
+// solver factorises the equations with the penalty; ok is false if the matrix is singular. Package mat can do the same,
+// but its estimate of the condition number takes three times as long as the rest of the fit.
 func (s system) solver(penalty *banded, lambda float64) (solver, bool) {
 	factor, ok := lapack64.Pbtrf(s.matrix.plus(lambda, penalty))
 	return solver{factor}, ok
 }
 
-// solve replaces the right side by the solution.
+// solve replaces the right-hand side x by the solution.
 func (f solver) solve(x []float64) {
 	lapack64.Pbtrs(f.factor, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})
 }
@@ -87,7 +88,7 @@ func (s system) solve(penalty *banded, lambda float64) ([]float64, bool) {
 	return p, true
 }
 
-// misfit returns the objective at its minimum: weighted squared residuals plus the penalty.
+// misfit returns the minimum of the objective: the weighted squared residuals plus the penalty.
 func (s system) misfit(rows []row, penalty *banded, lambda float64) float64 {
 	p, ok := s.solve(penalty, lambda)
 	if !ok {
@@ -104,7 +105,7 @@ func (s system) misfit(rows []row, penalty *banded, lambda float64) float64 {
 	return total
 }
 
-// scale returns the mean of the matrix's diagonal, the unit of λ.
+// scale returns the mean of the matrix's diagonal. λ is relative to it.
 func (s system) scale() float64 {
 	mean := 0.0
 	for i := range s.matrix.n {

@@ -8,11 +8,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// The card's stamps give the end of the work, at which power falls faster than any sensor can show. So the readings around this
-// end are a sensor's own step response.
+// The card's time stamps give the end of the work. Power falls there faster than any sensor can show. The readings
+// around the end of the work are therefore a sensor's step response.
 
-// stepResponse models a sensor's readings around the end of the work: power drops from before to after watts, and the sensor
-// shows the mean over a window behind a first-order filter, with a delay. Times are in seconds.
+// stepResponse models a sensor's readings around the end of the work. Power drops from before to after, in watts. The
+// sensor shows the mean over a window behind a first-order filter, with a delay. Times are in seconds.
 type stepResponse struct {
 	window, timeConstant, delay float64
 	before, after               float64
@@ -24,24 +24,24 @@ func (f stepResponse) at(t float64) float64 {
 	return f.before + (f.after-f.before)*(1-weightBefore(0, t-f.window, t, f.timeConstant))
 }
 
-// sample is a reading of a run, by its number, t seconds after the end of the work.
+// sample is a reading of a run, t seconds after the end of the work.
 type sample struct {
 	t, watts float64
 	run      int
 }
 
-// ending holds a sensor's readings around the end of the work.
+// ending holds the readings of a sensor around the end of the work.
 type ending struct {
 	*sensor
 	near          []sample
-	before, after []float64 // watts: the last reading of each run under load, and the readings of the idle card
+	before, after []float64 // watts: the last reading of each run under load, and all readings of the idle card
 }
 
 // Times relative to the end of the work, in seconds.
 const (
-	justBefore = 0.005 // before it; power hardly changes there
-	settled    = 0.1   // after it, when every quick sensor reads idle power
-	endingEnd  = 0.15  // after it
+	justBefore = 0.005 // before the end of the work; power hardly changes in this time
+	settled    = 0.1   // after the end of the work; every fast sensor then reads idle power
+	endingEnd  = 0.15  // after the end of the work; the readings up to here are fitted
 )
 
 // ending collects a sensor's readings around the end of the work.
@@ -61,19 +61,20 @@ func (s *stitcher) ending(sen *sensor) ending {
 			last[r.Run] = r
 		}
 	}
-	for _, r := range last { // under constant power a sensor may have no new reading
+	for _, r := range last { // a sensor may have no new reading while power is constant
 		e.before = append(e.before, r.Watts)
 	}
 	return e
 }
 
-// fitTimeConstant fits the step response of the sensor that has most readings around the end of the work. If it shows a
-// filter, all sensors are taken to share it, and that sensor becomes the reference. It returns whether there is one.
-// Power that itself decays slowly looks the same; see counterRunsAhead.
+// fitTimeConstant fits the step response of the sensor with the most readings around the end of the work. If this
+// sensor shows a filter, all sensors are assumed to have that filter, and the sensor becomes the reference.
+// fitTimeConstant returns whether it found a filter. Power that decays slowly looks like a filter; see
+// counterRunsAhead.
 func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
 	const (
-		fewest      = 16    // readings around the end
-		least       = 0.003 // seconds; a shorter time constant makes no difference
+		fewest      = 16    // least number of readings around the end of the work
+		least       = 0.003 // in seconds; a shorter time constant has no measurable effect
 		significant = 6
 	)
 	if len(s.breaks) < 2 {
@@ -117,14 +118,14 @@ func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
 	return true
 }
 
-// filter is the filter that all sensors share, as the reference sensor shows it.
+// filter is the filter that all sensors share, fitted on the reference sensor.
 type filter struct {
 	ending
 	stepResponse
 }
 
-// redrawn returns the sensors with the filter that drawn runs alone would show. A sensor's whole lag behind the reference
-// stays as it was fitted.
+// redrawn returns the sensors with the filter fitted to the drawn runs alone. Each sensor keeps its total lag behind
+// the reference.
 func (f *filter) redrawn(ctx context.Context, sensors []*sensor, times func(run int) float64) []*sensor {
 	drawn, _ := f.fit(ctx, f.near, times, true)
 	lag := func(r stepResponse) Seconds { return Of(r.window/2 + r.delay + r.timeConstant) }
@@ -142,18 +143,18 @@ func (f *filter) redrawn(ctx context.Context, sensors []*sensor, times func(run 
 	return all
 }
 
-// counterRunsAhead reports whether the energy counter, fitted to a trace that assumes the filter, would precede the card's
-// power. Then power itself decays slowly after the work, and there is no filter.
+// counterRunsAhead reports whether the energy counter, with the filter assumed, would precede the card's power. In that
+// case power itself decays slowly after the work, and there is no filter.
 func (s *stitcher) counterRunsAhead() bool {
 	const ahead = -3 * ms
 	counter := s.counter()
 	return counter != nil && counter.Delay < ahead
 }
 
-// fit returns the step response of least absolute residuals near f, and their sum. A sample's weight is its run's. The time
-// constant is fitted only if filtered is true.
+// fit returns the step response with the least absolute residuals near f, and the sum of the residuals. A sample has
+// the weight of its run. The time constant is fitted only if filtered is true.
 func (f stepResponse) fit(ctx context.Context, near []sample, times func(run int) float64, filtered bool) (stepResponse, float64) {
-	const earlier = 0.001 // seconds by which stamps may be wrong; no sensor can precede the card's power
+	const earlier = 0.001 // in seconds: the possible error of time stamps; no sensor can precede the card's power
 	loss := func(f stepResponse) float64 {
 		if f.window < 0 || f.timeConstant < 0 || f.delay < -earlier {
 			return math.Inf(1)
@@ -171,7 +172,7 @@ func (f stepResponse) fit(ctx context.Context, near []sample, times func(run int
 		func(f *stepResponse, step float64) { f.before += watts * step },
 		func(f *stepResponse, step float64) { f.after += watts * step },
 		func(f *stepResponse, step float64) { f.delay += 0.005 * step },
-		// These moves keep the middle of the response.
+		// These moves keep the middle of the response unchanged.
 		func(f *stepResponse, step float64) { f.window, f.delay = f.window+0.01*step, f.delay-0.005*step },
 	}
 	if filtered {

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// solution is a fitted trace with everything it was fitted from.
+// solution is a fitted trace with the rows, sensors and parameters of the fit.
 type solution struct {
 	watts []float64
 	smoothness
@@ -14,21 +14,21 @@ type solution struct {
 	penalty *banded
 	sensors []*sensor
 	rows    []row
-	noise   []noise // of each sensor
+	noise   []noise // noise of each sensor
 }
 
-// initialSmoothness is where the search for the smoothness starts.
+// initialSmoothness is the start of the search for the smoothness.
 var initialSmoothness = smoothness{growth: 4}
 
-// growths of the penalty that are tried; see roughness.
+// growths are the growth exponents of the penalty that are tried; see roughness.
 var growths = []float64{4, 2, 0}
 
-// fit solves for the trace of some sensors, and in turns for the readings' weights, the sensors' gains and, for the
-// growths in try, the smoothness.
+// fit solves for the trace of some sensors. It alternates between the trace, the readings' weights, the sensors' gains
+// and, if try is not empty, the smoothness for the growths in try.
 func (s *stitcher) fit(ctx context.Context, sensors []*sensor, start smoothness, try ...float64) (*solution, error) {
 	const rounds = 3
 	c := &solution{sensors: sensors, rows: s.rows(sensors), smoothness: start}
-	if err := ctx.Err(); err != nil { // rows of a million readings take a while
+	if err := ctx.Err(); err != nil { // building the rows of a million readings takes a while
 		return nil, err
 	}
 	if err := s.solve(c); err != nil {
@@ -61,11 +61,12 @@ func (s *stitcher) fit(ctx context.Context, sensors []*sensor, start smoothness,
 	return c, nil
 }
 
-// undersmoothing is by how many orders of magnitude the penalty weighs less than cross-validation chose. The bootstrap
-// does not show the bias of smoothing, so the intervals hold only where that bias is small.
+// undersmoothing is by how many orders of magnitude the penalty's weight is reduced from the choice of
+// cross-validation. The bootstrap does not show the bias of smoothing, so the intervals are correct only if that bias
+// is small.
 const undersmoothing = 1
 
-// solve solves for the trace by the rows' weights and the smoothness.
+// solve computes the trace from the rows' weights and the smoothness.
 func (s *stitcher) solve(c *solution) error {
 	sys := assemble(s.cells, c.rows, once)
 	c.lambda = sys.scale() * math.Pow(10, c.order-undersmoothing)
@@ -78,7 +79,8 @@ func (s *stitcher) solve(c *solution) error {
 	return nil
 }
 
-// gains returns each sensor's scale relative to the first sensor's, from all rows' residuals about a trace.
+// gains returns each sensor's scale relative to the first sensor's scale. They are fitted to the residuals of all rows
+// about a trace.
 func gains(rows []row, watts []float64, sensors int, times func(run int) float64) []float64 {
 	above, below := make([]float64, sensors), make([]float64, sensors)
 	for _, r := range rows {
@@ -95,7 +97,7 @@ func gains(rows []row, watts []float64, sensors int, times func(run int) float64
 	return gain
 }
 
-// divide scales readings by the inverse of their sensors' gains.
+// divide divides the rows by their sensors' gains.
 func divide(rows []row, gain []float64) {
 	for i := range rows {
 		rows[i].watts /= gain[rows[i].sensor]

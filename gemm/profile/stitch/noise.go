@@ -6,22 +6,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// noise of a sensor's readings as standard deviations: in watts while the card works, in watts while it is idle (an
-// idle card is much quieter), and in seconds for the moment of a reading.
+// noise holds the standard deviations of a sensor's readings: in watts while the card works, in watts while it is idle
+// (an idle card has much less noise), and in seconds for the time of a reading.
 type noise struct{ watts, idle, timing float64 }
 
-// Residuals in standard deviations: from huberLimit on a reading's weight falls (Huber's weights), and from
-// rejectLimit on it is 0.
+// huberLimit and rejectLimit are residuals in standard deviations. Above huberLimit a reading's weight falls (Huber's
+// weights). Above rejectLimit the weight is 0.
 const huberLimit, rejectLimit = 1.5, 8
 
-// quietest bounds the ratio of a sensor's noise under load to its noise when idle. Otherwise a few precise readings
-// of the idle card would decide all gains.
+// quietest is the largest ratio of a sensor's noise under load to its noise when idle. Without this limit, a few
+// precise readings of the idle card would determine all gains.
 const quietest = 4
 
-// minPerState is the least number of readings for a separate estimate of the noise under load, or when idle.
+// minPerState is the smallest number of readings for separate estimates of the noise under load and when idle.
 const minPerState = 40
 
-// reweigh estimates the sensors' noise from the residuals about a trace, and weights the rows by it.
+// reweigh estimates the sensors' noise from the residuals about a trace, and sets the rows' weights from the noise.
 func reweigh(c cells, rows []row, p []float64, sensors int, floor float64) []noise {
 	found := make([]noise, sensors)
 	for k := range found {
@@ -31,7 +31,7 @@ func reweigh(c cells, rows []row, p []float64, sensors int, floor float64) []noi
 	return found
 }
 
-// weigh sets the rows' weights by their sensors' noise and their residuals about a trace.
+// weigh sets the rows' weights from their sensors' noise and their residuals about a trace.
 func weigh(c cells, rows []row, p []float64, of []noise) {
 	for i := range rows {
 		r := &rows[i]
@@ -51,8 +51,8 @@ func weigh(c cells, rows []row, p []float64, of []noise) {
 	}
 }
 
-// noiseOf estimates a sensor's noise from its residuals. The timing error comes from readings where power changes by
-// more than the noise within a millisecond.
+// noiseOf estimates a sensor's noise from its residuals. The timing error is estimated from readings at which power
+// changes within a millisecond by more than the noise.
 func noiseOf(c cells, rows []row, p []float64, sensor int, floor float64) noise {
 	var working, idle []float64
 	for _, r := range rows {
@@ -70,7 +70,7 @@ func noiseOf(c cells, rows []row, p []float64, sensor int, floor float64) noise 
 	case len(working) >= minPerState && len(idle) >= minPerState:
 		n.watts = of(working)
 		n.idle = max(of(idle), n.watts/quietest)
-	case len(working)+len(idle) > 0: // too few of either to estimate both
+	case len(working)+len(idle) > 0: // too few readings for two estimates
 		n.watts = of(append(working, idle...))
 		n.idle = n.watts
 	}
@@ -86,10 +86,10 @@ func noiseOf(c cells, rows []row, p []float64, sensor int, floor float64) noise 
 	return n
 }
 
-// deviation estimates the standard deviation of normal values from their magnitudes, by the median.
+// deviation estimates the standard deviation of normally distributed values from the median of their magnitudes.
 func deviation(magnitudes []float64) float64 { return stats.Median(magnitudes) / 0.6745 }
 
-// slope returns how fast the span's mean changes with its moment, at most, in watts per second.
+// slope returns the largest rate at which the span's mean changes when the span moves in time, in watts per second.
 func (s span) slope(c cells, p []float64) float64 {
 	change := 0.0
 	for i, w := range s.share {
@@ -98,7 +98,7 @@ func (s span) slope(c cells, p []float64) float64 {
 	return math.Abs(change) / c.step
 }
 
-// huber returns Huber's loss of a residual in standard deviations, constant from rejectLimit on.
+// huber returns Huber's loss of a residual in standard deviations. The loss is constant above rejectLimit.
 func huber(z float64) float64 {
 	if z = math.Abs(z); z <= huberLimit {
 		return z * z / 2

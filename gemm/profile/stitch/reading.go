@@ -9,15 +9,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Reading is one reading of a sensor: the mean power over a stretch of a run. Times count from the moment at which
-// the card began the run's work, by the host's clock.
+// Reading is one reading of a sensor: the mean power over an interval of a run. Times are relative to the start of the
+// run's work, by the host's clock.
 type Reading struct {
 	Run    int     `json:"run"`
 	Sensor string  `json:"sensor"` // Counter, Instant, Average or Buffer
 	Watts  float64 `json:"watts"`
-	At     Seconds `json:"at_seconds"` // end of the stretch
-	// Since is the start of the stretch if known: for the energy counter, the step before. For other
-	// sensors the stretch is the sensor's window before At; see [Sensor].
+	At     Seconds `json:"at_seconds"` // end of the interval
+	// Since is the start of the interval if it is known. For the energy counter it is the previous step. For other
+	// sensors the interval is the sensor's window before At; see [Sensor].
 	Since Seconds `json:"since_seconds,omitzero"`
 }
 
@@ -29,8 +29,8 @@ const (
 	Buffer  = "driver's buffer"
 )
 
-// Sensor is the response of a sensor as it was fitted. Power passes a first-order low-pass filter with
-// TimeConstant; a reading at t is the mean of the filtered power from t−Delay−Window to t−Delay.
+// Sensor is the fitted response of a sensor. Power passes a first-order low-pass filter with TimeConstant. A reading at
+// t is the mean of the filtered power from t−Delay−Window to t−Delay.
 type Sensor struct {
 	Name     string `json:"name"`
 	Readings int    `json:"readings"`
@@ -39,13 +39,14 @@ type Sensor struct {
 	Gain float64 `json:"gain"`
 	// Error is the standard deviation of one reading about the trace, in watts.
 	Error float64 `json:"error_watts"`
-	// Used is false if the readings add nothing to other sensors' readings, or contradict them. Why has the reason.
+	// Used is false if the sensor's readings add no information or contradict other sensors. Why then has the reason.
 	Used bool   `json:"used"`
 	Why  string `json:"why,omitempty"`
-	// Window is the averaging window. The energy counter has a known window for every reading; this is their median.
+	// Window is the averaging window. The energy counter has a different window for every reading; Window is then the
+	// median.
 	Window Seconds `json:"window_seconds"`
 	Delay  Seconds `json:"delay_seconds"`
-	// TimeConstant τ of the filter, whose step response is 1−exp(−t/τ). All sensors share one filter.
+	// TimeConstant is the time constant τ of the filter that all sensors share. Its step response is 1−exp(−t/τ).
 	TimeConstant Seconds `json:"lag_seconds"`
 }
 
@@ -55,7 +56,7 @@ type sensor struct {
 	readings []Reading
 }
 
-// stretch returns the ends of the stretch that a reading averages over, in seconds since from.
+// stretch returns the ends of the interval that a reading averages over, in seconds since from.
 func (s *sensor) stretch(r Reading, from Seconds) (a, b float64) {
 	end := r.At - s.Delay - from
 	if r.Sensor == Counter {
@@ -64,12 +65,12 @@ func (s *sensor) stretch(r Reading, from Seconds) (a, b float64) {
 	return (end - s.Window).Seconds(), end.Seconds()
 }
 
-// usualWindows are the windows that sensors are assumed to have.
+// usualWindows are the initial averaging windows of the sensors.
 var usualWindows = map[string]Seconds{Instant: 25 * ms, Buffer: 20 * ms, Average: Seconds(time.Second)}
 
-// gather sorts readings by sensor and numbers the runs from 0.
+// gather groups the readings by sensor and numbers the runs from 0.
 func (s *stitcher) gather(readings []Reading) {
-	const longest = 4 // median stretches of the counter; longer ones carry little information
+	const longest = 4 // in median intervals of the counter; longer intervals carry little information
 	by := map[string]*sensor{}
 	var powers []float64
 	for _, r := range readings {
@@ -121,11 +122,12 @@ func (s *stitcher) gather(readings []Reading) {
 	}
 }
 
-// minReadings is the least number of readings of a sensor for a fit of its response.
+// minReadings is the smallest number of readings for a fit of a sensor's response.
 const minReadings = 8
 
-// chooseReference moves the reference sensor to the front: the energy counter if it has enough readings, else the
-// sensor with the shortest window that has enough, else the one with most readings.
+// chooseReference moves the reference sensor to the front. The reference is the energy counter if it has at least
+// minReadings readings, else the sensor with the shortest window that has as many, else the sensor with the most
+// readings.
 func (s *stitcher) chooseReference() {
 	slices.SortStableFunc(s.sensors, func(a, b *sensor) int { return cmp.Compare(s.count(b), s.count(a)) })
 }
@@ -140,7 +142,7 @@ func (s *stitcher) count(sen *sensor) (n int) {
 	return n
 }
 
-// counter returns the energy counter, nil if it has too few readings.
+// counter returns the energy counter, or nil if it has fewer than minReadings readings.
 func (s *stitcher) counter() *sensor {
 	for _, sen := range s.sensors {
 		if sen.Name == Counter && s.count(sen) == minReadings {
@@ -150,14 +152,15 @@ func (s *stitcher) counter() *sensor {
 	return nil
 }
 
-// idle reports whether the card had no work during a stretch: before the first break, and after the last where there
+// idle reports whether the card had no work between a and b: before the first break, or after the last break if there
 // are several.
 func (s *stitcher) idle(a, b float64) bool {
 	n := len(s.breaks)
 	return n > 0 && b <= s.breaks[0] || n > 1 && a >= s.breaks[n-1]
 }
 
-// spanOf returns a stretch of a run as weights on cells, scaled by the run's power relative to the trace.
+// spanOf returns the averaging interval from a to b of a run as weights of cells, scaled by the run's power relative to
+// the trace.
 func (s *stitcher) spanOf(run int, a, b float64, timeConstant Seconds) span {
 	sp := s.cells.spanOf(a, b, timeConstant.Seconds())
 	s.speeds.scale(sp, s.number[run])

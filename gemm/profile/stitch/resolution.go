@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// resolution fills in the resolution of every cell.
+// resolution sets the resolution of every cell.
 func (s *stitcher) resolution(ctx context.Context, c *solution, to *Trace) error {
 	to.Resolution = make([]Seconds, s.n)
 	return s.eachResolution(ctx, c, func(i int, r Seconds) bool {
@@ -17,7 +17,7 @@ func (s *stitcher) resolution(ctx context.Context, c *solution, to *Trace) error
 	})
 }
 
-// isFine reports whether no cell from one to another is coarser than a limit.
+// isFine reports whether all cells from first to last have at most the resolution limit.
 func (s *stitcher) isFine(ctx context.Context, c *solution, first, last int, limit Seconds) (fine bool, err error) {
 	fine = true
 	err = s.eachResolution(ctx, c, func(i int, r Seconds) bool {
@@ -27,9 +27,9 @@ func (s *stitcher) isFine(ctx context.Context, c *solution, first, last int, lim
 	return fine, err
 }
 
-// eachResolution computes the resolution of one cell after the other, until yield returns false. A row of the resolution
-// matrix (AᵀWA+λL)⁻¹AᵀWA holds the weights with which the cell's value averages the true power. Away from breaks it
-// changes slowly, so a long trace computes some thousand rows and repeats each until the next.
+// eachResolution computes the resolution of the cells in order, until yield returns false. A row of the resolution
+// matrix (AᵀWA+λL)⁻¹AᵀWA holds the weights with which the cell's value averages the true power. These weights change
+// slowly away from breaks. A long trace therefore computes about a thousand rows and uses each for the following cells.
 func (s *stitcher) eachResolution(ctx context.Context, c *solution, yield func(i int, r Seconds) bool) error {
 	sys := assemble(s.cells, c.rows, once)
 	f, ok := sys.solver(c.penalty, c.lambda)
@@ -56,13 +56,13 @@ func (s *stitcher) eachResolution(ctx context.Context, c *solution, yield func(i
 	return nil
 }
 
-// nearBreak reports whether a cell is so near to a break that its resolution must be computed.
+// nearBreak reports whether a cell is close to a break, so that its resolution must be computed.
 func (s *stitcher) nearBreak(i int) bool {
 	const near = 40 // cells
 	return slices.ContainsFunc(s.breaks, func(b float64) bool { return math.Abs(b/s.step-float64(i)) < near })
 }
 
-// fullWidth returns the full width at half maximum of a kernel, seen from cell i: in cells, at least 1.
+// fullWidth returns the full width at half maximum of a kernel around cell i, in cells and at least 1.
 func fullWidth(kernel []float64, i int) float64 {
 	peak := i
 	for k, v := range kernel {
@@ -71,7 +71,7 @@ func fullWidth(kernel []float64, i int) float64 {
 		}
 	}
 	half := kernel[peak] / 2
-	// The kernel is linear between the middles of cells.
+	// The kernel is taken to be linear between the middles of cells.
 	edge := func(k, next int) float64 {
 		if next < 0 || next >= len(kernel) {
 			return 0.5
@@ -86,7 +86,7 @@ func fullWidth(kernel []float64, i int) float64 {
 		high++
 	}
 	w := float64(high-low) + edge(low, low-1) + edge(high, high+1)
-	// A cell whose value comes from other cells is no finer than their distance.
+	// A cell whose value comes from other cells has at least the distance to those cells as its resolution.
 	switch {
 	case i < low:
 		w += float64(low - i)
@@ -96,15 +96,16 @@ func fullWidth(kernel []float64, i int) float64 {
 	return max(1, w)
 }
 
-// limitResolution refits a trace with the heaviest penalty of the given growth at which every cell of the work is as fine
-// as the limit. With growth 0 all cells are about equally fine. It returns the trace unchanged, and false, where the
-// readings do not carry the limit: no penalty reaches it, or the intervals become too wide to show anything.
+// limitResolution refits a trace so that every cell of the work has at most the resolution limit. It uses the heaviest
+// penalty of the given growth for which this holds. With growth 0 all cells have about the same resolution. If no
+// penalty reaches the limit, or the intervals become wider than widest, limitResolution returns the trace unchanged and
+// false.
 func (s *stitcher) limitResolution(ctx context.Context, c *solution, trace *Trace, limit Seconds, growth float64) (*Trace, bool, error) {
 	const (
 		lowest, highest, fine = -6.0, 10.0, 0.2
-		widest                = 0.05 // half a 95 % interval, relative to power
+		widest                = 0.05 // largest half of a 95 % interval, relative to power
 	)
-	end := float64(s.n) * s.step // of the work, unless a break marks it
+	end := float64(s.n) * s.step // end of the work, unless a break marks it
 	if n := len(s.breaks); n > 1 {
 		end = s.breaks[n-1]
 	}
@@ -115,7 +116,7 @@ func (s *stitcher) limitResolution(ctx context.Context, c *solution, trace *Trac
 	at.growth = growth
 	reached := func(order float64) (bool, error) {
 		at.order = order
-		if err := s.solve(&at); err != nil { // too few readings for so light a penalty
+		if err := s.solve(&at); err != nil { // too few readings for a penalty of this weight
 			return false, nil
 		}
 		return s.isFine(ctx, &at, work.first, work.last(), limit)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Seconds is a duration, or a moment since the start of a run's work, in nanoseconds. JSON has it in seconds, as
-// a number.
+// Seconds is a duration, or a time since the start of a run's work, in nanoseconds. JSON holds it as a number of
+// seconds.
 type Seconds time.Duration
 
 const (
@@ -28,7 +28,7 @@ func (s Seconds) Duration() time.Duration { return time.Duration(s) }
 // Abs returns the absolute value.
 func (s Seconds) Abs() Seconds { return Seconds(time.Duration(s).Abs()) }
 
-// String returns the duration with three digits and a unit that suits it, such as "2.5 ms".
+// String returns the duration with three digits and a suitable unit, such as "2.5 ms".
 func (s Seconds) String() string {
 	sign := ""
 	if s < 0 {
@@ -42,7 +42,7 @@ func (s Seconds) String() string {
 		switch v := ns / float64(unit.size); {
 		case v >= 999.5: // %.3g would write an exponent
 			return fmt.Sprintf("%s%.0f %s", sign, v, unit.name)
-		case v >= 0.9995: // 1.00
+		case v >= 0.9995: // written as 1.00
 			return fmt.Sprintf("%s%.3g %s", sign, v, unit.name)
 		}
 	}

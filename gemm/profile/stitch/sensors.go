@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// fitSensors fits the sensors' responses and the law of power and speed. Only the energy counter's windows are known. It
-// returns a smoothness to start from.
+// fitSensors fits the sensors' responses and the speed law. Only the windows of the energy counter's readings are known
+// beforehand. fitSensors returns a smoothness as the start of later fits.
 func (s *stitcher) fitSensors(ctx context.Context) (smoothness, error) {
 	var before []sensor
 	for _, sen := range s.sensors {
@@ -33,8 +33,9 @@ func (s *stitcher) fitSensors(ctx context.Context) (smoothness, error) {
 	return s.fitResponses(ctx, false)
 }
 
-// fitResponses fits each sensor's window, delay and gain to the trace of the others, the reference first, and then
-// together with the trace of all. A delay that all share is left to commonDelay, the filter to fitTimeConstant.
+// fitResponses fits each sensor's window, delay and gain to the trace of the other sensors, starting with the
+// reference. Then it fits them together with the trace of all sensors. commonDelay fits a delay that all sensors share,
+// and fitTimeConstant fits the filter.
 func (s *stitcher) fitResponses(ctx context.Context, filtered bool) (smoothness, error) {
 	c, err := s.fitReference(ctx, filtered)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *stitcher) fitResponses(ctx context.Context, filtered bool) (smoothness,
 			continue
 		}
 		other.Gain *= s.medianGain(other, c)
-		if !tooSlow(other, reference, widest) { // else no window within the search range is short enough
+		if !tooSlow(other, reference, widest) { // otherwise no window in the search range is short enough
 			s.searchWindow(ctx, other, c)
 			other.Gain *= s.medianGain(other, c)
 		}
@@ -77,7 +78,8 @@ func (s *stitcher) fitResponses(ctx context.Context, filtered bool) (smoothness,
 	return c.smoothness, nil
 }
 
-// fitReference fits the trace of the reference alone: the sensor that showed the filter, else the most precise one.
+// fitReference fits the trace of the reference alone. The reference is the sensor that showed the filter, else the most
+// precise sensor.
 func (s *stitcher) fitReference(ctx context.Context, filtered bool) (*solution, error) {
 	if filtered {
 		c, err := s.fit(ctx, s.sensors[:1], initialSmoothness, growths...)
@@ -93,13 +95,13 @@ func (s *stitcher) fitReference(ctx context.Context, filtered bool) (*solution, 
 	return c, err
 }
 
-// preciseReference fits the trace of the reference. The steps of some energy counters are seen late by varying times, so
-// each stretch says little. If another sensor is far more precise, it becomes the reference and the counter is not
-// used.
+// preciseReference fits the trace of the reference. Some energy counters report their steps with a varying delay, so
+// each reading is imprecise. If another sensor is far more precise, it becomes the reference, and the energy counter is
+// not used.
 func (s *stitcher) preciseReference(ctx context.Context) (*solution, error) {
 	const (
-		precise = 0.02 // of the highest power
-		better  = 4    // times smaller noise
+		precise = 0.02 // largest error of a precise reference, relative to the highest power
+		better  = 4    // factor by which the other sensor's noise must be smaller
 	)
 	first, best := s.sensors[0], 0
 	c, err := s.fit(ctx, s.sensors[:1], initialSmoothness, growths...)
@@ -125,13 +127,13 @@ func (s *stitcher) preciseReference(ctx context.Context) (*solution, error) {
 	}
 	if best > 0 {
 		s.sensors[0], s.sensors[best] = s.sensors[best], first
-		first.Used, first.Why = false, fmt.Sprintf("its error is ±%.0f W, and the error of the %s is ±%.0f W", off, s.sensors[0].Name, least)
+		first.Used, first.Why = false, fmt.Sprintf("its error (±%.0f W) is much larger than the error of the %s (±%.0f W)", off, s.sensors[0].Name, least)
 	}
 	return c, nil
 }
 
-// medianGain returns a sensor's scale relative to a trace, from the median of its readings. It is robust against a wrong
-// window, and good enough to start from.
+// medianGain returns a sensor's scale relative to a trace, from the median of its readings. The median is robust
+// against a wrong window and a sufficient start for the fit.
 func (s *stitcher) medianGain(sen *sensor, c *solution) float64 {
 	var ratio []float64
 	for _, r := range s.rows([]*sensor{sen}) {
@@ -148,14 +150,14 @@ func (s *stitcher) medianGain(sen *sensor, c *solution) float64 {
 	return 1
 }
 
-// useful reports whether a sensor adds information to the reference sensor's, and the reason if not.
+// useful reports whether a sensor adds information to the reference sensor's readings. If not, it returns the reason.
 func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
 	const (
-		largestGain  = 0.1  // off from 1
-		largestError = 0.05 // after a jump, relative to the jump
+		largestGain  = 0.1  // largest difference of a gain from 1
+		largestError = 0.05 // largest error after a jump, relative to the jump
 	)
 	if tooSlow(sen, reference, 1) {
-		return false, fmt.Sprintf("it averages over %v, and the %s over %v", sen.Window, reference.Name, reference.Window)
+		return false, fmt.Sprintf("its averaging window (%v) is much longer than that of the %s (%v)", sen.Window, reference.Name, reference.Window)
 	}
 	if n := s.count(sen); n < minReadings {
 		return false, fmt.Sprintf("only %d of its readings lie within the trace", n)
@@ -164,18 +166,17 @@ func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
 		return false, fmt.Sprintf("it reads %.2f times the power of the %s", sen.Gain, reference.Name)
 	}
 	if off := s.errorsAfterJumps(sen, c); len(off) >= minReadings && stat.Mean(off, nil) > largestError {
-		return false, fmt.Sprintf("no averaging window explains its readings: after a jump of power they are off by %.0f %% of the jump", 100*stat.Mean(off, nil))
+		return false, fmt.Sprintf("no averaging window fits its readings: after a jump in power their error is %.0f %% of the jump", 100*stat.Mean(off, nil))
 	}
 	return true, ""
 }
 
-// tooSlow reports whether a sensor, were its window so many times shorter, would still average over more than twice the time
-// of the reference.
+// tooSlow reports whether a sensor's window, divided by shorter, is still more than twice the reference's window.
 func tooSlow(sen, reference *sensor, shorter Seconds) bool {
 	return sen.Window/shorter+sen.TimeConstant > 2*(reference.Window+reference.TimeConstant)
 }
 
-// errorsAfterJumps returns the sensor's residuals right after jumps of power, relative to the jumps.
+// errorsAfterJumps returns the sensor's residuals right after jumps in power, relative to the jumps.
 func (s *stitcher) errorsAfterJumps(sen *sensor, c *solution) (off []float64) {
 	const before, after = 0.01, 0.05 // seconds
 	rough := noiseOf(s.cells, s.rows([]*sensor{sen}), c.watts, 0, s.floor).watts

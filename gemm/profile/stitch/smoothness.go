@@ -10,22 +10,22 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// smoothness is the shape and the weight of the penalty.
+// smoothness is the shape and weight of the penalty.
 type smoothness struct {
 	growth float64 // see roughness
-	order  float64 // log10 of the penalty's weight relative to the data's
+	order  float64 // log10 of the penalty's weight relative to the weight of the data
 }
 
-// folds of the cross-validation over runs.
+// folds is the number of folds of the cross-validation over runs.
 const folds = 5
 
-// crossValidation rates a smoothness by how well traces predict runs that were left out.
+// crossValidation evaluates a smoothness by how well traces predict the runs of a left-out fold.
 type crossValidation struct {
 	cells
 	breaks []float64
 	rows   []row
-	fold   []int    // of each run
-	parts  []system // each without one fold
+	fold   []int    // fold of each run
+	parts  []system // normal equations without one fold each
 }
 
 func newCrossValidation(ctx context.Context, c cells, breaks []float64, rows []row, runs int, seed uint64) (*crossValidation, error) {
@@ -48,10 +48,11 @@ func newCrossValidation(ctx context.Context, c cells, breaks []float64, rows []r
 	return v, nil
 }
 
-// best returns the smoothness of least loss. For each growth it searches the penalty's weight from a start, by steps of
-// two orders of magnitude down to half of one. The loss is flat around its minimum, so the exact minimum is chance: it
-// takes the smoothest trace that is not worse by more than a standard error over runs (the one-standard-error rule),
-// and the earlier growth unless a later one is better by as much.
+// best returns the smoothness with the least loss. For each growth it searches the penalty's weight from start, first
+// in steps of two orders of magnitude and finally in steps of half an order. The loss is flat around its minimum, so
+// the exact minimum is a matter of chance. best therefore takes the smoothest trace whose loss is within one standard
+// error over runs (the one-standard-error rule). It prefers an earlier growth unless a later one is better by more than
+// a standard error.
 func (v *crossValidation) best(ctx context.Context, growths []float64, start float64) (best smoothness, err error) {
 	const lowest, highest, finest = -6, 8, 0.5
 	var least []float64
@@ -91,7 +92,7 @@ func (v *crossValidation) best(ctx context.Context, growths []float64, start flo
 	return best, nil
 }
 
-// worse reports whether losses exceed others by more than one standard error of their difference.
+// worse reports whether losses exceed others by more than one standard error of the difference.
 func worse(losses, others []float64) bool {
 	off := slices.Clone(losses)
 	floats.Sub(off, others)
@@ -99,7 +100,7 @@ func worse(losses, others []float64) bool {
 	return !(mean <= dev/math.Sqrt(float64(len(off))))
 }
 
-// losses returns the loss of the readings that were left out, by run.
+// losses returns the loss of the left-out readings, by run.
 func (v *crossValidation) losses(penalty *banded, lambda float64) []float64 {
 	losses := make([]float64, len(v.fold))
 	for f, part := range v.parts {
@@ -117,13 +118,13 @@ func (v *crossValidation) losses(penalty *banded, lambda float64) []float64 {
 	return losses
 }
 
-// roughness returns the matrix of the penalty on a trace's second differences. None of them reaches across a break. After
-// a break power changes more and more slowly: the second derivative falls as the jump over the square of the time
-// since. So the penalty grows with a power of that time, the growth.
+// roughness returns the matrix of the penalty on a trace's second differences. No difference reaches across a break.
+// After a break the change of power slows down: the second derivative falls as the jump divided by the square of the
+// time since the break. The penalty therefore grows with a power of that time; the exponent is growth.
 func roughness(c cells, breaks []float64, growth float64) *banded {
 	const (
-		young = 0.01 // seconds after a break at which the penalty begins to grow
-		old   = 0.5  // at which it ends
+		young = 0.01 // in seconds after a break; the penalty starts to grow here
+		old   = 0.5  // in seconds after a break; the penalty stops growing here
 
 		rounding = 1e-6
 	)
@@ -149,7 +150,7 @@ func roughness(c cells, breaks []float64, growth float64) *banded {
 		}
 		switch {
 		case inside >= 0:
-			// Power may jump within the cell, which then holds a mixture of both levels.
+			// If power jumps within the cell, the cell contains a mixture of both powers.
 			add(1, i-1, -inside, 1, inside-1)
 		case !edge:
 			add(math.Pow(1+since/young, growth), i-1, 1, -2, 1)

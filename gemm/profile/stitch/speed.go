@@ -7,14 +7,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Runs differ: the card lowers its clock somewhat earlier in one run than in another, and power falls with it. The speed
-// of every run at every moment is known from its stamps. Power follows speed by one law, which shows in how runs differ
-// at the same moment. So readings are stitched into power at the usual speed, which changes slowly; a run draws that
-// times the law's factor for its own speed. A run may also draw a little more or less at any speed, as a warm die
-// leaks more.
+// Runs differ: the card lowers its clock slightly earlier in one run than in another, and power falls with the clock.
+// The time stamps give the speed of every run at every moment. One law relates power to speed, and the differences
+// between runs at the same moment determine it. The readings are therefore combined into the power at the mean speed,
+// which changes slowly. The power of a run is this power times the law's factor for the run's speed. In addition, each
+// run has its own power level, because a warm die has more leakage.
 
-// SpeedLaw relates power to speed: where executions are exp(x) times as fast as usual, power is exp(Exponent·x + Curvature·x²)
-// times as high. A card that lowers its clock alone has an exponent of 1 or less; one that lowers its voltage too, up to 3.
+// SpeedLaw relates power to speed. If executions are exp(x) times as fast as usual, power is multiplied by
+// exp(Exponent·x + Curvature·x²). A card that lowers only its clock has an exponent of at most 1. A card that also
+// lowers its voltage has an exponent of up to 3.
 type SpeedLaw struct {
 	Exponent  float64 `json:"order"`
 	Curvature float64 `json:"bend"`
@@ -22,14 +23,14 @@ type SpeedLaw struct {
 
 func (l SpeedLaw) factor(x float64) float64 { return math.Exp((l.Exponent + l.Curvature*x) * x) }
 
-// speeds holds each run's relative speed, and its power relative to the power at the usual speed. A nil *speeds means that the
-// speeds are unknown.
+// speeds holds each run's relative speed, and its power relative to the power at the mean speed. A nil *speeds means
+// that the speeds are unknown.
 type speeds struct {
 	law    SpeedLaw
-	level  []float64   // of each run's power while it works; their mean is 1
-	works  []bool      // whether the card works, in each cell
-	log    [][]float64 // logarithm of the relative speed, of each run in each cell
-	factor [][]float64 // relative power by the law
+	level  []float64   // relative power of each run while the card works; the mean over runs is 1
+	works  []bool      // whether the card works, for each cell
+	log    [][]float64 // logarithm of the relative speed, for each run and cell
+	factor [][]float64 // relative power from the law, for each run and cell
 }
 
 // readSpeeds reads the runs' speeds from the options; nil if they are unknown.
@@ -46,7 +47,7 @@ func (s *stitcher) readSpeeds(ctx context.Context) (*speeds, error) {
 		v.log[number], v.level[number] = make([]float64, s.n), 1
 		for i := range s.n {
 			from, to := max(begin, float64(i)*s.step), min(end, float64(i+1)*s.step)
-			if to-from < s.step/10 { // hardly any work
+			if to-from < s.step/10 { // the cell contains hardly any work
 				continue
 			}
 			v.works[i] = true
@@ -59,7 +60,7 @@ func (s *stitcher) readSpeeds(ctx context.Context) (*speeds, error) {
 	return v, nil
 }
 
-// apply computes the runs' relative power by a law.
+// apply computes the runs' relative power from a law.
 func (v *speeds) apply(l SpeedLaw) {
 	v.law, v.factor = l, make([][]float64, len(v.log))
 	for run, log := range v.log {
@@ -73,7 +74,7 @@ func (v *speeds) apply(l SpeedLaw) {
 	}
 }
 
-// fitLevels fits the runs' levels to their readings' residuals about a trace.
+// fitLevels fits the runs' power levels to the residuals of their readings about a trace.
 func (v *speeds) fitLevels(rows []row, watts []float64) {
 	above, below := make([]float64, len(v.level)), make([]float64, len(v.level))
 	for _, r := range rows {
@@ -92,7 +93,7 @@ func (v *speeds) fitLevels(rows []row, watts []float64) {
 	v.apply(v.law)
 }
 
-// found returns the law, nil where speeds are unknown.
+// found returns the law, or nil if the speeds are unknown.
 func (v *speeds) found() *SpeedLaw {
 	if v == nil {
 		return nil
@@ -107,7 +108,7 @@ func (v *speeds) scale(s span, run int) {
 	}
 }
 
-// mean replaces power at the usual speed by the mean power of the runs. times returns a run's weight.
+// mean converts power at the mean speed to the mean power of the runs. times returns a run's weight.
 func (v *speeds) mean(watts []float64, times func(run int) float64) {
 	if v == nil {
 		return
@@ -122,19 +123,20 @@ func (v *speeds) mean(watts []float64, times func(run int) float64) {
 }
 
 // fitSpeedLaw fits the law together with the trace of some sensors, and returns the trace. Exponent and curvature are
-// strongly correlated, so the curvature is fitted only after the exponent, and where it explains more.
+// strongly correlated. The curvature is therefore fitted after the exponent, and only if it significantly improves the
+// fit.
 func (s *stitcher) fitSpeedLaw(ctx context.Context, sensors []*sensor, c *solution) (*solution, error) {
 	const (
-		rounds      = 3  // the runs' levels, the smoothness and the readings' weights depend on the law
-		highest     = 4  // exponent, and curvature
-		significant = 12 // decrease of squared residuals in variances; readings of a run are not independent
+		rounds      = 3  // the law changes the runs' levels, the smoothness and the readings' weights, so all are fitted repeatedly
+		highest     = 4  // largest exponent and curvature
+		significant = 12 // least decrease of the squared residuals, in variances; readings of a run are not independent
 	)
 	if s.speeds == nil {
 		return c, nil
 	}
 	for range rounds {
 		var err error
-		if c, err = s.fit(ctx, sensors, c.smoothness, growths...); err != nil { // windows may have changed since
+		if c, err = s.fit(ctx, sensors, c.smoothness, growths...); err != nil { // windows may have changed since the last fit
 			return nil, err
 		}
 		s.speeds.fitLevels(c.rows, c.watts)
@@ -156,7 +158,7 @@ func (s *stitcher) fitSpeedLaw(ctx context.Context, sensors []*sensor, c *soluti
 			return assemble(s.cells, rows, once).misfit(rows, c.penalty, c.lambda)
 		}
 		exponent := func(l *SpeedLaw, step float64) { l.Exponent += step }
-		curvature := func(l *SpeedLaw, step float64) { l.Curvature += 4 * step } // speeds differ by 0.1 to 0.2
+		curvature := func(l *SpeedLaw, step float64) { l.Curvature += 4 * step } // the step is larger because speeds differ by only 0.1 to 0.2
 		var best SpeedLaw
 		least := misfit(best)
 		for _, moves := range [][]move[SpeedLaw]{{exponent}, {exponent, curvature}} {

@@ -1,8 +1,8 @@
 // Package stitch reconstructs the power trace of a run from overlapping readings of slow sensors.
 //
-// A sensor averages over tens of milliseconds or more, but runs that begin at different phases of the sensors give
-// thousands of overlapping readings. [Readings] fits the one trace that explains all of them, and the sensors'
-// responses with it. That is a regularised deconvolution:
+// A sensor averages over tens of milliseconds or more. Runs that start at different phases of the sensors give
+// thousands of overlapping readings. [Readings] fits one trace to all of them, together with the sensors' responses.
+// This is a regularised deconvolution:
 //
 //  1. The sensors' windows, delays, gains and their common filter are fitted (sensors.go; window.go for one window
 //     and delay, delay.go for the delay that all share, filter.go for the time constant), and so is the law by
@@ -10,10 +10,11 @@
 //  2. The trace is the weighted least-squares solution (fit.go, equations.go on cells.go) with a penalty on its
 //     second differences, whose weight comes from cross-validation over runs (smoothness.go). Each reading is
 //     weighted by its sensor's noise (noise.go).
-//  3. The resolution matrix says how fine the trace is, and coarse parts are refitted (resolution.go).
+//  3. The resolution matrix gives the trace's resolution, and coarse parts are fitted again (resolution.go).
 //  4. A bootstrap over runs gives the intervals (bootstrap.go).
 //
-// The package knows no card: readings go in, a [Trace] and the fitted [Sensor] values come out.
+// The package contains nothing specific to a card. Its inputs are readings, its outputs a [Trace] and the fitted
+// [Sensor] values.
 package stitch
 
 import (
@@ -29,23 +30,22 @@ import (
 
 // Options are the options of [Readings].
 type Options struct {
-	// From and To are the ends of the trace. The card is idle from From to the first break. Readings whose stretch
-	// reaches beyond either end are left out.
+	// From and To are the ends of the trace. The card must be idle from From to the first break. Readings whose
+	// averaging interval extends beyond From or To are left out.
 	From, To Seconds
-	// Step is the length of a cell. It becomes a fiftieth of the shortest averaging window where that is longer.
-	// Default 2.5 ms.
+	// Step is the length of a cell, at least a fiftieth of the shortest averaging window. Default 2.5 ms.
 	Step Seconds
-	// Breaks are the moments at which power may jump: 0 (the start of the work), the changes between segments, the
-	// end of the work. The trace is smooth between breaks only.
+	// Breaks are the times at which power may jump: 0 (the start of the work), the changes between segments, and the
+	// end of the work. The trace may jump at breaks only.
 	Breaks []Seconds
-	// Sensors are the windows and delays to start from, by name; the fields Name, Window and Delay are read.
+	// Sensors are the initial windows and delays, by sensor name. Only the fields Name, Window and Delay are read.
 	// Default windows: 25 ms for Instant, 20 ms for Buffer, 1 s for Average. Default delay: 0.
 	Sensors []Sensor
-	// Speed returns a run's speed between two moments, relative to the usual speed of the segment. Default: unknown.
+	// Speed returns a run's speed between two moments, relative to the segment's mean speed. Default: unknown.
 	Speed func(run int, from, to Seconds) float64
-	// Resolution is the resolution that every cell of the work must have, at the price of wider intervals. The trace is then equally
-	// fine everywhere. Default: 50 ms or finer, as the readings allow, and finest where power changes. If the readings do not
-	// support the resolution, the trace is that of the default.
+	// Resolution is the coarsest resolution that a cell of the work may have. A finer resolution makes the intervals
+	// wider. The trace then has the same resolution everywhere. Default: 50 ms or finer, as the readings allow, and
+	// finest where power changes. If the readings do not support Resolution, the default applies.
 	Resolution Seconds
 	// Seed is the seed of the bootstrap and of the folds of the cross-validation.
 	Seed uint64
@@ -53,18 +53,18 @@ type Options struct {
 	Resamples int
 }
 
-// ErrTooFew means that there are not enough readings for a trace.
+// ErrTooFew is the error for readings that do not suffice for a trace.
 var ErrTooFew = errors.New("too few readings")
 
-// CoarsestCell is the resolution that every cell of the work gets if the readings support it.
+// CoarsestCell is the coarsest resolution of a cell of the work, if the readings support it.
 const CoarsestCell = 50 * ms
 
-// Readings fits the trace that explains all readings, and the response of every sensor.
+// Readings fits one trace to all readings, and the response of every sensor.
 //
-// The trace minimises squared residuals plus a penalty on its second differences. The penalty is the heaviest with
-// which runs that were left out are predicted as well as possible, to within a standard error (cross-validation); a
-// tenth of it is used, or less where the resolution asks for it. Readings are weighted by their sensor's noise, and
-// outliers less (Huber weights).
+// The trace minimises squared residuals plus a penalty on its second differences. Cross-validation over runs selects
+// the heaviest penalty whose prediction of left-out runs is within one standard error of the best. A tenth of that
+// penalty is used, or less if the resolution requires it. Readings are weighted by their sensor's noise. Outliers get
+// lower weights (Huber weights).
 //
 // Errors: [ErrTooFew], or the context's error.
 func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sensor, error) {
@@ -90,8 +90,8 @@ func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sen
 	if err != nil {
 		return nil, nil, err
 	}
-	// Where power is constant, the penalty could make the trace much coarser than the readings allow. So cells have a largest
-	// resolution.
+	// Where power is constant, the penalty could make the trace much coarser than the readings allow. The resolution of
+	// a cell is therefore limited.
 	const growth = 2
 	if len(s.breaks) > 0 {
 		met := false
@@ -114,18 +114,18 @@ func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sen
 	return trace, all, nil
 }
 
-// stitcher holds the readings, the options and what is fitted.
+// stitcher holds the readings, the options and the fitted values.
 type stitcher struct {
 	cells
 	opt     Options
 	from    Seconds
-	breaks  []float64 // seconds since from
-	sensors []*sensor // the reference first
+	breaks  []float64 // seconds since the option From
+	sensors []*sensor // the reference is first
 	runs    int
-	number  map[int]int // of each run, from 0
-	floor   float64     // watts below which differences do not count
+	number  map[int]int // number of each run, from 0
+	floor   float64     // differences in watts below it are ignored
 	speeds  *speeds
-	filter  *filter // nil: none was found
+	filter  *filter // nil if no filter was found
 }
 
 func newStitcher(ctx context.Context, readings []Reading, o Options) (*stitcher, error) {
@@ -134,16 +134,16 @@ func newStitcher(ctx context.Context, readings []Reading, o Options) (*stitcher,
 		resamples = 100
 	)
 	if o.To <= o.From {
-		return nil, fmt.Errorf("a trace from %v to %v: its end must be later than its start", o.From, o.To)
+		return nil, fmt.Errorf("trace from %v to %v: the end must be later than the start", o.From, o.To)
 	}
 	o.Step, o.Resamples = cmp.Or(o.Step, step), cmp.Or(o.Resamples, resamples)
 	s := &stitcher{opt: o, from: o.From, number: map[int]int{}}
 	s.gather(readings)
 	if len(s.sensors) == 0 {
-		return nil, fmt.Errorf("none of %d readings lies between %v and %v: %w", len(readings), o.From, o.To, ErrTooFew)
+		return nil, fmt.Errorf("no reading lies between %v and %v (readings in all: %d): %w", o.From, o.To, len(readings), ErrTooFew)
 	}
 	if s.runs < 2 {
-		return nil, fmt.Errorf("%d run: the interval of a trace needs several: %w", s.runs, ErrTooFew)
+		return nil, fmt.Errorf("%d run: a trace's interval needs at least two: %w", s.runs, ErrTooFew)
 	}
 	s.cells = cells{step: o.Step.Seconds()}
 	const fineness = 50
@@ -159,7 +159,7 @@ func newStitcher(ctx context.Context, readings []Reading, o Options) (*stitcher,
 	return s, err
 }
 
-// trace returns a solution with its resolution and intervals.
+// trace returns a solution's trace with its resolution and intervals.
 func (s *stitcher) trace(ctx context.Context, c *solution) (*Trace, error) {
 	t := &Trace{Start: s.opt.From, Step: Of(s.step), Watts: slices.Clone(c.watts), Law: s.speeds.found()}
 	s.speeds.mean(t.Watts, once)
@@ -169,7 +169,7 @@ func (s *stitcher) trace(ctx context.Context, c *solution) (*Trace, error) {
 	return t, s.bootstrap(ctx, c, t)
 }
 
-// sensorErrors fills in the standard deviation of each sensor's readings about the trace.
+// sensorErrors sets the standard deviation of each sensor's readings about the trace.
 func (s *stitcher) sensorErrors(c *solution) {
 	k := 0
 	for _, sen := range s.sensors {
@@ -182,7 +182,7 @@ func (s *stitcher) sensorErrors(c *solution) {
 	}
 }
 
-// scaleToCounter makes the energy counter the scale of the trace and of the gains, whichever sensor was the
+// scaleToCounter makes the energy counter the scale of the trace and of the gains, even if another sensor was the
 // reference.
 func (s *stitcher) scaleToCounter(c *solution, t *Trace) {
 	counter := s.counter()

@@ -101,7 +101,7 @@ func TestReadings(t *testing.T) {
 				t.Errorf("seed %d: %+v, planted gain %v and error %v W", seed, f, s.gain, card.noise)
 			}
 		}
-		if a := found[Average]; a.Used || !strings.Contains(a.Why, "it averages over") {
+		if a := found[Average]; a.Used || !strings.Contains(a.Why, "its averaging window") {
 			t.Errorf("seed %d: %+v", seed, a)
 		}
 		traces = append(traces, c)
@@ -330,7 +330,7 @@ func TestLimitFallsBack(t *testing.T) {
 func TestUnsteadyCounter(t *testing.T) {
 	card := truth{power: overshooting, runs: 40, until: 0.4, noise: 3, counting: true, unsteady: 0.02, sensors: []sampling{instant, buffer}}
 	c, found := stitched(t, card.readings(), card.options())
-	if s := found[Counter]; s.Used || !strings.Contains(s.Why, "its error is ±") {
+	if s := found[Counter]; s.Used || !strings.Contains(s.Why, "its error (±") {
 		t.Errorf("%+v", s)
 	}
 	for _, s := range card.sensors {

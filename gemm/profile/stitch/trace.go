@@ -8,25 +8,26 @@ import (
 
 // Trace is power over time, in cells of equal length.
 type Trace struct {
-	Start Seconds   `json:"start_seconds"` // of the first cell; before 0 the card was idle
+	Start Seconds   `json:"start_seconds"` // start of the first cell; the card was idle before 0
 	Step  Seconds   `json:"step_seconds"`  // length of a cell
 	Watts []float64 `json:"watts"`
-	// Low and High are the ends of each cell's 95 % interval, from a bootstrap over runs, the sensors' filter and the
-	// penalty's weight, with the speed law held fixed.
+	// Low and High are the ends of each cell's 95 % interval. The bootstrap varies the runs, the sensors' filter and
+	// the penalty's weight, and holds the speed law fixed.
 	Low  []float64 `json:"low"`
 	High []float64 `json:"high"`
-	// Law relates power to speed, and gives the trace more detail than Resolution says; nil if no speed is known.
+	// Law relates power to speed. It gives the trace details finer than Resolution. It is nil if no speed is known.
 	Law *SpeedLaw `json:"law,omitempty"`
-	// Resolution is the resolution of each cell: the full width at half maximum of the weights with which the cell's watts average
-	// power over time. Changes within it cannot be told apart, except those that follow the runs' speed.
+	// Resolution is the resolution of each cell. It is the full width at half maximum of the weights with which the
+	// cell's value averages power over time. The trace does not show faster changes, except changes that follow the
+	// runs' speed.
 	Resolution []Seconds `json:"resolution_seconds"`
 
-	resamples [][]float64 // running integrals of the bootstrap's traces
-	wide      float64     // half a 95 % interval, in their standard deviations
+	resamples [][]float64 // running integrals of the traces from the bootstrap
+	wide      float64     // half of a 95 % interval, in standard deviations of the resamples
 }
 
-// Mean returns the mean power between two moments, with the ends of its 95 % interval, in watts. Times beyond the
-// trace's ends do not count. An empty trace has 0 W, and so has a nil one.
+// Mean returns the mean power between two times in watts, with the ends of its 95 % interval. Times beyond the trace's
+// ends are ignored. An empty or nil trace has 0 W.
 func (t *Trace) Mean(from, to Seconds) (watts, low, high float64) {
 	if t == nil || len(t.Watts) == 0 {
 		return 0, 0, 0
@@ -41,7 +42,7 @@ func (t *Trace) Mean(from, to Seconds) (watts, low, high float64) {
 	return watts, watts - half, watts + half
 }
 
-// ResolutionAt returns the resolution at a moment, or at the end of the trace that is nearer; 0 for an empty trace.
+// ResolutionAt returns the resolution at a time; beyond the trace, at its nearer end. It is 0 for an empty trace.
 func (t *Trace) ResolutionAt(at Seconds) Seconds {
 	if len(t.Resolution) == 0 {
 		return 0
@@ -49,12 +50,12 @@ func (t *Trace) ResolutionAt(at Seconds) Seconds {
 	return t.Resolution[min(len(t.Resolution)-1, int(t.cell(at)))]
 }
 
-// cell returns the position of a moment in cells from the start, clamped to the trace.
+// cell returns a time's position in cells from the start, limited to the trace.
 func (t *Trace) cell(at Seconds) float64 {
 	return min(float64(len(t.Watts)), max(0, float64(at-t.Start)/float64(t.Step)))
 }
 
-// meanOf returns the mean of cells' values from a to b, in cells.
+// meanOf returns the mean of the cells' values from a to b. a and b are positions in cells.
 func meanOf(values []float64, a, b float64) float64 {
 	sum := 0.0
 	for i := int(a); i < len(values) && float64(i) < b; i++ {
@@ -63,8 +64,9 @@ func meanOf(values []float64, a, b float64) float64 {
 	return sum / (b - a)
 }
 
-// half returns half the width of the 95 % interval of the mean from a to b, in cells. A trace that was read from a
-// file has no resamples: then it is the mean of the cells' own half widths, which is too wide rather than too narrow.
+// half returns half the width of the 95 % interval of the mean from a to b, in watts. a and b are positions in cells. A
+// trace read from a file has no resamples. half then returns the mean of the cells' half widths, which overestimates
+// the interval.
 func (t *Trace) half(a, b float64) float64 {
 	if len(t.resamples) < 2 {
 		return (meanOf(t.High, a, b) - meanOf(t.Low, a, b)) / 2
@@ -76,7 +78,7 @@ func (t *Trace) half(a, b float64) float64 {
 	return t.wide * stat.StdDev(means, nil)
 }
 
-// meanBetween returns the mean from a to b, in cells, of values with this running integral.
+// meanBetween returns the mean of values from a to b, given their running integral. a and b are positions in cells.
 func meanBetween(sum []float64, a, b float64) float64 {
 	at := func(x float64) float64 {
 		i := min(len(sum)-2, int(x))
@@ -85,7 +87,7 @@ func meanBetween(sum []float64, a, b float64) float64 {
 	return (at(b) - at(a)) / (b - a)
 }
 
-// running returns the integral of a trace up to each cell's start, in watts × cells.
+// running returns the running integral of a trace at each cell's start, in watts × cells.
 func running(watts []float64) []float64 {
 	sum := make([]float64, len(watts)+1)
 	for i, w := range watts {

@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// How far windows (by a factor) and delays (in seconds) are searched from their assumed values.
+// widest is the factor by which a fitted window may differ from its assumed value. earliest and latest limit the delay,
+// in seconds before and after its assumed value.
 const widest, earliest, latest = 4, 0.02, 0.1
 
-// searchWindow fits one sensor's window and delay to a fixed trace, by a grid search and then a local one. Both stay as
-// they are where the fit hardly improves, as it must without a jump of power, and when the context ends.
+// searchWindow fits one sensor's window and delay to a fixed trace, by a grid search followed by a local search. It
+// keeps the old values if the fit hardly improves, for example without a jump in power, or if the context ends.
 func (s *stitcher) searchWindow(ctx context.Context, sen *sensor, c *solution) {
 	near := s.nearBreaks(sen)
 	if len(near) == 0 {
@@ -44,7 +45,7 @@ func (s *stitcher) searchWindow(ctx context.Context, sen *sensor, c *solution) {
 			try(w, sen.Delay.Seconds()+d+w/2)
 		}
 	}
-	// The middle and the width of a window are almost independent, so the local search varies these two.
+	// The middle and the width of a window are almost independent, so the local search varies the middle and the width.
 	for step := max(s.step, window/8); step > 5e-5; step /= 2 {
 		for better := true; better; {
 			was := least
@@ -61,12 +62,13 @@ func (s *stitcher) searchWindow(ctx context.Context, sen *sensor, c *solution) {
 	}
 }
 
-// refineWindow fits one sensor's window and delay together with the trace. Against a trace from other sensors alone, the
-// window comes out too short where these resolve less. When the context ends, the best so far stays.
+// refineWindow fits one sensor's window and delay together with the trace. A fit to a trace from other sensors alone
+// gives a window that is too short if the other sensors have a coarser resolution. When the context ends, refineWindow
+// keeps the best values so far.
 func (s *stitcher) refineWindow(ctx context.Context, sen *sensor, used []*sensor, c *solution) {
 	rows := slices.Clone(c.rows)
 	k := slices.Index(used, sen)
-	var ends []float64 // of the sensor's rows, without the delay
+	var ends []float64 // ends of the sensor's rows, without the delay
 	var runs []int
 	for _, r := range sen.readings {
 		a, b := sen.stretch(r, s.from)
@@ -86,7 +88,7 @@ func (s *stitcher) refineWindow(ctx context.Context, sen *sensor, used []*sensor
 		}
 		return assemble(s.cells, rows, once).misfit(rows, c.penalty, c.lambda)
 	}
-	const farthest = 2 // factor from the window that was found before
+	const farthest = 2 // largest factor from the window that was found before
 	known := sen.Window.Seconds()
 	window, middle := known, sen.Delay.Seconds()+known/2
 	least := misfit(window, middle)
@@ -106,8 +108,8 @@ func (s *stitcher) refineWindow(ctx context.Context, sen *sensor, used []*sensor
 	sen.Window, sen.Delay = Of(window), Of(middle-window/2)
 }
 
-// nearBreaks returns the readings that a window within the search range could move across a break. Readings that reach
-// back beyond the trace are left out: they may have seen the previous run.
+// nearBreaks returns the readings that a window within the search range could move across a break. It leaves out
+// readings that reach back beyond the trace, because they may include power of the previous run.
 func (s *stitcher) nearBreaks(sen *sensor) (near []Reading) {
 	const most = 3000
 	before := Of(earliest)
