@@ -96,6 +96,28 @@ func TestRecordContinues(t *testing.T) {
 	}
 }
 
+// TestEndOfTimeIsNoFailure: Go's message at the end of the time is no failure of the target. Any other end of the program is one.
+func TestEndOfTimeIsNoFailure(t *testing.T) {
+	const counted = "echo 'fuzz: elapsed: 1s, execs: 34487 (32906/sec), new interesting: 8 (total: 11)'\n"
+	const late = counted + "echo '--- FAIL: FuzzX (1.05s)'\necho '    context deadline exceeded'\necho FAIL\n"
+	folder, list := planted(t, map[string]string{
+		"late":   late + "exit 1\n",
+		"failed": strings.Replace(late, "echo '    context", "echo '    wanted 3, have 4: context", 1) + "exit 1\n",
+		"panic":  late + "echo 'panic: runtime error'\nexit 2\n",
+		"wrote":  broken[:strings.LastIndex(broken, "exit")] + late + "exit 1\n",
+	})
+	c := runCampaign(t, folder, list, "", 1e-9)
+	for _, x := range list {
+		did := c.of(x)
+		if failed := len(did.Crashes) == 1; failed != (x.Package != "late") {
+			t.Errorf("%s: %+v", x, did)
+		}
+		if x.Package == "late" && (did.Executions != 34487 || did.New != 8) {
+			t.Errorf("%s: %+v", x, did)
+		}
+	}
+}
+
 // TestShortestTimeFirst: the target that has run for the shortest time is next.
 func TestShortestTimeFirst(t *testing.T) {
 	x, y, z := target{"x", "FuzzX"}, target{"y", "FuzzY"}, target{"z", "FuzzZ"}
