@@ -159,12 +159,14 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 		term.Remark(w, "NCCL", r.Library+"; in a test with small integers, the sums and copies of every card are exact")
 	}
 	term.Remark(w, "data", "the collective exchanges the same random BF16 values with all weights, because a conversion does not change the activations' bits")
+	var warnings, invalid []string
 	for _, run := range []*power.Result{r.Alone, r.Products, r.Both} {
 		if run != nil {
-			term.Remarks(w, "warning", run.Warnings)
-			term.Remarks(w, "INVALID", run.Invalid)
+			warnings, invalid = append(warnings, run.Warnings...), append(invalid, run.Invalid...)
 		}
 	}
+	term.Remarks(w, "warning", unique(warnings))
+	term.Remarks(w, "INVALID", unique(invalid))
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
 	}

@@ -145,12 +145,10 @@ func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	return fmt.Errorf("%w: nothing was written; run the same command again to start over", c.Context.Err())
 }
 
-// overBudget returns an error if the result's perplexity rises by more than the budget on the evaluation tokens; nil
-// otherwise.
-func overBudget(r *transform.Conversion) error {
+// overBudget returns an error if out, the result, has a perplexity that rises by more than the budget; nil otherwise.
+func overBudget(out string, r *transform.Conversion) error {
 	if r.WithinBudget() {
 		return nil
 	}
-	return fmt.Errorf("%w: on the evaluation tokens perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again with a smaller --max-loss, or with more calibration tokens",
-		exit.ErrShort, 100*math.Expm1(r.Loss.Difference), 100*math.Expm1(*r.Plan.Request.MaxLoss))
+	return errAboveMaxLoss(out, r.Loss.Difference, r.Plan.Request.MaxLoss)
 }

@@ -167,10 +167,10 @@ func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
 	}
 	unknown := of(0, nats(0.001))
 	unknown.Loss = nil
-	if err := errors.Join(overBudget(of(0.0009, nats(0.001))), overBudget(of(1, nil)), overBudget(unknown)); err != nil {
+	if err := errors.Join(overBudget("out", of(0.0009, nats(0.001))), overBudget("out", of(1, nil)), overBudget("out", unknown)); err != nil {
 		t.Error(err)
 	}
-	err := overBudget(of(0.002, nats(0.001)))
+	err := overBudget("out", of(0.002, nats(0.001)))
 	if !errors.Is(err, exit.ErrShort) || !strings.Contains(err.Error(), "rises by 0.200 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
 		t.Errorf("%v", err)
 	}

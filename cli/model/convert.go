@@ -182,7 +182,7 @@ changed, so OUT is a copy; the tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
-		short := errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), unfit(c, m), overBudget(r))
+		short := errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), unfit(c, m), overBudget(args[1], r))
 		if short == nil {
 			short = unchanged(r, args[1])
 		}

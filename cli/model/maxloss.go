@@ -58,7 +58,7 @@ func errAboveMaxLoss(out string, rise float64, limit *float64) error {
 	if limit == nil || rise <= *limit {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: perplexity rises by %.3f %%, more than the %.3g %% allowed; convert with a smaller --max-loss, or with another recipe",
+	return fmt.Errorf("%w: %s: perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again with a smaller --max-loss, with more calibration tokens, or with another recipe",
 		exit.ErrShort, printable.Quote(out), 100*math.Expm1(rise), 100*math.Expm1(*limit))
 }
 
