@@ -59,6 +59,9 @@ Only samples of a tensor are read, or the whole tensor if it must be scaled to 8
 		if err != nil {
 			return err
 		}
+		if f.compared && len(f.sources) > 1 {
+			noticeOrder(c, f.sources[0], f.sources[1])
+		}
 		operands := f.operands()
 		operands.OpenURL = func(url string) (*weights.Model, error) { return flag.OpenModel(c.Context, url) }
 		event, end := term.Progress(c)

@@ -122,6 +122,9 @@ func measureRequest(c *cli.Context) (*request, error) {
 			return nil, exit.Usagef("--against %s: weights from a file can only be compared with weights from a file: give a tensor of a file as --w, too", q.against[i].Text)
 		}
 	}
+	if len(q.against) > 0 {
+		noticeOrder(c, q.w, q.against[0])
+	}
 	return q, q.readShape(c.String("shape"), q.w.HasShape())
 }
 

@@ -3,6 +3,7 @@ package card
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/urfave/cli/v2"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
 // sourceHelp explains sources.
@@ -31,6 +33,19 @@ func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 	}
 	*to, err = operand.Parse(flag.Path(c.String(name)))
 	return sourceError(name, err)
+}
+
+// noticeOrder prints a notice if w is a conversion and against is not, so that the user probably swapped both.
+func noticeOrder(c *cli.Context, w, against operand.Source) {
+	if w.Path == "" || against.Path == "" {
+		return
+	}
+	if _, err := plan.ReadManifest(w.Path); err != nil {
+		return
+	}
+	if _, err := plan.ReadManifest(against.Path); errors.Is(err, fs.ErrNotExist) {
+		term.Notice(c, "%s is a conversion and %s is not: to compare a conversion with its source, give the source as --w and the conversion as --against", w.Path, against.Path)
+	}
 }
 
 // sourceError adds the flag's name to a non-nil error. A missing file is not a usage error.

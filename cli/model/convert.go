@@ -336,7 +336,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	case r == nil || r.Manifest == nil:
 		return nil, "", err
 	}
-	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))
+	return nil, "", errors.Join(notCompared(c, args, "was written", err), finish(o.Tokens))
 }
 
 // storeOf returns the bucket's folder that out names; nil for a path. out was checked before.
@@ -359,14 +359,14 @@ func compare(c *cli.Context, r *transform.Conversion, args []string, o transform
 	defer out.Close()
 	loss, err := o.Tokens.Compare(c.Context, out, o.Progress)
 	if err != nil {
-		return notCompared(c, args, err)
+		return notCompared(c, args, alreadyThere, err)
 	}
 	r.Loss = loss
 	return nil
 }
 
-// notCompared rewords the error of a result whose loss is unknown.
-func notCompared(c *cli.Context, args []string, err error) error {
-	return fmt.Errorf("%s was written, but its loss was not measured (%w): measure the loss with\n%s%s", args[1], err, term.CommandIndent,
+// notCompared rewords the error of a result whose loss is unknown. did describes what happened to the result.
+func notCompared(c *cli.Context, args []string, did string, err error) error {
+	return fmt.Errorf("%s %s, but its loss was not measured (%w): measure the loss with\n%s%s", args[1], did, err, term.CommandIndent,
 		term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
 }

@@ -44,7 +44,7 @@ func readMaxLoss(c *cli.Context) (*float64, error) {
 		v /= 100
 	}
 	if err != nil || !(v > 0 && v <= 1) {
-		return nil, exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
+		return nil, exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, with a decimal point, above 0 and up to 100%%", text)
 	}
 	if !percent && v >= largeShare {
 		term.Notice(c, "--max-loss %s means that perplexity may rise by %.3g %%; for %[1]s %% write %[1]s%%", strings.TrimSpace(text), 100*v)
@@ -58,7 +58,7 @@ func errAboveMaxLoss(out string, rise float64, limit *float64) error {
 	if limit == nil || rise <= *limit {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again with a smaller --max-loss, with more calibration tokens, or with another recipe",
+	return fmt.Errorf("%w: %s: perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again within a smaller budget: --max-loss with --tokens, or a larger --min-snr",
 		exit.ErrShort, printable.Quote(out), 100*math.Expm1(rise), 100*math.Expm1(*limit))
 }
 
