@@ -17,13 +17,14 @@ const betweenCards = "results/h100/"
 
 const collectiveIntroduction = `# What does a conversion save where cards exchange data?
 
-Generated from [bench/results/h100](../bench/results/h100) by ` + "`go test ./bench -run CollectivePage -update`" + `.
+Generated from [bench/results](../bench/results) by ` + "`go test ./bench -run CollectivePage -update`" + `.
 
 Large models are divided among the cards of a host (tensor parallelism). After a layer, the cards exchange activations: an
 all-reduce adds the cards' partial sums, and an all-gather gives every card the other cards' columns. A conversion changes the weights and
 not the exchanged activations. So the relative saving is smaller with the exchange than without it.
 
-The tables compare GEMMs with different BF16 weights on two cards. [patterns.md](patterns.md) explains the names of the weights.
+The first tables compare GEMMs with different BF16 weights on two H100s. Savings were not measured on two H200s. [patterns.md](patterns.md)
+explains the names of the weights.
 
 - **Without exchange**: both cards multiply. The cards wait for each other after 25 ms or 256 GEMMs, whichever is sooner.
 - **With exchange**: a GEMM and an exchange begin together on two streams. The next GEMM begins when both have ended. The exchanged
