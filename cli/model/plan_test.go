@@ -64,3 +64,11 @@ func TestNoSaving(t *testing.T) {
 		t.Errorf("without a prediction: %q", got)
 	}
 }
+
+// TestUnusedPasses: a search's report names the requested lossy passes that no layer has.
+func TestUnusedPasses(t *testing.T) {
+	p := &plan.Plan{Request: plan.Request{Passes: []string{"reorder", "prune", "trellis=2", "compensate"}}, Steps: []*plan.Step{{Pass: "trellis"}}}
+	if unused := unusedPasses(p); strings.Join(unused, " ") != "prune compensate" {
+		t.Errorf("%q", unused)
+	}
+}

@@ -125,6 +125,9 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	}
 	term.Remark(w, "search", fmt.Sprintf("%s of whole models. On held-out calibration tokens, the outputs of the chosen model diverge by %.6f nats per token "+
 		"(limit: %.6f, %g %% of the budget). Its loss rises by %s nats per token%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
+	if unused := unusedPasses(p); len(unused) > 0 {
+		term.Remark(w, "note", "the search chose "+strings.Join(unused, " and ")+" in no layer")
+	}
 	most := p.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:
@@ -134,6 +137,18 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	default:
 		term.Remark(w, "note", "part of the budget is not spent: these passes offer no coarser values, or the next coarser model exceeds the budget")
 	}
+}
+
+// unusedPasses returns the requested lossy passes that no step has.
+func unusedPasses(p *plan.Plan) (unused []string) {
+	for _, r := range transform.Passes {
+		name := r.Pass.Name
+		requested := slices.ContainsFunc(p.Request.Passes, func(text string) bool { text, _, _ = strings.Cut(text, "="); return text == name })
+		if requested && r.Pass.Class == pass.Lossy && !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Pass == name }) {
+			unused = append(unused, name)
+		}
+	}
+	return unused
 }
 
 // printExact prints the changes of the passes that keep all values.
