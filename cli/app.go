@@ -125,7 +125,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
    lowtoggle convert MODEL OUT
    lowtoggle verify MODEL OUT
    lowtoggle verify MODEL OUT --gpu    also measure the energy, on an NVIDIA GPU
-   lowtoggle eval MODEL OUT        loss and perplexity, before and after
+   lowtoggle eval MODEL OUT --tokens FILE    loss and perplexity, before and after
 
 Options may stand before or after the arguments. lowtoggle COMMAND --help explains a command.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU,

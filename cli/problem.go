@@ -42,7 +42,9 @@ func problem(err error, command string) *exit.Problem {
 	}
 	for _, r := range remedies {
 		if errors.Is(err, r.class) {
-			p.Hint = "give " + r.flags
+			if p.Hint = r.flags; strings.HasPrefix(r.flags, "--") {
+				p.Hint = "give " + r.flags
+			}
 			break
 		}
 	}

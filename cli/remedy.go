@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// remedies lists what solves errors of the libraries: flags, which the libraries do not know, and limits of the system.
+// remedies lists what solves errors of the libraries: flags, which the libraries do not know, or another step.
 var remedies = []struct {
 	class error
 	flags string
@@ -23,7 +23,7 @@ var remedies = []struct {
 	{transform.ErrNoLoss, "--min-snr"},
 	{transform.ErrOtherFamily, "--arch FILE"},
 	{apply.ErrUnfinished, "--resume"},
-	{syscall.EFBIG, "a larger limit of file sizes, ulimit -f, or a disk that takes larger files"},
+	{syscall.EFBIG, "raise ulimit -f, or use a disk that takes larger files"},
 }
 
 // message returns an error's text, with the flags that solve it. Each joined error has its own line.

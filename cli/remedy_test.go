@@ -29,7 +29,7 @@ func TestMessage(t *testing.T) {
 		{tokens, "a: give tokens (--tokens FILE)"},
 		{exit.Usage(errors.Join(tokens, other, transform.ErrNoLoss)), "a: give tokens (--tokens FILE)\nb\nwithout tokens, give a budget of output SNR (--min-snr)"},
 		{marked{other}, "b (--resume)"},
-		{fmt.Errorf("a: %w", syscall.EFBIG), "a: file too large (a larger limit of file sizes, ulimit -f, or a disk that takes larger files)"},
+		{fmt.Errorf("a: %w", syscall.EFBIG), "a: file too large (raise ulimit -f, or use a disk that takes larger files)"},
 		{fmt.Errorf("%w: %w", other, tokens), "b: a: give tokens (--tokens FILE)"},
 		{fmt.Errorf("c: %w", errors.Join(other, tokens)), "c: b\n  a: give tokens (--tokens FILE)"},
 	} {

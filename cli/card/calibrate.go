@@ -42,8 +42,8 @@ continues where it stopped.
    lowtoggle calibrate --full h200              more patterns, shapes, types: most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
    lowtoggle calibrate --list > power.csv       prints what to measure on another card
-   lowtoggle calibrate a100 --from power.csv    fits to a table that another program has measured
-   lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
+   lowtoggle calibrate a100 --from power.csv    fits to a table of another program's measurements
+   lowtoggle calibrate --components             power of multipliers, on-chip traffic and memory
 
 --components measures 89 kernels in about two minutes, and writes each measurement to
 OUT-components.json. Then calibrate fits a model of power by component to 44 kernels, and tests
@@ -64,11 +64,11 @@ table shows the prediction error for families of patterns that the fit did not u
 
 --from also takes a CSV file, with the columns pattern, type, shape (MxNxK), role, and the joules
 and seconds of one execution. The columns watts, clock_mhz and cold are optional. The activations
-are random: normal(0,32) in int8, normal(0,1) in other types. --list prints such a table without
-joules and seconds. The table has the products that calibrate measures. With --full, the table
-has the products that calibrate --full measures.
+are random: normal(0,32) in int8, normal(0,1) in other types. --list prints such a table with
+empty joules and seconds. The table has the products that calibrate measures. With --full, the
+table has the products that calibrate --full measures.
 
-A group of rows has one type, shape, role and value of cold. Each group needs a row of random
+Rows of the same type, shape, role and cold form a group. Each group needs a row of random
 weights: normal(0,32) in int8, normal(0,16) in fp8, normal(0,1) in other types, as --list prints.
 Each type also needs 12 other patterns with weights on chip, or 12 with weights from memory
 (cold), or both. With 40 or more, the coefficients do not depend on the built-in calibration. A
@@ -86,7 +86,7 @@ Exit status 4: no GPU.`,
 		&cli.BoolFlag{Name: "list", Usage: "print the products to measure, as a table for --from", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "with --components: draw the power of each into `FILE` (.svg, .png)"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "with --components: draw power by component as `FILE` (.svg, .png)"},
 		&cli.StringSliceFlag{Name: "from", Usage: "fit to earlier measurements in `FOLDER`, or in a CSV file"},
 		&cli.DurationFlag{Name: "time", Usage: "start no measurement after this `TIME`", DefaultText: "no limit"},
 		deviceFlag, flag.JSON, flag.Quiet, flag.Log,
@@ -273,7 +273,7 @@ func (r *calibrateJSON) fit(c *cli.Context, fit func(progress func(done, total i
 	})
 	end()
 	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--from: %w", weights.Absent(missing.Path, "there is no such file or folder: name a folder of lowtoggle calibrate NAME, which measures series, or a table that ends in .csv"))
+		return fmt.Errorf("--from: %w", weights.Absent(missing.Path, "there is no such file or folder: name a folder that lowtoggle calibrate has written, or a table that ends in .csv"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--from: %w: name a folder that lowtoggle calibrate has written, or a table that ends in .csv", err)

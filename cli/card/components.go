@@ -36,7 +36,7 @@ const simulatedShrink = 32
 // calibrateComponents is calibrate --components.
 func calibrateComponents(c *cli.Context, out string) error {
 	if c.Bool("full") || c.IsSet("time") {
-		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes: leave them out")
+		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes: leave --full and --time out")
 	}
 	picture := c.String("output")
 	if err := outfile.CheckOutput(picture, nil, outfile.SVG, outfile.PNG); err != nil {
@@ -253,7 +253,7 @@ func (r *componentsJSON) print(w io.Writer) {
 		for i, name := range component.NaiveNames() {
 			naive = append(naive, fmt.Sprintf("%s %.1f %%", name, 100*s.Naive[i]))
 		}
-		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W not in the fit: mean error of power %.1f %%; of simpler models: %s",
+		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W, held out or left out of the fit in turn: mean error of power %.1f %%; of simpler models: %s",
 			term.Plural(s.Kernels, "kernel", "kernels"), s.Least, s.Most, 100*s.Mean, strings.Join(naive, ", ")))
 	}
 	if c := q.AtCap; c != nil {

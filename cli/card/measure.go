@@ -47,9 +47,10 @@ var kernelFlag = &cli.StringFlag{Name: "kernel", Usage: "`KERNEL` of quantised l
 var Measure = &cli.Command{
 	Name:  "measure",
 	Usage: "compare the energy of a GEMM with different weights, or of running servers",
-	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of --w, and with every
---against. A block measures each of these several times, in turns. Blocks follow until all 95 %
-intervals are as narrow as --precision, or --time is spent. The first block is always completed.
+	Description: `Measures the energy of y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of --w, and
+with every --against. A block measures each of these several times, in turns. Blocks follow until
+all 95 % intervals are within ± --precision, or --time is spent. The first block is always
+completed.
 
 ` + sourceHelp + `
 
@@ -84,8 +85,9 @@ The default is the size of the product's result.
 
    lowtoggle measure --collective allreduce,64MB --device 0,1 --against zeros
 
-TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
-needs no GPU and shows what a report looks like. benchstat -col /w reads the lines of --bench.
+TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. ROLE is stationary (the
+A operand of cuBLAS, where runtimes put weights) or streaming (B). --device simulated needs no
+GPU and shows what a report looks like. benchstat -col /w reads the lines of --bench.
 
 No setting of the card is changed. Exit status 3: the measurement is invalid, or less precise
 than the given --precision; 4: no GPU.`,
@@ -93,7 +95,8 @@ than the given --precision; 4: no GPU.`,
 		againstFlag,
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "measure for at most `TIME`", DefaultText: "1m, servers 10m"},
-		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, flag.CSV, benchFlag, flag.JSON, flag.Quiet, flag.Log,
+		&cli.DurationFlag{Name: "window", Usage: windowFlag.Usage, DefaultText: "1s, servers 10s"},
+		dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, outfile.PictureFlag, flag.CSV, benchFlag, flag.JSON, flag.Quiet, flag.Log,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {

@@ -158,7 +158,7 @@ func printCollective(w io.Writer, r *collective.Result, title string) {
 	if r.Library != "" {
 		term.Remark(w, "NCCL", r.Library+"; in a test with small integers, the sums and copies of every card are exact")
 	}
-	term.Remark(w, "data", "the collective exchanges the same random BF16 values with all weights, because a conversion does not change the activations' bits")
+	term.Remark(w, "data", "the collective exchanges the same random BF16 values with all weights; a conversion's effect on the activations is not measured")
 	var warnings, invalid []string
 	for _, run := range []*power.Result{r.Alone, r.Products, r.Both} {
 		if run != nil {

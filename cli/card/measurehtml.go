@@ -39,7 +39,8 @@ func measuredOutput(c *cli.Context, r *measure.CardResults, title string, about 
 				name := l.Name + prefixed(one.Name) + duty
 				list = append(list, page.Ratio{Name: name, Relative: l.RelativeEnergy, Interval: l.Interval, How: known})
 				if i > 1 && len(p.Main) < 4 { // the chart shows the others
-					p.Figure(name, term.MeasuredChange(l.RelativeEnergy, l.Interval), page.Between(l.Interval)+"; "+joulesBeside(l.Joules, res.Loads()[0].Joules), known)
+					detail := strings.TrimPrefix(page.Between(l.Interval)+", relative to "+over, ", ")
+					p.Figure(name, term.MeasuredChange(l.RelativeEnergy, l.Interval), detail+"; "+joulesBeside(l.Joules, res.Loads()[0].Joules), known)
 				}
 			}
 		}

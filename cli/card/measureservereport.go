@@ -105,6 +105,11 @@ func (r serveReport) remarks(w io.Writer) {
 		text += fmt.Sprintf("; %.0f W with all servers idle", r.IdleWatts)
 	}
 	term.Remark(w, how(simulated), text)
+	if len(r.Servers) > 1 {
+		term.Remark(w, "energy, time", "change per output token, relative to "+r.Baseline.Name+", with its 95 % interval")
+	}
+	term.Remark(w, "total token", "a token of a prompt or of an answer")
+	term.Remark(w, "TTFT, ITL", "time to first token and inter-token latency; p50 and p99 are percentiles")
 	if len(r.Servers) > 1 && r.Null == nil {
 		term.Remark(w, "note", "the measurement error of this run is not known; add --null NAME=URL, a server with a copy of the baseline's weights")
 	}

@@ -84,7 +84,7 @@ func printTogether(w io.Writer, r *measure.CardResults) {
 
 // printTotals prints the totals over all cards.
 func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
-	fmt.Fprintf(w, "all %d cards together\n\n", cards)
+	fmt.Fprintf(w, "total of %d cards\n\n", cards)
 	tab := term.NewTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
 	for _, t := range loads {
 		cells := []string{t.Name, "–", term.Interval(t.Interval), "–", "–", "–"}

@@ -44,7 +44,7 @@ docs/patterns.md describes the language of patterns.
    lowtoggle pattern zeros --shape 4096x4096x4096 --dtype fp8 --seed 3 -o zeros.safetensors
 
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8. x and w have the dtype of TYPE's
-operands.`,
+operands. In int8, the default of --x is normal(0,32).`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the operands to `FILE`, which ends in .safetensors"},
 		xFlag,

@@ -35,7 +35,8 @@ Patterns take the shapes of the first source that is a file, or else --shape.
    lowtoggle predict zeros 'normal(0,0.02) | round(4)' --csv > energy.csv
 
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. The calibration must
-have this type; the built-in calibration has no tf32.
+have this type; the built-in calibration has no tf32. ROLE is stationary (the A operand of
+cuBLAS, where runtimes put weights) or streaming (B).
 Decode multiplies 16 tokens and reads the weights from memory. Prefill multiplies 8192 tokens.
 Only samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits.`,
 	Flags: flag.Join(productFlags, []cli.Flag{

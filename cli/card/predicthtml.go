@@ -30,7 +30,7 @@ func (f *predictRequest) output(c *cli.Context, r *predict.Report, gpu string) e
 		if i == 4 { // the chart shows the others
 			break
 		}
-		detail := page.Between(one.Interval[:]) + " over " + random
+		detail := page.Between(one.Interval[:]) + ", relative to " + random
 		if one.Joules != nil && one.Watts != nil {
 			detail += fmt.Sprintf("; %s at %.0f W", threeDigits(*one.Joules), *one.Watts)
 		}

@@ -164,7 +164,7 @@ func (f *predictRequest) belowCap(all []predict.Prediction) string {
 		}
 		interval := ""
 		if b.Interval != nil {
-			interval = " (" + term.Signed(100*(b.Interval[0]-1), 1) + " … " + term.Signed(100*(b.Interval[1]-1), 1) + ")"
+			interval = " (95 %: " + term.Signed(100*(b.Interval[0]-1), 1) + " … " + term.Signed(100*(b.Interval[1]-1), 1) + " %)"
 		}
 		list = append(list, fmt.Sprintf("energy of %s %s%s, time %s", p.Name, term.Change(b.Relative), interval, term.Change(b.RelativeTime)))
 	}

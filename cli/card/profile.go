@@ -43,23 +43,23 @@ A run takes --length, plus most of a second before and after the work. Table I o
 asks for 200 or 400 runs; its authors found 50 enough for the trend. --device simulated needs no
 GPU and shows what a report looks like. After an interrupt the report covers the runs until then.
 
-In the table, power is a mean with its 95 % interval. The column "over" is the time of the
-mean, which ends at the row's time. – means that the trace is too coarse at that time. In JSON,
-times are in seconds.
+In the table, power is a mean with its 95 % interval. The mean covers a period that ends at the
+row's time; the column "over" has the length of the period. – means that the trace is too
+coarse at that time. In JSON, times are in seconds.
 With --resolution, the trace is equally fine everywhere. Without it, the trace is finest where
 power changes.
 
 With --collective allreduce or allgather, cards of one host exchange BF16 values through NCCL.
 The product, the collective and both at once are profiled on every card, each from idle cards.
 SIZE is as in measure --collective. Power is split into idle, multipliers, on-chip traffic,
-memory and a rest. The rest is of links and awake multiprocessors, which no sensor separates.
+memory and a rest: the power of links and awake multiprocessors, which no sensor separates.
 
 The card's settings are never changed. Exit status 3: power was not steady to the end of a run,
 or the readings do not support the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "normal(0,0.02)"},
 		xFlag,
-		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M if --w is a tensor", DefaultText: "8192 each"},
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},
 		flag.Role,
 		&cli.StringFlag{Name: "interleave", Usage: "other products that take turns with the first: `MxNxK`,..."},
@@ -68,7 +68,7 @@ or the readings do not support the --resolution; 4: no GPU.`,
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of the work in a run, such as 500ms", DefaultText: "2s"},
 		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "Table I"},
 		&cli.DurationFlag{Name: "idle", Usage: "`TIME` without work between two runs, at least 300ms", DefaultText: "550ms"},
-		&cli.IntFlag{Name: "bursts", Usage: "energy of `NUMBER` short runs each of 10, 20, 30, 50 ms", DefaultText: "none"},
+		&cli.IntFlag{Name: "bursts", Usage: "also `NUMBER` short runs of each length: 10, 20, 30, 50 ms", DefaultText: "none"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "use the card for this `TIME` in all, such as 90s", DefaultText: "3m0s"},
 		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
 		outfile.PictureFlag,

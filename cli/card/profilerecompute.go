@@ -32,7 +32,10 @@ func recomputeProfile(c *cli.Context) error {
 	}
 	var r profile.Result
 	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("--from %s: %w: the file is not the output of profile --json", file, err)
+		return fmt.Errorf("--from %s: %w: name the output of profile --json --readings", file, err)
+	}
+	if len(r.Profiles) == 0 {
+		return fmt.Errorf("--from %s: the file has no profile: name the output of profile --json --readings, without --collective", file)
 	}
 	quoteWords(&r)
 	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}

@@ -167,7 +167,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 		return
 	}
 	rest, low, high, clock := p.BeforeWork()
-	text := fmt.Sprintf("%s W (%s … %s)", decimal(rest, 0), decimal(low, 0), decimal(high, 0))
+	text := fmt.Sprintf("%s W (95 %%: %s … %s)", decimal(rest, 0), decimal(low, 0), decimal(high, 0))
 	if clock != nil {
 		text += fmt.Sprintf(" at %.0f MHz", *clock)
 	}
@@ -178,7 +178,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	for _, c := range p.Counted {
 		watts, low, high := p.Trace.Mean(c.From, c.To)
-		term.Remark(w, "power from bursts", fmt.Sprintf("%s W (%s … %s) from %v to %v; the trace has %s W (%s … %s)",
+		term.Remark(w, "power from bursts", fmt.Sprintf("%s W (95 %%: %s … %s) from %v to %v; the trace has %s W (%s … %s)",
 			decimal(c.Watts, 0), decimal(c.Low, 0), decimal(c.High, 0), c.From, c.To, decimal(watts, 0), decimal(low, 0), decimal(high, 0)))
 	}
 	for _, s := range p.Sensors {
@@ -206,7 +206,11 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 	text := fmt.Sprintf("%s, %d of them golden (with the usual execution times), in %.0f s", term.Plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
 	if low, high, ok := p.Temperatures(); ok {
-		text += fmt.Sprintf("; the GPU was at %.0f to %.0f °C", low, high)
+		text += "; the GPU was at " + decimal(low, 0)
+		if to := decimal(high, 0); to != decimal(low, 0) {
+			text += " to " + to
+		}
+		text += " °C"
 	}
 	if p.LateReadings > 0 {
 		text += fmt.Sprintf("; left out: %s of unknown time, because the sensor was read too late", term.Plural(p.LateReadings, "reading", "readings"))
@@ -239,7 +243,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (95 %%: %s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 		if !s.Lasts {
 			term.Remark(w, "note", "steady power did not last: "+s.Why)
 		}
@@ -251,11 +255,11 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 // remarks prints the remarks that apply to all profiles.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
-		text := fmt.Sprintf("the card's clock was read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
+		text := fmt.Sprintf("the card's timer was compared with the host's %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
 		if s.Launch > s.Delay {
 			text += fmt.Sprintf("; work began %v after its launch", s.Launch)
 		}
-		term.Remark(w, "clocks", text)
+		term.Remark(w, "timers", text)
 	}
 	for _, p := range r.Products {
 		if p.Kernel != nil {
@@ -329,7 +333,7 @@ func sensorText(s stitch.Sensor) string {
 	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
 		text += fmt.Sprintf(", differs from the energy counter by %s %%", term.Signed(100*(s.Gain-1), 1))
 	}
-	return text + fmt.Sprintf(", ±%.1f W", s.Error)
+	return text + fmt.Sprintf(", ±%.1f W around the trace", s.Error)
 }
 
 func executionText(in profile.Execution) string {

@@ -20,11 +20,11 @@ import (
 
 func TestSensorText(t *testing.T) {
 	s := stitch.Sensor{Name: stitch.Instant, Readings: 1200, Window: 25 * profile.Seconds(time.Millisecond), Delay: 3 * profile.Seconds(time.Millisecond), Gain: 0.98, Error: 2.04, Used: true}
-	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, differs from the energy counter by −2.0 %, ±2.0 W"; got != want {
+	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, differs from the energy counter by −2.0 %, ±2.0 W around the trace"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.Delay, s.Gain = -stitch.Seconds(time.Millisecond), 1
-	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 1 ms early, ±2.0 W"; got != want {
+	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 1 ms early, ±2.0 W around the trace"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.Used, s.Why = false, "it contradicts the others"

@@ -45,8 +45,8 @@ var Reproduce = &cli.Command{
 	ArgsUsage: "[OUT]",
 	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs" again: matrix products whose
 operands are drawn from patterns. Each pattern is compared with a baseline. A series has one
-type, size and role. The measurements are kept in OUT (default: reproduce). After an interrupt,
-the same command continues.
+type, size and role, and changes both operands or only the weights. The measurements are kept in
+OUT (default: reproduce). After an interrupt, the same command continues.
 
    lowtoggle reproduce --quick --type bf16,fp16     three points of every experiment
    lowtoggle reproduce                              every point from one seed, for an hour

@@ -66,7 +66,7 @@ func printReproduced(w io.Writer, r *paper.Report) {
 			cards = append(cards, name)
 		}
 	}
-	term.Remark(w, "measured", fmt.Sprintf("%s in %d series on %s", term.Plural(points, "point", "points"), len(r.Series), strings.Join(cards, ", ")))
+	term.Remark(w, how(r.Simulated), fmt.Sprintf("%s in %d series on %s", term.Plural(points, "point", "points"), len(r.Series), strings.Join(cards, ", ")))
 	term.Remark(w, "written", r.Files[0]+" with "+term.Plural(len(r.Files)-1, "figure", "figures"))
 	if r.Missing != "" {
 		term.Remark(w, "note", r.Missing)

@@ -45,7 +45,7 @@ func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err err
 	}
 	m, err := component.Find(card)
 	if errors.Is(err, component.ErrUnknown) {
-		return nil, fmt.Sprintf("power by component: %v%s; lowtoggle then reads %s in the current folder, or the file that --components names", err, besides, usual), nil
+		return nil, fmt.Sprintf("power by component: %v%s. lowtoggle then reads %s in the current folder, or the file that --components names", err, besides, usual), nil
 	}
 	if err != nil {
 		return nil, "", err

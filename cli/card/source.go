@@ -20,7 +20,7 @@ const sourceHelp = `A SOURCE is one of
                  docs/patterns.md has the language
    PATH:TENSOR   a tensor of a folder or a safetensors file
    PATH:         all linear layers, one after the other; PATH:*up_proj.weight takes the layers
-                 that match. Later sources PATH: take the layers of the first source. As --x,
+                 that match. A later source PATH: takes the layers of the first source. As --x,
                  PATH: has a tensor of inputs for each layer, with the layer's name.
 tensor(PATH:TENSOR) | round(4) is a pattern, too. The default is normal(0,0.02) for w and
 normal(0,1) for x; for both, it is normal(0,1) in FP8 and normal(0,32) in INT8. For FP8 and INT8,

@@ -27,7 +27,7 @@ var Sweep = &cli.Command{
 clocks of the GPU. The report compares the best setting alone, the conversion alone, and both
 together. The metrics are energy, energy-delay product (EDP), energy-delay sum (EDS), and energy
 gain minus time loss. Energy and time are relative to MODEL at the card's present power limit, or
-with --simulate at the calibration's. Higher limits are only set if --caps names them.
+with --simulate at the calibration's. A higher limit is only set if --caps names it.
 
    lowtoggle sweep MODEL OUT --simulate              predict by a calibration; needs no GPU
    lowtoggle sweep MODEL OUT                         a dry run: show what would be set

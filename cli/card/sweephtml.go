@@ -1,6 +1,8 @@
 package card
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/page"
@@ -30,7 +32,7 @@ func (q *sweepRequest) page(c *cli.Context, r *sweep.Result) *page.Page {
 			choice *sweep.Choice
 		}{{"energy at the best setting", &b.Setting}, {"energy of the conversion", b.Transform}, {"energy of both together", b.Both}} {
 			if f.choice != nil {
-				p.Figure(f.label, term.Change(f.choice.Value), f.choice.Setting.String(), known)
+				p.Figure(f.label, term.Change(f.choice.Value), fmt.Sprintf("at %v, relative to the original at %g W", f.choice.Setting, r.Reference), known)
 			}
 		}
 	}

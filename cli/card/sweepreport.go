@@ -166,6 +166,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
+	term.Remark(w, "EDS", "energy-delay sum, ((k − 1) · energy + time)/k, relative to the reference")
 	if alike {
 		term.Remark(w, "*", "other settings are as good within their intervals; --json names these settings")
 	}
@@ -176,7 +177,7 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
 		if r.IsReference(p.Setting) {
 			o := p.Original
-			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v for one pass through all layers. Energy and time are relative to this reference; gain − loss is in percentage points",
+			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v for one pass through all layers. Energy, time and the energy-delay product (EDP) are relative to this reference; gain − loss (energy gain minus time loss) is in percentage points",
 				p.Setting, aboutReference(r), siJoules(o.Joules), stitch.Of(o.Seconds)))
 		}
 	}

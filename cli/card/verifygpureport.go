@@ -41,7 +41,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 			fmt.Fprintln(w)
 		}
 		if len(r.Total.Phases) > 1 && r.Total.Relative > 0 {
-			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, %s\n", term.MeasuredChange(r.Total.Relative, r.Total.Interval), how(simulated), term.Interval(r.Total.Interval))
+			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, 95 %%: %s\n", term.MeasuredChange(r.Total.Relative, r.Total.Interval), how(simulated), term.Interval(r.Total.Interval))
 		}
 	}
 	term.Remarks(w, "INVALID", r.Invalid)
@@ -75,7 +75,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		}
 	}
 	if len(e.Phases) > 1 && e.Relative > 0 {
-		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", term.MeasuredChange(e.Relative, e.Interval), how(e.Simulated), term.Interval(e.Interval))
+		fmt.Fprintf(w, "energy of the workload: %s %s, 95 %%: %s\n", term.MeasuredChange(e.Relative, e.Interval), how(e.Simulated), term.Interval(e.Interval))
 	}
 	printSignatures(w, e.Signatures())
 	if unsplit != "" && slices.ContainsFunc(e.Phases, func(p measure.Phase) bool { return p.Total != nil && p.Total.Run != nil }) {
@@ -92,7 +92,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		term.Remark(w, "kernel", "after: "+k)
 	}
 	if len(e.Skipped) > 0 {
-		term.Remark(w, "note", "layers not measured, because no GPU multiplies the stored type: "+strings.Join(e.Skipped, ", "))
+		term.Remark(w, "note", "layers not measured, because lowtoggle has no GEMM for their stored type: "+strings.Join(e.Skipped, ", "))
 	}
 	if e.Name != "" {
 		return // notes about all cards follow the last card
@@ -123,7 +123,7 @@ func printPhase(w io.Writer, p measure.Phase) {
 	heads := []string{"layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore,\nafter", "note"}
 	cells := rowCells
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Pacing != nil {
-		heads = slices.Insert(heads, 7, "effective\nbefore, after")
+		heads = slices.Insert(heads, 7, "effective\nclock, MHz\nbefore, after")
 		cells = func(row measure.Row, name string) []string {
 			return slices.Insert(rowCells(row, name), 7, effectiveClocks(row))
 		}
@@ -148,6 +148,9 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 	rows := p.Layers
 	if p.Total != nil {
 		rows = append(rows[:len(rows):len(rows)], *p.Total)
+	}
+	if slices.ContainsFunc(rows, func(r measure.Row) bool { return r.Relative > 0 && !r.Identical }) {
+		term.Remark(w, "energy, time", relativeNote)
 	}
 	missed, widest := 0, 0.0
 	var warnings []string
@@ -193,6 +196,9 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 	}
 	term.Remarks(w, "warning", warnings)
 }
+
+// relativeNote explains the columns of energy and time of two models.
+const relativeNote = "change relative to MODEL; the 95 % interval is of the energy"
 
 // outOfTime says which intervals of the total were wider than the precision when the time was spent.
 func outOfTime(r *measure.Result) string {

@@ -161,6 +161,7 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 			term.Count(q.Prompt), term.Count(q.Output), q.Batch, q.Context, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), requestChange(q),
 			millijoules(q.PerTotalBefore), millijoules(q.PerTotalAfter)))
 	}
+	term.Remark(w, "energy, time", relativeNote)
 	term.Remark(w, "linear layers", "share of the source's energy, measured by running the linear layers alone; the share includes the card's idle power in that time")
 	var null, time float64
 	var warnings []string

@@ -27,7 +27,7 @@ func Place(argument string) (path string, folder *bucket.Folder, err error) {
 		return argument, nil, nil
 	}
 	if hub := weights.FromHub(argument); hub != "" && strings.HasPrefix(argument, "hf://") {
-		return "", nil, weights.FileErrorf(argument, "is a name on a hub: %s", hub)
+		return "", nil, weights.FileErrorf(argument, "lowtoggle does not read from a hub: %s", hub)
 	}
 	folder, err = bucket.Open(argument)
 	return argument, folder, err

@@ -43,7 +43,7 @@ type TypeError struct {
 }
 
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("%s: no GPU multiplies %v directly", e.Layer, e.DType)
+	return fmt.Sprintf("%s: lowtoggle does not multiply %v directly", e.Layer, e.DType)
 }
 
 // ProblemError is the error for an invalid product, for example if its sizes are too large for its type.

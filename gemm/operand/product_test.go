@@ -232,7 +232,7 @@ func TestErrors(t *testing.T) {
 		{"tensor(" + path + ":c)", path + ` has no tensor "c"`, operand.Options{}, notFound(nil)},
 		{path + ":a", path + ":a has 1 layer with N=8, K=8: give M only", operand.Options{N: 8, K: 7}, shape(nil)},
 		{path + ":", path + ": has 2 layers, the first with N=8, K=8: give M only", operand.Options{N: 8, K: 8}, shape(nil)},
-		{path + ":b", "b: no GPU multiplies F8_E5M2 directly", operand.Options{}, typ(nil)},
+		{path + ":b", "b: lowtoggle does not multiply F8_E5M2 directly", operand.Options{}, typ(nil)},
 		{"zeros", "product 1x8x131072 int8 stationary: sums of more than 131071 int8 products can overflow int32", operand.Options{Tokens: 1, N: 8, K: 131072, Type: arith.INT8}, problem(nil)},
 	} {
 		set := operand.NewSet(c.o)
