@@ -51,11 +51,11 @@ columns *card* and *full server* give the change of energy per token.
 			signed(change(r.Relative), 1), spanOf(r.Interval), signed(change(r.RelativeTime), 1), r.step.Before.Watts, signed(serverChange(&r), 1))
 	}
 	share := p.recipePrefill.Energy.Steps[0].LinearEnergy
-	b.WriteString("\nPrefill below the cap was measured for a single layer, not for a whole model ([cards.md](cards.md)):\n\n")
+	fmt.Fprintf(b, "\nPrefill below the cap was measured for a single layer, not for a whole model ([cards.md](cards.md)). In prefill at the cap, linear layers take\n%.1f %% of the card's energy (table above). If their share is the same below the cap, a card saves:\n\n", 100*share)
 	for _, c := range cardTable(t, recorded+"cards") {
 		if recipe := map[string]string{"round=4": "`near-lossless` (the default)", "grid=4": "`balanced`"}[c.plan]; recipe != "" && c.phase == "prefill below the cap" {
 			e, _ := c.effects()
-			fmt.Fprintf(b, "- `%s`, about as coarse as %s, saves %s %% of the layer's energy. In prefill, linear layers take %.1f %%\n  of the card's energy (table above), so the card saves %s %% of energy.\n", c.plan, recipe, printed(1, -e.Mean), 100*share, printed(1, -share*e.Mean))
+			fmt.Fprintf(b, "- %s %% of energy with `%s`, which saves %s %% of the layer's energy. `%[2]s` is about as coarse as %[4]s.\n", printed(1, -share*e.Mean), c.plan, printed(1, -e.Mean), recipe)
 		}
 	}
 	before, after := p.recipePrefill.Energy.Steps[0], p.recipeDecode.Energy.Steps[0]
@@ -87,8 +87,8 @@ an example, take the energies of these runs, and 10 prompt tokens for each gener
 takes 10 × %s mJ × %.0f %%, and decode takes %s mJ × %.0f %%. The option is then `+"`--workload prefill=%.2f,decode=%.2f`"+`.
 
 Some servers, such as vLLM with chunked prefill, put a part of a prompt and tokens of other requests into one step. The products of
-such a step have the size of all its tokens. A step of more than 256 tokens counts as prefill, with all its tokens. Only steps of
-fewer tokens count as decode.
+such a step have the size of all its tokens. A step of more than 256 tokens counts as prefill, with all its tokens. A step of at
+most 256 tokens counts as decode.
 `, serverRest/1e3, millijoules(before.Before.Joules), 100*before.LinearEnergy, millijoules(after.Before.Joules), 100*after.LinearEnergy,
 		prompt/(prompt+output), output/(prompt+output))
 }

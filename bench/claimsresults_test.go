@@ -93,7 +93,7 @@ func resultsClaims(e *evidence) []claim {
 	exact, decodeExact := e.converted(model, "--recipe", "exact"), e.converted(model, "--recipe", "exact", "--workload", "decode")
 	uncached, balanced := e.converted(model, "--workload", "decode"), e.converted(model, "--recipe", "balanced", "--workload", "decode")
 	return append(list,
-		says("| `--recipe exact` | – | {} | {} | {}; a copy of the source shows the same change | {} | {}, with", e.lost("exact", 3), e.predicted(model, exact, "prefill"),
+		says("| `--recipe exact` | – | {} | {} | {}, random inputs; a copy of the source shows the same change | {} | {}, random inputs, with", e.lost("exact", 3), e.predicted(model, exact, "prefill"),
 			e.measured("order-stationary-2", "exact", 1), e.predicted(model, decodeExact, "decode"), e.measured("level-decode", "exact", 1)),
 		says("on {} evaluation tokens, with a", thousands(float64(e.frontier.Tokens))),
 		says("That version changed measured energy by {} in prefill and {} in decode, and perplexity by {} (", e.measured("layers-stationary", "near-lossless", 1),
@@ -101,7 +101,7 @@ func resultsClaims(e *evidence) []claim {
 		says("falls by {} with `round=4`", both(e.of("layers-stationary", "round-4"))),
 		says("All-zero weights save most: {} of energy in prefill, {} in decode.", percent(change(e.of("layers-stationary", "zeros").RelativeEnergy), 0),
 			percent(change(e.of("layers-decode-stationary", "zeros").RelativeEnergy), 0)),
-		says("In decode this scaling adds {} to {} percentage points to the saving of a coarse grid. Energy changes by {} with `scale,grid=4`, and by {} with `grid=4` ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
+		says("In decode this scaling adds {} to {} percentage points to the saving of a coarse grid. With random inputs, energy changes by {} with `scale,grid=4`, and by {} with `grid=4` ([", e.scaleAdds("grid4"), e.scaleAdds("grid2"),
 			e.measured("level-decode", "grid4-scale", 1), e.measured("level-decode", "grid4", 1)),
 		says("`scale=uncached`: {} and {} of energy in decode", e.predicted(model, uncached, "decode"), e.predicted(model, balanced, "decode")),
 	)
@@ -116,7 +116,9 @@ func timeClaims(e *evidence) []claim {
 	codes := e.record("h200/recode.txt", `sync\s+(\S+) s: (\S+) times cp and sync`)
 	memory := e.record("h200/recode.txt", `(\d+) MiB; the largest tensor has (\d+) MB`)
 	size := e.record("h200/recode.txt", `20\.4 s, (\S+ \S+ \S+ \S+) bytes`)
-	int4, awq := e.record("recode-cpu.txt", `(?m)^int4 .* s\s+(\S+)\s+\S+ s$`), e.record("recode-cpu.txt", `(?m)^awq .* s\s+(\S+)\s+\S+ s$`)
+	recoded := func(format string) float64 {
+		return e.number(e.record("recode-cpu.txt", `(?m)^short `+format+` +\S+ s +\S+ s +(\S+) `)[0])
+	}
 	loss := e.record("h200/runner/losses.txt", `models/llama-17m exact true.* CPU (\S+)s`)
 	number := func(text string, over float64, decimals int) string { return printed(decimals, e.number(text)/over) }
 	return []claim{
@@ -125,8 +127,8 @@ func timeClaims(e *evidence) []claim {
 		says("`convert --passes scales,round=1` of {} GB block FP8 on 16 cores, relative to `cp -r` and `sync` | at most 2 | {} ({} s) |",
 			number(size[0], 1e9, 1), codes[1], codes[0]),
 		says("{} GB: three times the largest tensor, plus 100 MB | {} MB |", printed(1, (3*e.number(memory[1])+100)/1000), printed(0, e.number(memory[0])*1.048576)),
-		says("reading {} GB of quantised weights", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0]),
-		says("| {} (INT4) to {} (AWQ) |", number(int4[0], 1, 1), number(awq[0], 1, 1)),
+		says("reading {} GB of quantised weights", e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0]),
+		says("| {} (INT4) to {} (NVFP4) |", printed(1, recoded("int4")), printed(1, recoded("nvfp4"))),
 		says("at least 0.5 | {} ({} GB/s against {}) |", printed(2, e.number(inspect[0])/e.number(plain[0])), number(inspect[0], 1e3, 1), number(plain[0], 1e3, 1)),
 		says("| under 60 s | {} s |", number(reorder[0], 1e9, 1)),
 		says("| {} s on 4 of 32 cores", printed(0, e.point("trellis-c-0.1").Seconds)),

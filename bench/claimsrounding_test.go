@@ -33,7 +33,7 @@ func roundingClaims(e *evidence) []claim {
 	}
 	models, low, high := e.divergenceOverSum()
 	return append(list,
-		says("| grid σ/4, grid σ/2 | {}, {} |", energy("rtn4"), energy("rtn2")),
+		says("| grid of step σ/4, grid of step σ/2 (σ: root mean square of a row) | {}, {} |", energy("rtn4"), energy("rtn2")),
 		says("the largest saving is {}: all", saved(e.of(file, "onemag"), 1)),
 		says("For the {} models that two searches tried, the divergence was {} to {} times the sum\n(", models, low, high),
 	)

@@ -29,7 +29,7 @@ func scalingClaims(e *evidence) []claim {
 		says("| `grid=2` | {} | {} |\n| `grid=4`", prefill("grid2"), prefill("grid2-scale")),
 		says("| `grid=4` | {} | {} |\n| `sparsify", prefill("grid4"), prefill("grid4-scale")),
 		says("| `sparsify=0.5,round=5` | {} | {} |\n\nRandom inputs", prefill("sparse"), prefill("sparse-scale")),
-		says("in decode {} for `scale` alone, {} for `grid=2`, and {} for both", inDecode(model, "--passes", "scale"), inDecode(model, "--passes", "grid=2"),
+		says("In decode, the predicted changes of energy are {} for `scale` alone, {} for `grid=2`, and {} for both", inDecode(model, "--passes", "scale"), inDecode(model, "--passes", "grid=2"),
 			inDecode(model, "--passes", "scale,grid=2")),
 		says("changes by {} with `grid=4` and by {} with `scale=uncached,grid=4`.", e.whole("decode", "grid=4"), e.whole("decode", "scale=uncached,grid=4")),
 		says("(nearly all `round=4`) | {} | {} |", inDecode(model, near...), inDecode(model)),

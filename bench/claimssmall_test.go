@@ -154,7 +154,7 @@ func sweepClaims(e *evidence) []claim {
 		says("Settings from {} to {} W and {} to {} MHz", fmt.Sprint(settings.LowestCap), fmt.Sprint(settings.DefaultCap), fmt.Sprint(settings.LowestClock), fmt.Sprint(settings.HighestClock)),
 		says("more than {} GB of\n  used memory", memory),
 		says("reference measurements differ by more than {}.\n", percents(drift)),
-		says("exceeded by more than {}, and", percents(missed)),
+		says("exceeded by more than {}. For", percents(missed)),
 		says("missed by more than {}.\n", percents(missed)),
 	}
 	least := [3]string{}

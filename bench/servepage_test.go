@@ -44,7 +44,7 @@ the original, and the model converted by `+"`%s`"+`. The model (bench/serve/conf
 run of %s took %.0f s. Each server had %d windows of at least %.0f s ([serve.json](../bench/results/h200/serve.json);
 transformers %s, PyTorch %s).
 
-| server | energy per output token (95 %% interval) | energy per total token (95 %% interval) | time per token | J per output token | mJ per total token |
+| server | energy per output token (95 %% interval) | energy per total token (95 %% interval) | time per output token (95 %% interval) | J per output token | mJ per total token |
 |---|---|---|---|---|---|
 `, run.GPU, run.Cards[0].ID(), r.Passes, w.Concurrency, w.PromptTokens, w.OutputTokens, run.Date[:10], run.Seconds, run.Baseline.Windows, run.WindowTime, r.Transformers, r.Torch)
 	names := map[string]string{run.Baseline.Name: "original", run.Null.Name: "copy (null)", run.Variants[0].Name: "converted"}

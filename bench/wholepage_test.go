@@ -282,7 +282,8 @@ func (p wholePages) limit(b *bytes.Buffer) {
 
 Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers take %.0f %% of the energy of a
 prefill of 4096 tokens. The predicted saving of the linear layers, multiplied by this share, is close to the whole model's saving in
-this run. On two other cards the measured saving was a quarter to a third larger. The reason is not known. The table has changes of energy:
+this run. On two other cards the measured saving was a quarter to a third larger than in this run. The reason is not known. The table has
+changes of energy:
 
 | passes | lowest SNR | linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | whole model, measured on %s | whole model, measured on %s |
 |---|---|---|---|---|---|---|

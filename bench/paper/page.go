@@ -61,8 +61,9 @@ In 5a, the sorted values run along K in x and along N in w. In 5b (*sorted and a
 elements of one index along K. The program's experiments therefore differ from the text. In the program's 5b and 6b, sorted values run
 along M in x and along N in w. The program's 5d sorts only along M or N. The program's 5a is 5c on this page, and the program's 5c is 5b.`
 
-const figureNotes = `Colours show dtypes. Markers and dashes show the size, and the operands that have the pattern. Figure 8 takes bit
-alignment and Hamming weight from operands of 128×128, drawn from each point's pattern. The points of Figure 8 scatter, as in the paper.
+const figureNotes = `Colours show dtypes. Markers and dashes show the size, and the operands that have the pattern. Figure 8 shows energy
+against bit alignment, the share of equal bits in two elements that are multiplied, and against Hamming weight, the share of set bits.
+Both come from operands of 128×128, drawn from each point's pattern. The points of Figure 8 scatter, as in the paper.
 `
 
 // page is the report under construction.
@@ -108,9 +109,9 @@ takeaway is undecided.
   At larger means most elements become equal, and T3 already tests equal elements.
 - T7 compares the dtypes on one card and at one clock, the highest measured. A card may lower the clock even if its power is below the
   cap, as H200s do in FP16 on tensor cores. So the power above idle is converted to the highest measured clock. If the voltage is
-  constant, the conversion factor is the ratio of the clocks. If the voltage rises with the clock, the factor is the third power of this
-  ratio. The tables give the range between these two cases. T7 holds only if the low end of FP16 is above the high ends of all other
-  dtypes. The intervals that decide whether T7 fails are corrected for the three comparisons.
+  constant, the conversion factor is the ratio of the clocks. If the voltage rises in proportion to the clock, the factor is the third
+  power of this ratio. The tables give the range between these two cases. T7 holds only if the low end of FP16 is above the high ends
+  of all other dtypes. The intervals that decide whether T7 fails are corrected for the three comparisons.
 `
 
 // randomMeans lists the means of T2.

@@ -203,7 +203,7 @@ The results have three limits:
 
 - Rows on this page are rows in the paper's text. The paper's program stores matrices by columns, so its sorted operands differ from
   the text. This difference affects T8 to T11 and T13.
-- Some series lack points: %s.
+- Points are missing: %s.
 - The [main points](reproduce.md#what-remains) were drawn from %s each; the paper used ten seeds. Intervals of one or two
   seeds cover repeated readings of the drawn operands alone. No interval includes the differences between cards.
 
