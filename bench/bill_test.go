@@ -85,6 +85,8 @@ then close to its limit: `+"`nvidia-smi --query-gpu=power.draw,power.limit --for
 `+"`--workload prefill=A,decode=B`"+` takes shares of the energy of the original model's linear layers, not of time or tokens. As
 an example, take the energies of these runs, and 10 prompt tokens for each generated token. Per generated token, prefill then
 takes 10 × %s mJ × %.0f %%, and decode takes %s mJ × %.0f %%. The option is then `+"`--workload prefill=%.2f,decode=%.2f`"+`.
+The numbers of tokens are in a server's metrics: in vLLM, `+"`vllm:prompt_tokens_total` and `vllm:generation_tokens_total`"+`.
+`+"`verify MODEL OUT --gpu --whole`"+` measures the energies per token of your own model.
 
 Some servers, such as vLLM with chunked prefill, put a part of a prompt and tokens of other requests into one step. The products of
 such a step have the size of all its tokens. A step of more than 256 tokens counts as prefill, with all its tokens. A step of at
