@@ -212,7 +212,7 @@ func profileTables(products []profiled) string {
 		watts, low, high := r.Trace.Mean(s.At, s.Until)
 		return within(watts, low, high) + fmt.Sprintf(" from %.0f to %.0f ms", 1e3*s.At.Seconds(), 1e3*s.Until.Seconds())
 	}))
-	row("readings at the power cap, second half of the work", each(func(r *profile.Profile) string {
+	row("queries with the power cap as throttle reason, second half of the work", each(func(r *profile.Profile) string {
 		return fmt.Sprintf("%.0f %%", 100*cappedShare(r))
 	}))
 	row("runs, of the number in Table I", each(func(r *profile.Profile) string {

@@ -131,7 +131,7 @@ func kernelTables(r *profile.Result) string {
 		}
 		return fmt.Sprintf("%.0f MHz", least)
 	})
-	row("steady power (SSP)", func(_ int, p *profile.Profile) string {
+	row("steady power (SSP) at its start", func(_ int, p *profile.Profile) string {
 		s := p.Steady.SSP
 		if !s.Found {
 			return "not found"

@@ -51,9 +51,9 @@ func remainingPage(list []remainder) string {
 	return b.String()
 }
 
-const remainingIntroduction = "# What has not been measured yet?\n\nGenerated from [bench/results/h200](../bench/results/h200) by `go test ./bench -run RemainingPage -update`. " +
+const remainingIntroduction = "# What has not been measured yet?\n\nThis page is generated from [bench/results](../bench/results) by `go test ./bench -run RemainingPage -update`." +
 	`
-This page lists the planned measurements, their records, and the estimated minutes on a card for the missing measurements
+The table lists the planned measurements, their records, and the estimated minutes on a card for the missing measurements
 (–: nothing is missing). The estimates for ` + "`points` and `seeds`" + ` come from the speed of the recorded series, all other estimates from
 the settings of the script.
 
@@ -63,7 +63,7 @@ const remainingCommands = `
 ## How to make these measurements
 
 ` + "`bench/remaining.sh`" + ` measures the named parts of the table. The script needs the program, the compiled tests of
-` + "`bench`" + ` in the same folder, and a card:
+` + "`bench`" + ` in the same folder, Python 3 and a card:
 
 ` + "```" + `
 go build -o bin/ . && go test -c -o bin/bench.test ./bench
@@ -71,8 +71,8 @@ mkdir records && cp -r bench/results/h200/null-pooled.json bench/results/h200/re
 bench/remaining.sh bin/lowtoggle records cards null
 ` + "```" + `
 
-One record takes at most nine minutes of measuring. ` + "`collectives` and `overtime`" + ` make four records each, and need a second card. Each part prints a
-short table and writes JSON records to the folder. If you run the command again, the script continues ` + "`points` and `seeds`" + `, and adds
+One record takes at most nine minutes of measuring. ` + "`collectives` and `overtime`" + ` make four records each, and need NCCL and a second card. Each part prints
+a short table and writes JSON records to the folder. If you run the command again, the script continues ` + "`points` and `seeds`" + `, and adds
 records of ` + "`cards` and `null`" + `. Other records in the folder are not measured again. ` + "`DEVICE=1`" + ` uses the card with number 1.
 ` + "`SMALL=1 DEVICE=simulated`" + ` runs the script quickly on a simulated card. To publish the records, copy the folder's content to bench/results/h200 and run
 ` + "`go test ./bench -run Page -update`" + `.
@@ -81,7 +81,7 @@ records of ` + "`cards` and `null`" + `. Other records in the folder are not mea
 // remainders reads the records of a folder.
 func remainders(t *testing.T, folder string) []remainder {
 	return slices.Concat([]remainder{cardsRemain(t, folder), nullRemains(t, folder)}, profilesRemain(t, folder),
-		[]remainder{componentsRemain(t, folder), recordRemains(folder, "duty", "energy of decode in bursts with gaps: four weights, six readings each", dutyDecode, 8)},
+		[]remainder{componentsRemain(t, folder), recordRemains(folder, "duty", "energy of decode in bursts with gaps: four weight patterns at three duties", dutyDecode, 8)},
 		collectivesRemain(folder), seriesRemain(t, folder))
 }
 
@@ -110,8 +110,8 @@ func nullRemains(t *testing.T, folder string) remainder {
 	p := pool(differences(readNulls(t, folder), false, energyOf))
 	half := p.Interval[1] - p.Mean
 	far := math.Abs(p.Mean) + half
-	r := remainder{"null", "difference in energy between two copies of the same weights ([meter-error.md](meter-error.md))", fmt.Sprintf("within ± %.2f %%", nullAsked),
-		fmt.Sprintf("%s %% ± %.3f, %d runs", signed(p.Mean, 3), half, p.runs), 0}
+	r := remainder{"null", "difference in energy between two copies of the same weights ([meter-error.md](meter-error.md))", fmt.Sprintf("95 %% interval within ±%.2f %%", nullAsked),
+		fmt.Sprintf("%s ± %.3f %%, %d runs", signed(p.Mean, 3), half, p.runs), 0}
 	if far > nullAsked {
 		// The half width falls with the square root of the number of runs. A call adds four.
 		runs := float64(p.runs) * (math.Pow(half/max(0.01, nullAsked-math.Abs(p.Mean)), 2) - 1)
