@@ -155,7 +155,7 @@ var layerRows = []struct{ name, text string }{
 	{"grid-16", "per-row grid, step σ/16 (`grid=16`)"},
 	{"grid-8", "… σ/8 (`grid=8`)"},
 	{"grid-4", "… σ/4 (`grid=4`)"},
-	{"sparsify-0.5", "half of the weights zeroed (`sparsify=0.5`)"},
+	{"sparsify-0.5", "half zeroed (`sparsify=0.5`)"},
 	{"reorder", "reordered (`reorder`)"},
 	{"zeros", "all zeros"},
 }
