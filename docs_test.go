@@ -20,7 +20,8 @@ func TestPassReference(t *testing.T) {
 		"An *exact* pass keeps the model's function and loses no bit. A *compensated* pass keeps the function in real arithmetic. A\n" +
 		"*lossy* pass trades accuracy for energy. An *index* is a dimension that several tensors share, such as the neurons of an FFN. The\n" +
 		"*labels* of an index are the positions along this dimension ([families.md](families.md)). The weights are the *stationary* operand\n" +
-		"of a GEMM (the A operand of cuBLAS) or the *streaming* operand (the B operand); see `--role`.\n")
+		"of a GEMM (the A operand of cuBLAS) or the *streaming* operand (the B operand); see `--role`. `llama-17m` is a small trained\n" +
+		"Llama ([results.md](results.md)).\n")
 	for _, r := range transform.Passes {
 		p := r.Pass
 		fmt.Fprintf(&b, "\n## %s\n\nUsage: `%s`. Class: %s.", p.Name, p.Usage, p.Class)

@@ -39,7 +39,7 @@ var strategies = []struct {
 	style            chart.Style
 }{
 	{"round", "round", "low mantissa bits rounded away", chart.Style{Colour: 1, Marker: 1, Dashes: 1}},
-	{"grid", "grid", "rows rounded to grids", chart.Style{Colour: 2, Marker: 2, Dashes: 1}},
+	{"grid", "grid", "values rounded to multiples of their row's step, a power of two", chart.Style{Colour: 2, Marker: 2, Dashes: 1}},
 	{"grid-c", "grid + compensated", "like grid; columns that are not yet rounded absorb the error", chart.Style{Colour: 4, Marker: 2}},
 	{"trellis", "trellis", "rate–distortion-optimised rounding: each value is chosen by its output error and the energy of its bits", chart.Style{Colour: 3, Marker: 3, Dashes: 1}},
 	{"trellis-c", "trellis + compensated", "like trellis; columns that are not yet rounded absorb the error", chart.Style{Colour: 5, Marker: 3}},

@@ -23,8 +23,8 @@ const frontierNotes = `
   save more only if there are many. Zeros in a quarter of all inputs save {structure colend25}, zeros in half of all inputs
   {structure colend50}, and zeros in a quarter of all outputs {structure rows25}. With so many zero rows or columns, this model is useless, too.
 - In prefill, all points draw the power of the cap. So energy falls as much as time, and energy × time falls about twice as much.
-- In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}. With ` + "`round`" + ` alone,
-  energy changes by {energy decode-round-0.1}. The power cap does not limit decode.
+- In *decode*, trellis + compensated + pruned changes energy by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}.
+  ` + "`round`" + ` alone changes energy by {energy decode-round-0.1} at a rise of {perplexity decode-round-0.1}. The power cap does not limit decode.
 - *Pruning* inputs overfits the calibration tokens. With a budget of {allowed full-0.1} in prefill, the compensated trellis raised
   perplexity by {perplexity full-0.1} with pruning, and by {perplexity trellis-c-0.1} without pruning. So no recipe prunes. In
   decode, the points with pruning stayed within their budgets.
@@ -82,9 +82,9 @@ func (f *frontier) page() []byte {
 
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
 
-All linear layers of %s were converted with `+"`--max-loss`"+`, once for each point of this page. A point has a strategy and a
-budget. The strategy is the set of passes that the search may use. The budget is the largest allowed rise of perplexity. The
-search used calibration tokens only. Perplexity is measured on %d evaluation tokens by
+All linear layers of %s, a small trained Llama ([results.md](results.md)), were converted with `+"`--max-loss`"+`, once for each point
+of this page. A point has a strategy and a budget. The strategy is the set of passes that the search may use. The budget is the
+largest allowed rise of perplexity. The search used calibration tokens only. Perplexity is measured on %d evaluation tokens by
 [bench/loss.py](../bench/loss.py), and is %.4f before conversion. Energy is measured for the GEMMs of all linear layers,
 relative to the original weights. Perplexity and energy have 95 %% intervals.
 
@@ -106,7 +106,7 @@ relative to the original weights. Perplexity and energy have 95 %% intervals.
 // caption explains the plot.
 func (f *frontier) caption(print printer) {
 	print("![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)\n\n" +
-		"The plot shows prefill with stationary weights.")
+		"The plot shows prefill with *stationary* weights (the A operand of cuBLAS, where runtimes put weights).")
 	if slices.ContainsFunc(f.of(stationary), func(r *frontierRun) bool {
 		return slices.ContainsFunc(f.points, func(p *frontierPoint) bool { _, ok := r.measured[p.Name]; return ok && p.rise <= leastRise })
 	}) {
@@ -138,7 +138,8 @@ func (f *frontier) bought(print printer) {
 ## What a rise of perplexity saves
 
 Each row shows the point of least energy among the points whose measured perplexity rose by at most the stated share. The
-budgets of these points may differ.`)
+cells give the change of energy, the point and the rise of perplexity. The budgets of these points may
+differ.`)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
 		print(" A reading of a valid run is preferred; † marks a\nreading of an invalid run. To rank points, use the next table, which compares points of one run.")
 	}
@@ -164,8 +165,8 @@ func (f *frontier) factors(print printer) {
 	print(`
 ### Savings within each run
 
-This table compares points of one run. The factor is the saving of the best point divided by the saving of the best point of
-round and grid. The factor's ± treats the two intervals as independent.
+This table compares points of one run. The cells give the change of energy and the point. The factor is the saving of the best
+point divided by the saving of the best point of round and grid. The factor's ± treats the two intervals as independent.
 
 | run | perplexity rises by at most | best of round and grid | best of all | factor |
 |---|---|---|---|---|

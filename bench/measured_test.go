@@ -155,7 +155,7 @@ var layerRows = []struct{ name, text string }{
 	{"grid-16", "per-row grid, step σ/16 (`grid=16`)"},
 	{"grid-8", "… σ/8 (`grid=8`)"},
 	{"grid-4", "… σ/4 (`grid=4`)"},
-	{"sparsify-0.5", "half pruned (`sparsify=0.5`)"},
+	{"sparsify-0.5", "half zeroed (`sparsify=0.5`)"},
 	{"reorder", "reordered (`reorder`)"},
 	{"zeros", "all zeros"},
 }
@@ -174,7 +174,7 @@ with changed weights, relative to the original weights, with a 95 %% interval. T
 
 `, "`go test ./bench -run Page -update`", "`--json`", "`measure`", "`verify`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
 
-	print("## How precise is the meter?\n\n| target | measured | file |\n|---|---|---|\n")
+	print("## How precise is the meter?\n\nThe first four rows give the energy relative to normal(0,0.02) weights.\n\n| target | measured | file |\n|---|---|---|\n")
 	nullRow := func(r *measure.Result, name, asked string) {
 		n := reading{r.Null.RelativeEnergy, r.Null.Interval}
 		print("| a copy of the weights, 8192³ BF16, %s | %.4f, between %.4f and %.4f (%d blocks in %.0f s) | %s |\n",
@@ -206,9 +206,10 @@ with changed weights, relative to the original weights, with a 95 %% interval. T
 	print(`
 ## What does each operand's role change?
 
-The weights are 8192×8192 in BF16, x is normal(0,1), and M = 8192. *Stationary* and *streaming* are the two operands of the GEMM. The
-streaming operand passes through the multipliers row by row. An older program made the weights. The column *pattern* gives the
-equivalent [pattern](patterns.md), with other random numbers. *E* is the energy relative to normal(0,0.02) weights.
+The weights are 8192×8192 in BF16, x is normal(0,1), and M = 8192. *Stationary* weights are the A operand of cuBLAS, where runtimes put
+weights. *Streaming* weights are the B operand, which passes through the multipliers row by row. An older program made the weights. The
+column *pattern* gives the equivalent [pattern](patterns.md), with other random numbers. *E* is the energy relative to normal(0,0.02)
+weights.
 
 | weights | pattern | E, weights stationary | E, weights streaming |
 |---|---|---|---|
@@ -232,9 +233,10 @@ equivalent [pattern](patterns.md), with other random numbers. *E* is the energy 
 	print(`
 ## What do the layers of a trained model save?
 
-All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
-([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16 tokens,
-and the weights are stationary. Decode reads many copies of each layer in turn, so the weights come from memory.
+All linear layers of ` + "`llama-17m`" + `, a small trained Llama ([results.md](results.md)), run back to back. Each layer has its own inputs on
+calibration tokens ([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. *E* is
+the energy relative to the original weights. In decode, M = 16 tokens, and the weights are stationary. Decode reads many copies of each
+layer in turn, so the weights come from memory.
 
 | weights | E, prefill, stationary | E, prefill, streaming | E, decode, stationary |
 |---|---|---|---|
@@ -274,8 +276,8 @@ time are relative to the original weights.
 		}
 	}
 	print(`
-The next table has a row for each kind of layer, in prefill, with stationary weights and x normal(0,1). The figures come from
-` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + ` (file verify). Each row has one block, so the intervals are wide.
+The next table has a row for each kind of layer (*n* layers), in prefill, with stationary weights and x normal(0,1). The figures come
+from ` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + ` (file verify). Each row has one block, so the intervals are wide.
 
 | layers | n | energy | time | power before, after | energy of a copy |
 |---|---|---|---|---|---|

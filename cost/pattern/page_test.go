@@ -52,9 +52,9 @@ lowtoggle pattern 'normal(0,0.02) | round(4)' --shape 4096x4096x8192 --dtype bf1
 ` + "`lowtoggle measure --w 'normal(0,0.02) | round(4)'`" + ` with the same shape, type and seed multiplies the same operands. The seed of x is
 the value of ` + "`--seed`" + `, and the seed of w is that value plus 1. The file's metadata has both patterns and the seed.
 
-The command also writes a model's tensor: ` + "`lowtoggle pattern model.safetensors:lm_head.weight`" + `. With ` + "`--dtype fp8` or `int8`" + `, a tensor of
-another type is multiplied by a power of two. The file's metadata has the exponents x_exponent and w_exponent: divide y by
-2^(x_exponent + w_exponent). Quantised weights cannot be written, because the file has no place for their scales.
+The command also writes a model's tensor: ` + "`lowtoggle pattern model.safetensors:lm_head.weight -o operands.safetensors`" + `. With
+` + "`--dtype fp8` or `int8`" + `, a tensor of another type is multiplied by a power of two. The file's metadata has the exponents x_exponent and
+w_exponent: divide y by 2^(x_exponent + w_exponent). Quantised weights cannot be written, because the file has no place for their scales.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.
