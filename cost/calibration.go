@@ -146,7 +146,7 @@ func FindCalibration(name string) (*Calibration, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no calibration is built in for a GPU named %q; built in are %s: measure this GPU with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
+	return nil, fmt.Errorf("no calibration is built in for a GPU named %q (built in: %s): measure this GPU with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
 }
 
 // CalibrationFor returns the built-in calibration of a card. If there is none, it returns the calibration of

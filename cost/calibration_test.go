@@ -139,7 +139,7 @@ func TestFindCalibration(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := FindCalibration("a100"); err == nil || !strings.Contains(err.Error(), "built in are h200") || !strings.Contains(err.Error(), "lowtoggle calibrate") {
+	if _, err := FindCalibration("a100"); err == nil || !strings.Contains(err.Error(), "(built in: h200)") || !strings.Contains(err.Error(), "lowtoggle calibrate") {
 		t.Error(err)
 	}
 }

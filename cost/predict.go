@@ -97,7 +97,7 @@ func (c *Calibration) unknown(p Product) error {
 	for _, m := range c.Models {
 		known = append(known, fmt.Sprintf("%s with %s", m.Type, placeOf(m.Cold)))
 	}
-	return fmt.Errorf("the calibration of %s has no measurements of %s with %s, only of %s: add the missing measurements, and run lowtoggle calibrate again",
+	return fmt.Errorf("the calibration of %s has no measurements of %s with %s, only of %s: choose another type, or fit a calibration to a table with the missing measurements (docs/own-card.md)",
 		c.Card, p.Type, placeOf(p.Cold), strings.Join(known, ", "))
 }
 

@@ -187,7 +187,7 @@ func TestUnmeasuredRoleAndPlace(t *testing.T) {
 	}
 	p.M, p.Cold = 16, true
 	if _, err := predict(one, p); err == nil || err.Error() != "the calibration of mine has no measurements of bf16 with weights from memory (decode), "+
-		"only of bf16 with weights on chip (prefill): add the missing measurements, and run lowtoggle calibrate again" {
+		"only of bf16 with weights on chip (prefill): choose another type, or fit a calibration to a table with the missing measurements (docs/own-card.md)" {
 		t.Error(err)
 	}
 }

@@ -166,7 +166,7 @@ func (c *Calibration) AtSetting(work []Work, s Setting) (Outcome, error) {
 	case s.Cap < 0 || s.Clock < 0 || math.IsNaN(s.Cap+s.Clock):
 		return Outcome{}, fmt.Errorf("a cap of %v W and a clock of %v MHz: neither may be negative", s.Cap, s.Clock)
 	case s.Cap > 0 && c.PowerLimit == 0:
-		return Outcome{}, errors.New("the calibration has no power limit (power_limit_watts): run lowtoggle calibrate again")
+		return Outcome{}, errors.New("the power limit of the calibration's measurements is unknown: add power_limit_watts, the card's limit in watts, to the calibration's file")
 	case s.Cap > 0 && !(s.Cap >= lowest.Cap && s.Cap <= highest.Cap):
 		return Outcome{}, fmt.Errorf("energy and time cannot be predicted at a cap of %g W: for %s, give a cap from %g to %g W", s.Cap, c.Card, lowest.Cap, highest.Cap)
 	case s.Clock > 0 && !(s.Clock >= lowest.Clock && s.Clock <= highest.Clock):

@@ -88,10 +88,10 @@ func deviation(p Problem, xnorm, wnorm, want []float64, got func(i, j int) float
 
 func (d Deviation) within(p Problem) error {
 	if d.Worst > 1 {
-		return fmt.Errorf("product %v: element (%d, %d) has an error of %.3g times the limit of %v", p, d.Row, d.Col, d.Worst, p.Type)
+		return fmt.Errorf("product %v: the result is wrong: the error of element (%d, %d) is %.3g times the limit of %v", p, d.Row, d.Col, d.Worst, p.Type)
 	}
 	if r := p.Tolerance().Relative; d.Relative > r {
-		return fmt.Errorf("product %v: the result has an error of %.3g of its norm; the limit of %v is %.3g", p, d.Relative, p.Type, r)
+		return fmt.Errorf("product %v: the result is wrong: the error is %.3g of the result's norm; the limit of %v is %.3g", p, d.Relative, p.Type, r)
 	}
 	return nil
 }

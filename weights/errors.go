@@ -94,7 +94,7 @@ func (m *Model) Usable() error {
 }
 
 // ErrFault is wrapped by errors of mapped memory that could not be read.
-var ErrFault = errors.New("reading failed: the file was cut short or its disk failed")
+var ErrFault = errors.New("reading failed: the file was cut short or its disk failed: copy or download the file again")
 
 // ErrUnreachable is wrapped by temporary errors of an object store or the network: the same request may succeed later.
 var ErrUnreachable = errors.New("the store cannot be reached for now")

@@ -33,7 +33,7 @@ func TestGuardTruncatedFile(t *testing.T) {
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	want := path + ": reading failed: the file was cut short or its disk failed"
+	want := path + ": reading failed: the file was cut short or its disk failed: copy or download the file again"
 	wantError(t, Guard(path, read), want)
 	if err := Guard(path, func() error { sum += a.Data[0]; return nil }); err != nil {
 		t.Errorf("the part that is left: %v", err)

@@ -29,8 +29,11 @@ const notSafetensors = "the file is damaged, or is no safetensors file: download
 // truncated ends the messages about files that are shorter than their headers say.
 const truncated = "the file is truncated: download, copy or make it again"
 
-// damaged ends the messages about headers that contradict themselves or the file.
+// damaged ends the messages about JSON that cannot be read, and about headers that contradict themselves or the file.
 const damaged = ": the file is damaged: download, copy or make it again"
+
+// newer ends the message about an unknown dtype.
+const newer = ": the file is damaged, or newer than this version of lowtoggle: download the file again, or update lowtoggle"
 
 // parseHeader reads the JSON part of a header. dataLen is the length of the data section that
 // follows it. Errors are *FormatError with File unset and offsets counted from the file's start.
@@ -167,7 +170,7 @@ func (p *walker) dtype(d *DType) error {
 		return p.fail("dtype: expected a string, found %s", spell(t))
 	}
 	if *d, err = ParseDType(name); err != nil {
-		return p.fail("%v", err)
+		return &FormatError{Tensor: p.current, Offset: p.start + int64(p.at), Msg: err.Error() + newer}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func newWalker(js []byte, start int64) (*walker, error) {
 	for i := 0; i < len(js); {
 		r, size := utf8.DecodeRune(js[i:])
 		if r == utf8.RuneError && size == 1 {
-			return nil, &FormatError{Offset: start + int64(i), Msg: fmt.Sprintf("invalid UTF-8: 0x%02x", js[i])}
+			return nil, &FormatError{Offset: start + int64(i), Msg: fmt.Sprintf("invalid UTF-8: 0x%02x", js[i]) + damaged}
 		}
 		i += size
 	}
@@ -33,8 +33,9 @@ func newWalker(js []byte, start int64) (*walker, error) {
 	return p, nil
 }
 
+// fail returns an error about the latest token.
 func (p *walker) fail(format string, args ...any) error {
-	return &FormatError{Tensor: p.current, Offset: p.start + int64(p.at), Msg: fmt.Sprintf(format, args...)}
+	return &FormatError{Tensor: p.current, Offset: p.start + int64(p.at), Msg: fmt.Sprintf(format, args...) + damaged}
 }
 
 const jsonSpace = " \t\r\n"
@@ -63,7 +64,7 @@ func (p *walker) syntax(err error) error {
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return p.fail("invalid JSON: %v", err)
 	}
-	return p.fail("invalid JSON: it ends too early: copy the file again")
+	return p.fail("invalid JSON: it ends too early")
 }
 
 // skip reads and ignores a value of any kind.

@@ -65,7 +65,7 @@ func OpenStore(ctx context.Context, s Store, file string) (*Model, error) {
 	}
 	m := &Model{Dir: s.URL(), Single: file != "", place: place}
 	if len(list) == 0 {
-		return nil, FileErrorf(s.URL(), "there is no such folder: %w", fs.ErrNotExist)
+		return nil, Absent(s.URL(), "there is no such folder: give a folder that holds a model")
 	}
 	if err := place.whole(list); err != nil {
 		return nil, err

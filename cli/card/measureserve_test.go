@@ -136,7 +136,7 @@ func TestMeasureServers(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // the message says what to do about a silent server
-		if _, err := served(t, t.Context(), "--serve", "a=http://silent", "--stall", "2s"); err == nil || !strings.HasSuffix(err.Error(), "no token for 2s: look at the server's log, or give a longer --stall") {
+		if _, err := served(t, t.Context(), "--serve", "a=http://silent", "--stall", "2s"); err == nil || !strings.HasSuffix(err.Error(), "no answer for 2s: look at the server's log, or give a longer --stall") {
 			t.Error(err)
 		}
 	})

@@ -124,7 +124,7 @@ func TestQuantisedLoss(t *testing.T) {
 		dir, out := testmodel.Quantised(t, q, testmodel.With{}), filepath.Join(t.TempDir(), "out")
 		switch q.Name {
 		case "bitsandbytes nf4":
-			unread := []string{`the checkpoint is quantised, and weight "model.layers.0.self_attn.q_proj.weight"`, "nf4 (bitsandbytes)", "cannot be read: its loss cannot be computed"}
+			unread := []string{`the checkpoint is quantised, and weight "model.layers.0.self_attn.q_proj.weight"`, "nf4 (bitsandbytes)", "cannot be read: the model's loss cannot be computed"}
 			says(t, exit.Failed, unread, "eval", "--tokens", path, dir)
 			says(t, exit.Failed, unread, "convert", "--tokens", path, "--max-loss", "0.1%", dir, out)
 		case "compressed fp8 block", "pack-quantized":

@@ -82,7 +82,7 @@ func (m *Model) validateReadings() error {
 		}
 	}
 	if n < fewReadings {
-		return fmt.Errorf("%d kernels are too few for a fit, which needs %d: run lowtoggle calibrate --components again; it continues where it stopped", n, fewReadings)
+		return fmt.Errorf("too few kernels for a fit (%d; at least %d are needed): run lowtoggle calibrate --components again; it continues where it stopped", n, fewReadings)
 	}
 	for _, t := range m.Types() {
 		if !m.varied(t) {

@@ -52,7 +52,7 @@ func (m *Model) Verdict() error {
 	case s.Kernels < fewUnseen:
 		return unfit("too few unseen kernels between %.0f and %.0f W test the model: %d; at least %d are needed", lowest, highest, s.Kernels, fewUnseen)
 	case s.Mean > halved*s.BestNaive():
-		return unfit("the mean error of predicted power on unseen kernels is %.1f %%; it must be at most half of the best naive model's error of %.1f %%",
+		return unfit("the mean error of predicted power on unseen kernels is %.1f %%; it must be at most half of the best naive model's error of %.1f %% (naive models: constant and power by duty)",
 			100*s.Mean, 100*s.BestNaive())
 	}
 	return nil

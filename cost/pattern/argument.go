@@ -146,6 +146,8 @@ func (p *parser) value(q *Parameter) (any, error) {
 			return nil, wrong()
 		}
 		return shape{r, c}, nil
+	case number && (v > q.Max && q.Max == anyNumber || v < q.Min && q.Min == -anyNumber):
+		return nil, p.fail(at, "%s is %s, and the largest magnitude is 3.4e38 (float32)", q.Name, word)
 	case !number || v < q.Min || v > q.Max:
 		return nil, wrong()
 	case q.Kind == Number:

@@ -40,7 +40,7 @@ func suggest(word string, words []string) string {
 	if best != "" {
 		return fmt.Sprintf(": did you mean %s?", best)
 	}
-	return ": expected " + list(words)
+	return ": use " + list(words)
 }
 
 // list joins words like in a sentence.

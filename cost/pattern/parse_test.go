@@ -45,7 +45,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"‸":                                  "expected a source (normal,",
 		"normal(0,1) |‸":                     "expected a step (shift,",
 		"‸abs":                               "found abs, which is a step",
-		"‸gaussian(0,1)":                     "found gaussian: expected normal, uniform, const, zeros, set or tensor",
+		"‸gaussian(0,1)":                     "found gaussian: use normal, uniform, const, zeros, set or tensor",
 		"‸nromal(0,1)":                       "did you mean normal?",
 		"zeros | ‸sparce(0.5)":               "did you mean sparse?",
 		"zeros | ‸Sort":                      "did you mean sort?",
@@ -56,7 +56,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"zeros | round‸":                     "round needs bits: a whole number from 0 to 23",
 		"normal(0,‸-1)":                      `expected sigma, a number from 0 on, found "-1"`,
 		"normal(‸nan,1)":                     `expected mean, a number, found "nan"`,
-		"normal(0,‸1e39)":                    "sigma",
+		"normal(0,‸1e39)":                    "sigma is 1e39, and the largest magnitude is 3.4e38 (float32)",
 		"normal(0,‸2^1000)":                  "sigma",
 		"normal(0,‸)":                        `found ")"`,
 		"normal(0 ‸1)":                       "expected , or )",
@@ -73,7 +73,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"zeros | round(4,‸truncat)":          "did you mean truncate?",
 		"zeros | signs(‸columms)":            "did you mean columns?",
 		"zeros | sort(‸columns)":             "did you mean by=columns?",
-		"zeros | sort(by=‸up)":               "expected rows, columns or within",
+		"zeros | sort(by=‸up)":               "use rows, columns or within",
 		"zeros | random(‸4)":                 "did you mean low=4 or high=4?",
 		"zeros | zero‸":                      "zero needs low= or high=",
 		"zeros | sparse(0.5,block=‸16)":      "rows and columns as in 16x16",
@@ -86,7 +86,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"tensor‸":                            "tensor needs path:name: as in ",
 		"tensor(a:b‸":                        "expected ) after PATH:NAME",
 		`tensor(‸"a:b)`:                      "the closing quotation mark is missing",
-		"zeros | scale(2^-3) | ‸unknownstep": "expected shift, scale",
+		"zeros | scale(2^-3) | ‸unknownstep": "use shift, scale",
 	} {
 		text := strings.Replace(marked, "‸", "", 1)
 		_, err := Parse(text)

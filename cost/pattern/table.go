@@ -115,7 +115,7 @@ var operations = []*Operation{
 	{
 		Name: "round",
 		Parameters: []Parameter{
-			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "the number of low mantissa bits that become zero; at most the number of mantissa bits of the dtype (I8: 6)"},
+			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "the number of low mantissa bits that become zero; in a dtype with fewer mantissa bits (I8: 6), all of them become zero"},
 			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "nearest rounds to the nearest value, ties to even; truncate rounds towards zero"},
 		},
 		Doc:     "Rounds to values with fewer mantissa bits, like the pass round.",

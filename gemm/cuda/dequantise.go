@@ -124,7 +124,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	case d.info.capability != 90:
 		return wrong("the dequantising kernel needs compute capability 9.0, and %s has %s", d.info.Name, d.info.Capability)
 	case p.Type != arith.BF16:
-		return wrong("the dequantising kernel multiplies BF16")
+		return wrong("the dequantising kernel multiplies only in BF16")
 	case p.Streaming && p.M <= fewTokens:
 		return wrong("with at most %d tokens, the dequantising kernel only takes the weights as the A operand (stationary)", fewTokens)
 	case p.K%unitCols != 0 || p.N%8 != 0:

@@ -9,6 +9,16 @@ import (
 // ErrNoNCCL is the error of a machine without a usable NCCL. Such an error is also an [ErrNoGPU].
 var ErrNoNCCL = errors.New("no usable NCCL")
 
+// withoutNCCL is an [ErrNoNCCL] that errors.Is also takes for an [ErrNoGPU].
+type withoutNCCL struct{ error }
+
+func (e withoutNCCL) Is(target error) bool { return target == ErrNoGPU }
+func (e withoutNCCL) Unwrap() error        { return e.error }
+
+func noNCCL(format string, args ...any) error {
+	return withoutNCCL{fmt.Errorf("%w: %w", ErrNoNCCL, fmt.Errorf(format, args...))}
+}
+
 // minNCCL is the oldest supported version, in the format of ncclGetVersion. It is the first version with BF16.
 const minNCCL = 21000
 
@@ -43,16 +53,16 @@ func (n *nccl) symbols() []symbol {
 func loadNCCL(o opener, m machine) (*nccl, error) {
 	n := new(nccl)
 	path, err := bindFirst(o, m, "NVIDIA's NCCL", []string{"libnccl.so.2"}, m.cudaFolders(), n.symbols(),
-		"install libnccl2, or the Python package nvidia-nccl-cu12 (for the driver's CUDA version)")
+		"install libnccl2, or the Python package nvidia-nccl-cu12 (nvidia-nccl-cu13 for a driver of CUDA 13)")
 	if err != nil {
-		return nil, noGPU("%w: %w", ErrNoNCCL, err)
+		return nil, noNCCL("%w", err)
 	}
 	var version int32
 	if err := n.check("ncclGetVersion", n.ncclGetVersion(&version)); err != nil {
-		return nil, noGPU("%w: %s: %w", ErrNoNCCL, path, err)
+		return nil, noNCCL("%s: %w", path, err)
 	}
 	if version < minNCCL {
-		return nil, noGPU("%w: %s is version %s, but %s or later is needed: update NCCL", ErrNoNCCL, path, ncclVersion(version), ncclVersion(minNCCL))
+		return nil, noNCCL("%s is version %s, but %s or later is needed: update NCCL", path, ncclVersion(version), ncclVersion(minNCCL))
 	}
 	return n, nil
 }

@@ -153,7 +153,7 @@ func TestRunnerRefuses(t *testing.T) {
 		want   string
 	}{
 		{nil, "no sequences of tokens"},
-		{[][]int32{{1}}, "sequence 0 has 1 tokens"},
+		{[][]int32{{1}}, "sequence 0 has 1 token:"},
 		{[][]int32{{1, 2}, {1, 128}}, "sequence 1, position 1: token 128 is outside the vocabulary"},
 		{[][]int32{{1, 2}, {1, 2, 3, 4, 5}}, "sequence 1 has 5 tokens, but the model was loaded for at most 4: increase Options.Longest"},
 	} {

@@ -11,7 +11,8 @@ func (d *Decoder) Check(tokens [][]int32) error {
 	for i, sequence := range tokens {
 		switch {
 		case len(sequence) < 2:
-			return fmt.Errorf("sequence %d has %d tokens: give at least two, one to predict from and one to predict", i, len(sequence))
+			noun := map[bool]string{false: "tokens", true: "token"}[len(sequence) == 1]
+			return fmt.Errorf("sequence %d has %d %s: give at least two, one to predict from and one to predict", i, len(sequence), noun)
 		case len(sequence) > d.Limit:
 			return fmt.Errorf("sequence %d has %d tokens, but the model takes at most %d: cut it into shorter ones", i, len(sequence), d.Limit)
 		}

@@ -15,7 +15,7 @@ func TestCheck(t *testing.T) {
 		want    string // empty: no error
 	}{
 		{"llama-tiny", nil, nil, "there are no sequences"},
-		{"llama-tiny", nil, [][]int32{{1, 2}, {3}}, "sequence 1 has 1 tokens: give at least two"},
+		{"llama-tiny", nil, [][]int32{{1, 2}, {3}}, "sequence 1 has 1 token: give at least two"},
 		{"llama-tiny", nil, [][]int32{{1, 127}, {3, 4, 128}}, "sequence 1, position 2: token 128 is outside the vocabulary of 128"},
 		{"llama-tiny", nil, [][]int32{{1, -1}}, "sequence 0, position 1: token -1"},
 		{"llama-tiny", nil, [][]int32{zeros(64), zeros(65)}, "sequence 1 has 65 tokens, but the model takes at most 64"},

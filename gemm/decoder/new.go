@@ -25,7 +25,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	}
 	f, ok := families[layout.Family]
 	if !ok {
-		return nil, fmt.Errorf("family %s: there is %w for it", layout.Family, ErrNoForward)
+		return nil, fmt.Errorf("there is %w for the family %s", ErrNoForward, layout.Family)
 	}
 	if err := decoded(layout); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 
 // decoded returns an error if the values of a quantised weight cannot be read, or its inputs are scaled.
 func decoded(layout *arch.Layout) error {
-	const lost = "its loss cannot be computed"
+	const lost = "the model's loss cannot be computed"
 	q := layout.Quantised
 	if q != nil && q.Unknown != "" {
 		return fmt.Errorf("the checkpoint is quantised, and %s: %s", q.Unknown, lost)

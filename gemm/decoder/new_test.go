@@ -51,7 +51,7 @@ func TestWhatIsNotDescribedIsAnError(t *testing.T) {
 		{"llama-tiny", fields{"hidden_act": 3.0}, "hidden_act is 3, but must be a string, such as the default, silu"},
 		{"llama-tiny", fields{"rms_norm_eps": -1.0}, "rms_norm_eps is -1, but must be above 0"},
 		{"llama-tiny", fields{"rms_norm_eps": "small"}, "rms_norm_eps is small"},
-		{"llama-tiny", fields{"quantization_config": map[string]any{"quant_method": "hqq"}}, "config.json: quantization_config: quant_method \"hqq\" is not known: its loss cannot be computed"},
+		{"llama-tiny", fields{"quantization_config": map[string]any{"quant_method": "hqq"}}, "config.json: quantization_config: quant_method \"hqq\" is not known: the model's loss cannot be computed"},
 		{"llama-tiny", fields{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5; the forward pass supports 1 only"},
 		{"llama-tiny", rope(fields{"rope_type": "dynamic", "factor": 4.0}), `rope_type is "dynamic"; the forward pass supports default, linear, llama3, longrope and yarn`},
 		{"llama-tiny", rope(fields{"rope_type": "linear"}), "rope_parameters.factor is 0, but must be above 0"},

@@ -71,7 +71,7 @@ func describe(m *weights.Model, family *arch.Family) (*Scorer, error) {
 	}
 	d, err := forward.New(m, layout)
 	if errors.Is(err, forward.ErrNoForward) {
-		return nil, fmt.Errorf("%s: %w, so its loss cannot be computed", m.Dir, err)
+		return nil, fmt.Errorf("%s: %w, so the model's loss cannot be computed", m.Dir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)

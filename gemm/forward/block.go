@@ -104,5 +104,5 @@ func (s *State) finite() error {
 	for ; row >= len(s.Tokens[sequence]); sequence++ {
 		row -= len(s.Tokens[sequence])
 	}
-	return fmt.Errorf("the results for sequence %d are not finite: look for NaN, infinite or very large weights in this block and before", sequence)
+	return fmt.Errorf("the results for sequence %d are not finite: look for NaN, infinite or very large weights in this block and in earlier blocks", sequence)
 }

@@ -68,7 +68,7 @@ func TestQuantisedFormats(t *testing.T) {
 		}
 		if w.CanRead() != nil {
 			_, err := forward.New(m, testmodel.LayoutOf(t, m))
-			testmodel.WantError(t, err, "the checkpoint is quantised, and ", "its loss cannot be computed")
+			testmodel.WantError(t, err, "the checkpoint is quantised, and ", "the model's loss cannot be computed")
 			continue
 		}
 		n++

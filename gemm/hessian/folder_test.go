@@ -316,7 +316,7 @@ func TestEveryByteOfTheIndexCounts(t *testing.T) {
 		if err == nil {
 			taken++
 			described(t, want, store)
-		} else if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove the folder") {
+		} else if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "choose another folder, or remove this one") {
 			t.Fatalf("byte %d: error %v, want one that names the index and says what to do", at, err)
 		}
 	}
@@ -331,7 +331,7 @@ func TestAnotherIndexIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"pages": 12}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.again(dir, "a"); err == nil || !strings.Contains(err.Error(), "is not an index of calibration statistics: remove the folder, or choose another") {
+	if _, err := s.again(dir, "a"); err == nil || !strings.Contains(err.Error(), "is not an index of calibration statistics: choose another folder, or remove this one if it holds only calibration statistics") {
 		t.Errorf("error %v, want one that says what to do", err)
 	}
 	if got := contents(t, dir); len(got) != 1 || got["index.json"] != `{"pages": 12}` {

@@ -71,5 +71,5 @@ func readIndex(dir string) (*index, error) {
 			return x, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: is damaged, or is not an index of calibration statistics: remove the folder, or choose another", path)
+	return nil, fmt.Errorf("%s: is damaged, or is not an index of calibration statistics: choose another folder, or remove this one if it holds only calibration statistics", path)
 }

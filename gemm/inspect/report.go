@@ -198,7 +198,7 @@ func (r *Report) conclude(zeros func(layerShape) (cost.Estimate, error)) error {
 	case linear < worthwhile*float64(r.Elements()):
 		r.NotWorthIt = fmt.Sprintf("only %d of the model's %d values are weights of linear layers", tot.Linear, r.Elements())
 	case r.Ceiling.Relative > 1-worthwhile:
-		r.NotWorthIt = "even all-zero weights would save less than 1 % of the energy"
+		r.NotWorthIt = "even all-zero weights would save less than 1 % of the linear layers' predicted energy"
 	}
 	return nil
 }

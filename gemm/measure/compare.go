@@ -181,7 +181,8 @@ func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {
 		if len(c.Products) != len(first.Products) {
-			return fmt.Errorf("%s has %d layers and %s has %d, but only sources with the same products can be compared: choose layers that both have", first.Name, len(first.Products), c.Name, len(c.Products))
+			noun := map[bool]string{false: "layers", true: "layer"}[len(first.Products) == 1]
+			return fmt.Errorf("%s has %d %s and %s has %d, but only sources with the same products can be compared: choose layers that both have", first.Name, len(first.Products), noun, c.Name, len(c.Products))
 		}
 		for i, p := range c.Products {
 			q := first.Products[i]

@@ -209,7 +209,7 @@ func (w *wholeRun) load(ctx context.Context, before, after *weights.Model) error
 		}
 		on, err := w.machine.NewRunner(ctx, m, layout, longest)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			return fmt.Errorf("%s: %w: the source, its copy and all outputs must fit on the card together", m.Dir, err)
+			return fmt.Errorf("%s: %w: the source, its copy and all outputs must fit on the card together: use a card with more memory, or measure the linear layers alone", m.Dir, err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Dir, err)

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrAbsent is the error of a query that this card, driver or build does not support.
-var ErrAbsent = errors.New("the card does not support this query")
+var ErrAbsent = errors.New("the card does not support this query or setting")
 
 // Card is the sensors of a GPU. It only reads; a [Governor] changes settings. A query fails with ErrAbsent if the card
 // has no such sensor.

@@ -47,6 +47,13 @@ func initError(ret nvml.Return) error {
 	return fmt.Errorf("%w: libnvidia-ml.so.1 does not start (%s): check that nvidia-smi lists a card", ErrNoNVML, returnName(ret))
 }
 
+// unreadable is an error that errors.Is takes for an [ErrNoCard].
+type unreadable struct{ error }
+
+func (e unreadable) Is(target error) bool { return target == ErrNoCard }
+
+func noCard(format string, args ...any) error { return unreadable{fmt.Errorf(format, args...)} }
+
 // find looks up a card.
 func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	if strings.HasPrefix(id, "MIG-") {
@@ -62,26 +69,26 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	if byName != nil {
 		dev, ret := byName(id)
 		if ret != nvml.SUCCESS {
-			return nil, fmt.Errorf("no card %q (%s): run nvidia-smi -q to list the cards: %w", id, returnName(ret), ErrNoCard)
+			return nil, noCard("no card %q (%s): run nvidia-smi -q to list the cards", id, returnName(ret))
 		}
 		return dev, nil
 	}
 	index, err := strconv.Atoi(id)
 	if err != nil {
-		return nil, fmt.Errorf("card %q: give an index such as 0, a UUID such as GPU-…, or a bus ID such as 0000:1b:00.0: %w", id, ErrNoCard)
+		return nil, noCard("no card %q: give an index such as 0, a UUID such as GPU-…, or a bus ID such as 0000:1b:00.0", id)
 	}
 	count, ret := lib.DeviceGetCount()
 	if ret == nvml.SUCCESS && (index < 0 || index >= count) {
-		return nil, fmt.Errorf("no card %d: the number of cards is %d, and indices start at 0: %w", index, count, ErrNoCard)
+		return nil, noCard("no card %d: the number of cards is %d, and indices start at 0", index, count)
 	}
 	dev, ret := lib.DeviceGetHandleByIndex(index)
 	switch ret {
 	case nvml.SUCCESS:
 		return dev, nil
 	case nvml.ERROR_NO_PERMISSION:
-		return nil, fmt.Errorf("no permission to read card %d: check the permissions of /dev/nvidia%d: %w", index, index, ErrNoCard)
+		return nil, noCard("no permission to read card %d: check the permissions of /dev/nvidia%d", index, index)
 	}
-	return nil, fmt.Errorf("card %d cannot be read (%s): %w", index, returnName(ret), ErrNoCard)
+	return nil, noCard("card %d cannot be read (%s)", index, returnName(ret))
 }
 
 // wholeCard returns an error for MIG slices and for cards with slices.

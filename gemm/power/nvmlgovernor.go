@@ -43,7 +43,7 @@ func (c *nvmlCard) LockClock(mhz float64) error {
 }
 
 func (c *nvmlCard) UnlockClock() error {
-	return settingError("unlocked clock", c.dev.ResetGpuLockedClocks())
+	return settingError("unlocking the clock", c.dev.ResetGpuLockedClocks())
 }
 
 // whole rounds a setting to an integer for NVML. It rejects numbers close to 2³², which have special meanings in NVML.

@@ -122,7 +122,11 @@ func (r *Result) inspect(card Card, self int) {
 		for _, p := range rest {
 			pids = append(pids, fmt.Sprint(p.PID))
 		}
-		r.Warn("another process uses the card (PID %s), and its energy is included in the results: end that process, or choose another card", strings.Join(pids, ", "))
+		if len(pids) == 1 {
+			r.Warn("another process uses the card (PID %s), and its energy is included in the results: end that process, or choose another card", pids[0])
+		} else {
+			r.Warn("other processes use the card (PIDs %s), and their energy is included in the results: end these processes, or choose another card", strings.Join(pids, ", "))
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *Sim) recall() error {
 // settable returns an error for settings outside the card's range.
 func (s *Sim) settable(to simSettings) error {
 	if o := s.opt; !(to.Limit >= o.CapMin && to.Limit <= o.Cap) {
-		return fmt.Errorf("power limit %v W: give %v to %v", to.Limit, o.CapMin, o.Cap)
+		return fmt.Errorf("power limit of %v W: give %v to %v W", to.Limit, o.CapMin, o.Cap)
 	}
 	if to.Locked == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (s *Sim) settable(to simSettings) error {
 
 func (s *Sim) lockable(mhz float64) error {
 	if o := s.opt; !(mhz >= o.MinClock && mhz <= o.MaxClock) {
-		return fmt.Errorf("clock %v MHz: give %v to %v", mhz, o.MinClock, o.MaxClock)
+		return fmt.Errorf("clock locked at %v MHz: give %v to %v MHz", mhz, o.MinClock, o.MaxClock)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrCounterStill is the error for a card whose energy counter does not change, so that no energy can be measured.
-var ErrCounterStill = errors.New("the energy counter does not change")
+var ErrCounterStill = errors.New("the energy counter does not change often enough: measure on another card")
 
 // Window is one measurement: a load runs back to back between two steps of the energy counter. A nil pointer means that
 // the sensor did not respond.

@@ -185,7 +185,8 @@ func costProduct(p gemm.Problem, cold bool) cost.Product {
 // comparable returns an error if two sources have different products.
 func comparable(first, s operand.Source, w, other []operand.Product) error {
 	if len(w) != len(other) {
-		return fmt.Errorf("%s has %d layers and %s has %d: %w", first.Text, len(w), s.Text, len(other), ErrNotComparable)
+		noun := map[bool]string{false: "layers", true: "layer"}[len(w) == 1]
+		return fmt.Errorf("%s has %d %s and %s has %d: %w", first.Text, len(w), noun, s.Text, len(other), ErrNotComparable)
 	}
 	for i := range w {
 		if !w[i].SameKernel(other[i]) {

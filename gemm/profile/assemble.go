@@ -101,7 +101,7 @@ func (p *profiler) profile(ctx context.Context, s *sequence, card int) (Profile,
 	}
 	one.countBursts(s, card)
 	if one.Golden = len(golden); len(golden) == 0 {
-		return one, fmt.Errorf("no golden runs to compute a trace from: %w", stitch.ErrTooFew)
+		return one, fmt.Errorf("%w: there are no golden runs to compute a trace from: take more runs", stitch.ErrTooFew)
 	}
 	timelines := map[int]Timeline{}
 	for _, r := range golden {
@@ -313,7 +313,7 @@ func (c *subject) warnings(self int) {
 			r.warn("only %d of %d runs are golden (in the main bin of execution times): execution times vary; check for other work on the card", one.Golden, one.Taken)
 		}
 		if one.throttle.Heat() {
-			r.warn("the card lowered its clock for heat: let the card cool down, or improve its airflow")
+			r.warn("the card reduced its clock because of its temperature: let the card cool, or check its airflow")
 		}
 		if held := one.throttle & heldDown; held != 0 {
 			r.warn("the card's clock was limited (%s), so the measured power and times hold only for the lower clock: remove the limit and measure again", strings.Join(held.Names(), ", "))

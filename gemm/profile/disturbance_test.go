@@ -61,7 +61,7 @@ func (h hot) Throttle() (power.Throttle, error) {
 func TestWarmUpAgain(t *testing.T) {
 	m, left := measure.Simulated(plain()), 1
 	r := measured(t, other{Machine: m, card: hot{m.Card(), &left}}, quicker, product("still", false))
-	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "a run was disturbed (the card lowered its clock for heat") {
+	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "a run was disturbed (the card reduced its clock because of its temperature") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }

@@ -105,7 +105,7 @@ func (s *sampler) record(run int) *recording {
 		{name: "throttle reasons", every: stateEvery, next: first, query: func() error {
 			v, err := r.card.Throttle()
 			if err == nil && v.Heat() {
-				r.spoil("the card lowered its clock for heat: let the card cool down, or improve its airflow")
+				r.spoil("the card reduced its clock because of its temperature: let the card cool, or check its airflow")
 			}
 			return r.state(state{throttle: &v}, err)
 		}},

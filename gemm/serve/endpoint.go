@@ -65,10 +65,18 @@ type answer struct {
 	finish   string
 }
 
-// StallError is the error for a server that sent no token for the given time.
-type StallError struct{ For time.Duration }
+// StallError is the error for a server that sent no token, or did not list its models, for the given time.
+type StallError struct {
+	For     time.Duration
+	listing bool // the server did not list its models
+}
 
-func (e StallError) Error() string { return fmt.Sprintf("no token for %v", e.For) }
+func (e StallError) Error() string {
+	if e.listing {
+		return fmt.Sprintf("no answer for %v", e.For)
+	}
+	return fmt.Sprintf("no token for %v", e.For)
+}
 
 // complete requests one answer and reads its stream. It calls arrived with the time of each part of the text. After an
 // error it returns the answer so far.
@@ -79,7 +87,7 @@ func (e *endpoint) complete(ctx context.Context, q request, arrived func(at time
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stalled := time.AfterFunc(e.stall, func() { cancel(StallError{e.stall}) })
+	stalled := time.AfterFunc(e.stall, func() { cancel(StallError{For: e.stall}) })
 	defer stalled.Stop()
 	a := answer{start: e.clock.Now()}
 	path := "/completions"
@@ -226,7 +234,7 @@ func (e *endpoint) findModel(ctx context.Context) error {
 	if e.model != "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.stall, StallError{e.stall})
+	ctx, cancel := context.WithTimeoutCause(ctx, e.stall, StallError{e.stall, true})
 	defer cancel()
 	response, err := e.do(ctx, http.MethodGet, "/models", nil)
 	if err != nil {

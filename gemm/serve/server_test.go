@@ -101,7 +101,7 @@ func TestModels(t *testing.T) {
 		var n network
 		n.start(t, "a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		_, err := serve.Compare(t.Context(), newBoard(1).list(), serve.Servers{Baseline: server("a")}, short(&n))
-		if err == nil || err.Error() != "server a at http://a/v1: models: no token for 20s" {
+		if err == nil || err.Error() != "server a at http://a/v1: models: no answer for 20s" {
 			t.Error(err)
 		}
 		_, err = serve.Compare(t.Context(), newBoard(1).list(), serve.Servers{Baseline: server("nowhere")}, short(&n))

@@ -31,14 +31,14 @@ func free(card power.Card, self int) error {
 		return fmt.Errorf("no card was given: %w", power.ErrAbsent)
 	}
 	if mig := card.Info().MIG; mig != nil && *mig {
-		return fmt.Errorf("the card is split into MIG slices, which share its settings: %w", ErrInUse)
+		return fmt.Errorf("%w: the card is split into MIG slices, which share its settings", ErrInUse)
 	}
 	if err := noOthers(card, self); err != nil {
 		return err
 	}
 	if used := card.Info().MemoryUsed; used != nil && *used > ownMemory {
-		return fmt.Errorf("%.1f GB of the card's memory were in use at the start: end the process that uses this memory, because the settings would apply to it too (in a container, the driver may not list the process): %w",
-			float64(*used)/1e9, ErrInUse)
+		return fmt.Errorf("%w: %.1f GB of the card's memory were in use at the start: end the process that uses this memory, because the settings would apply to it too (in a container, the driver may not list the process)",
+			ErrInUse, float64(*used)/1e9)
 	}
 	reasons, err := card.Throttle()
 	if err == nil && reasons&power.ApplicationClocks != 0 {
@@ -57,7 +57,7 @@ func noOthers(card power.Card, self int) error {
 		return fmt.Errorf("the processes on the card cannot be listed: %w", err)
 	}
 	if rest := power.Others(all, self); len(rest) > 0 {
-		return fmt.Errorf("another process uses the card (PID %d), and the settings would apply to it too: end that process first: %w", rest[0].PID, ErrInUse)
+		return fmt.Errorf("%w: another process uses the card (PID %d), and the settings would apply to it too: end that process first", ErrInUse, rest[0].PID)
 	}
 	return nil
 }
@@ -70,5 +70,5 @@ func listed(card power.Card, self int) bool {
 }
 
 func clocksSet() error {
-	return fmt.Errorf("somebody has set the card's clocks, and a sweep cannot read this setting to restore it later: reset the clocks first (nvidia-smi -rgc, nvidia-smi -rac): %w", ErrInUse)
+	return fmt.Errorf("%w: somebody has set the card's clocks, and a sweep cannot read this setting to restore it later: reset the clocks first (nvidia-smi -rgc, nvidia-smi -rac)", ErrInUse)
 }

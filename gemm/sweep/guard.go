@@ -127,7 +127,7 @@ func (g *Guard) Apply(s Setting) error {
 	}
 	g.changed = true
 	if err := g.governor.SetPowerLimit(limit); err != nil {
-		return fmt.Errorf("power limit of %g W: %w", limit, err)
+		return err // names the setting
 	}
 	if have, err := g.governor.PowerLimit(); err != nil || !same(have, limit) {
 		return errors.Join(err, fmt.Errorf("the power limit was set to %g W, but the card reports %g W", limit, have))
@@ -135,11 +135,11 @@ func (g *Guard) Apply(s Setting) error {
 	switch {
 	case s.Clock > 0:
 		if err := g.governor.LockClock(s.Clock); err != nil {
-			return fmt.Errorf("clock of %g MHz: %w", s.Clock, err)
+			return err
 		}
 	case g.original.Clocks:
 		if err := g.governor.UnlockClock(); err != nil {
-			return fmt.Errorf("unlock the clock: %w", err)
+			return err
 		}
 	}
 	return nil

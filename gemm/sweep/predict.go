@@ -28,7 +28,7 @@ type PredictOptions struct {
 }
 
 // ErrNoLimit is the error for a calibration without the power limit of its measurements.
-var ErrNoLimit = errors.New("the calibration has no power limit for its measurements: fit a new calibration with lowtoggle calibrate")
+var ErrNoLimit = errors.New("the power limit of the calibration's measurements is unknown: add power_limit_watts, the card's limit in watts, to the calibration's file")
 
 // Predict returns the predicted result of a sweep, without a card. It predicts the original weights, and the converted
 // weights unless after is zero. All ratios are relative to the original at the calibration's power limit. Errors:
@@ -91,7 +91,7 @@ func predictable(c *cost.Calibration, asked []Setting) ([]Setting, error) {
 		return nil, ErrNoLimit
 	}
 	can := Range{LowestCap: lowest.Cap, HighestCap: highest.Cap, LowestClock: lowest.Clock, HighestClock: highest.Clock}
-	if err := can.Check(c.Card+" is predicted", asked); err != nil {
+	if err := can.Check("predictions for "+c.Card+" go", asked); err != nil {
 		return nil, err
 	}
 	settings, reference := slices.Clone(asked), Setting{Cap: highest.Cap}

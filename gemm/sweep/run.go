@@ -78,7 +78,7 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 		return nil, err
 	}
 	if found := guard.Original().Cap; !same(found, p.Reference.Cap) {
-		return nil, errors.Join(fmt.Errorf("the card's power limit is %g W, but was %g W when the sweep was planned: end the program that changed the limit, and run the sweep again: %w", found, p.Reference.Cap, ErrInUse), guard.Close())
+		return nil, errors.Join(fmt.Errorf("%w: the power limit is %g W, but was %g W when the sweep was planned: end the program that changed the limit, and run the sweep again", ErrInUse, found, p.Reference.Cap), guard.Close())
 	}
 	machine := &batchCache{m, map[string]*cachedBatch{}}
 	s := session{machine, p, before, after, o, nil}

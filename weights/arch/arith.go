@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // maxDim is the largest dimension, and the largest result of an expression.
@@ -17,6 +18,9 @@ type dim struct {
 func (d dim) String() string {
 	if d.source == strconv.Itoa(d.value) {
 		return d.source
+	}
+	if strings.Contains(d.source, " ") { // an expression
+		return fmt.Sprintf("%s = %d", d.source, d.value)
 	}
 	return fmt.Sprintf("%s %d", d.source, d.value)
 }

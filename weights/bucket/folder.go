@@ -54,7 +54,11 @@ func Open(place string) (*Folder, error) {
 		return nil, wrong("%s:// is not supported: %s", u.Scheme, places)
 	}
 	if u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, wrong("give %s://bucket/folder", u.Scheme)
+		bucket := "bucket"
+		if u.Scheme == "az" {
+			bucket = "container"
+		}
+		return nil, wrong("give %s://%s/folder", u.Scheme, bucket)
 	}
 	f := &Folder{scheme: u.Scheme, bucket: u.Host, worked: new([kinds]atomic.Bool)}
 	if key := strings.Trim(u.Path, "/"); key != "" {

@@ -316,6 +316,8 @@ func (r *reader) group(field string, values map[string]any, format string) {
 		s.codes = "mxfp4"
 	case (typ == "int" || typ == "") && s.bits != 0:
 		s.codes = fmt.Sprint("int", s.bits)
+	case s.bits == 0:
+		r.config.opaque = field + ".weights.num_bits is missing"
 	default:
 		r.config.opaque = fmt.Sprintf("%s quantises to %d bits of type %q, which is not known", field, s.bits, typ)
 	}

@@ -103,10 +103,17 @@ func (s *survey) err() error {
 	var list []error
 	for i, p := range s.problems {
 		if i == mostProblems {
-			list = append(list, fmt.Errorf("and %d other kinds of problem", len(s.problems)-i))
+			kinds := "kinds"
+			if len(s.problems)-i == 1 {
+				kinds = "kind"
+			}
+			list = append(list, fmt.Errorf("and %d other %s of problem", len(s.problems)-i, kinds))
 			break
 		}
-		if p.others > 0 {
+		switch {
+		case p.others == 1:
+			p.text += "; 1 other tensor has the same problem"
+		case p.others > 1:
 			p.text += fmt.Sprintf("; %d other tensors have the same problem", p.others)
 		}
 		list = append(list, &weights.FormatError{File: s.tensors[p.tensor].File, Tensor: p.tensor, Offset: -1, Msg: p.text})

@@ -36,7 +36,7 @@ func (f *File) Set(purpose string) (Set, error) {
 		s.Part = calibration
 	}
 	if s.N == 0 {
-		return s, weights.FileErrorf(f.Path, "%s: call a tensor %s", how, purpose)
+		return s, weights.FileErrorf(f.Path, "%s: name a tensor %q", how, purpose)
 	}
 	return s, nil
 }

@@ -21,7 +21,7 @@ func TestSet(t *testing.T) {
 		}
 	}
 	one := &tokens.File{Path: "f", Parts: both.Parts[:1]}
-	if _, err := one.Set(tokens.Calibration); err == nil || !strings.HasSuffix(err.Error(), ": call a tensor calibration") {
+	if _, err := one.Set(tokens.Calibration); err == nil || !strings.HasSuffix(err.Error(), `: name a tensor "calibration"`) {
 		t.Errorf("a part that is missing: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 		return f.cut(f.Parts[0])
 	}
 	if len(parts[calibrating]) > 1 || len(parts[evaluating]) > 1 || len(parts[calibrating])+len(parts[evaluating]) == 0 {
-		return Part{}, Part{}, "", weights.FileErrorf(f.Path, "the names of the tensors %s must give one tensor for calibration and one for evaluation: call one tensor calibration and one evaluation", names(f.Parts))
+		return Part{}, Part{}, "", weights.FileErrorf(f.Path, "the names of the tensors %s must give one tensor for calibration and one for evaluation: name one tensor \"calibration\" and one \"evaluation\"", names(f.Parts))
 	}
 	said := []string{"no tokens are named for calibration", "no tokens are named for evaluation"}
 	if len(parts[calibrating]) == 1 {

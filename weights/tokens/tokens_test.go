@@ -177,7 +177,7 @@ func TestSplitThatIsNotClear(t *testing.T) {
 		tensors []tensor
 		want    string
 	}{
-		{[]tensor{two("a"), two("b")}, `the names of the tensors "a", "b" must give one tensor for calibration and one for evaluation: call one tensor calibration and one evaluation`},
+		{[]tensor{two("a"), two("b")}, `the names of the tensors "a", "b" must give one tensor for calibration and one for evaluation: name one tensor "calibration" and one "evaluation"`},
 		{[]tensor{two("train"), two("calibration"), two("test")}, "must give one tensor for calibration"},
 		{[]tensor{two("train"), two("validation"), two("test")}, "must give one tensor for calibration"},
 		{[]tensor{two("a")}, `tensor "a" has 2 tokens: give at least four`},

@@ -163,7 +163,7 @@ func (e *experts) read(p *pass, choices cuda.Address, alloc func(bytes int) (cud
 	for i := range p.rows * used {
 		expert := int32(binary.LittleEndian.Uint32(data[4*i:]))
 		if expert < 0 || int(expert) >= n {
-			return r, fmt.Errorf("tensor %q: its outputs are not finite, so no expert can be chosen: look for NaN, infinite or very large weights in it and before", e.Router.Weight)
+			return r, fmt.Errorf("tensor %q: its outputs are not finite, so no expert can be chosen: look for NaN, infinite or very large weights in this tensor and in earlier layers", e.Router.Weight)
 		}
 		rows[expert] = binary.LittleEndian.AppendUint32(rows[expert], uint32(i/used))
 		weights[expert] = append(weights[expert], data[4*(p.rows*used+i):][:4]...)

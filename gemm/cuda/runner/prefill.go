@@ -229,7 +229,7 @@ func (p *pass) look() error {
 	}
 	for i, name := range p.names {
 		if binary.LittleEndian.Uint32(data[4*i:]) != 0 {
-			return fmt.Errorf("tensor %q: the layer's outputs are not finite: look for NaN, infinite or very large weights in it and before", name)
+			return fmt.Errorf("tensor %q: the layer's outputs are not finite: look for NaN, infinite or very large weights in this layer and in earlier layers", name)
 		}
 	}
 	return nil

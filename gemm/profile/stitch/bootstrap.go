@@ -51,7 +51,7 @@ func (s *stitcher) bootstrap(ctx context.Context, c *solution, to *Trace) error 
 		}
 	}
 	if len(to.resamples) < 2 {
-		return fmt.Errorf("%d of %d resamples have a trace: %w", len(to.resamples), s.opt.Resamples, ErrTooFew)
+		return fmt.Errorf("%w: only %d of %d resamples have a trace", ErrTooFew, len(to.resamples), s.opt.Resamples)
 	}
 	to.wide = halfWidth(s.runs)
 	to.Low, to.High = make([]float64, s.n), make([]float64, s.n)

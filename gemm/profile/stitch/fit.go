@@ -73,7 +73,7 @@ func (s *stitcher) solve(c *solution) error {
 	c.penalty = roughness(s.cells, s.breaks, c.growth)
 	p, ok := sys.solve(c.penalty, c.lambda)
 	if !ok {
-		return fmt.Errorf("%d readings do not determine a trace: %w", len(c.rows), ErrTooFew)
+		return fmt.Errorf("%w: %d readings do not determine a trace", ErrTooFew, len(c.rows))
 	}
 	c.watts = p
 	return nil

@@ -140,10 +140,10 @@ func newStitcher(ctx context.Context, readings []Reading, o Options) (*stitcher,
 	s := &stitcher{opt: o, from: o.From, number: map[int]int{}}
 	s.gather(readings)
 	if len(s.sensors) == 0 {
-		return nil, fmt.Errorf("no reading lies between %v and %v (readings in all: %d): %w", o.From, o.To, len(readings), ErrTooFew)
+		return nil, fmt.Errorf("%w: none lies between %v and %v (readings in all: %d)", ErrTooFew, o.From, o.To, len(readings))
 	}
 	if s.runs < 2 {
-		return nil, fmt.Errorf("%d run: a trace's interval needs at least two: %w", s.runs, ErrTooFew)
+		return nil, fmt.Errorf("%w: the intervals of a trace need at least two runs", ErrTooFew)
 	}
 	s.cells = cells{step: o.Step.Seconds()}
 	const fineness = 50
