@@ -124,8 +124,9 @@ burst. The clock in bursts is %.2f times the clock at the cap (%.2f to %.2f). Th
 The model predicts the saving of other weights from this ratio and from the response to activity. The response was measured at the cap.
 The interval of a prediction covers the errors of the activity, the ratio, the static power and the clock's exponent, and the
 differences between cards. No fit used a saving in bursts. The intervals, with the error of the reading, contain %d of %d recorded
-savings. *Duty* is the share of time in which the GEMM runs. *Six plans* are the plans of [cards.md](cards.md). In their records,
-the readings of a block share the error of the source's readings.
+savings. ` + "`±`" + ` is half of a reading's 95 %% interval. *Duty* is the share of time in which the GEMM runs. *Six plans* are the plans of
+[cards.md](cards.md), here without ` + "`trellis=0.19`" + `, whose weights no pattern describes. In their records, the readings of a
+block share the error of the source's readings.
 
 | card and record | weights | energy, measured | energy, predicted (95 %% interval) | time, measured | time, predicted |
 |---|---|---|---|---|---|

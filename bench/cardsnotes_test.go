@@ -31,7 +31,7 @@ The tables have these columns:
 - **Mean of all cards** is the confidence interval of the mean over all cards of this kind.
 - **A new card** is the prediction interval for one more card.
 - **Between cards** is the standard deviation between cards in percentage points, without the error of the runs.
-- **Least, most** are the smallest and the largest saving of a card in per cent, with the card's id.
+- **Least, most** are the changes of energy in per cent on the cards that save least and most, with the cards' ids.
 
 Both intervals come from a random-effects model (` + "`stats.Combine`" + `). The model uses Paule and Mandel's variance between cards, Hartung and
 Knapp's interval, and Student's prediction interval. Rows of only two cards have no intervals, because two values give a poor estimate of
@@ -54,7 +54,7 @@ difference from zero. In %s the card did not reach a steady state before the fir
   differ by the same share of the saving as in the older records. The value below the cap uses the share of prefill.
 - *Blocks needed* is the number of blocks after which the standard error is half of *expected between cards*.
 
-One block shows that a plan saves energy: %d of the %d savings exceed two standard errors. One block cannot rank plans whose savings are
+A record shows that a plan saves energy: %d of the %d savings exceed two standard errors. A record cannot rank plans whose savings are
 closer than about three standard errors. The plans of a run share the error of the source's readings. All savings of a run may therefore be
 too large or too small together. A comparison with other cards needs about as many blocks as the table states.
 

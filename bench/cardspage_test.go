@@ -166,11 +166,11 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 		copies = append(copies, change(run.Null.RelativeEnergy))
 	}
 	fmt.Fprintf(&b, cardsNotes, percent(slices.Max(copies), 2), percent(slices.Min(copies), 2), wholeModelWatts(older))
-	b.WriteString("\n## Which card made which record?\n\nThe table lists the files of [bench/results/h200](../bench/results/h200), by the date of each card's first record:\n\n| card | first record | files |\n|---|---|---|\n")
+	b.WriteString("\n## Which card made which record?\n\nThe table lists the JSON files of [bench/results/h200](../bench/results/h200), by the date of each card's first record:\n\n| card | first record | files |\n|---|---|---|\n")
 	for _, c := range cards {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.id, strings.Replace(strings.TrimSuffix(c.first, "Z"), "T", " ", 1), strings.Join(c.files, ", "))
 	}
-	fmt.Fprintf(&b, "\nThese JSON files do not record their card: %s. No text file records its card.\n", strings.Join(unknown, ", "))
+	fmt.Fprintf(&b, "\nThese JSON files do not record their card: %s. Text files and compressed files are not listed.\n", strings.Join(unknown, ", "))
 	return b.Bytes()
 }
 

@@ -92,7 +92,7 @@ func clockPart(t *testing.T) string {
 	needed := stat.Mean(cycles, nil)
 	fmt.Fprintf(&b, "The first table has GEMMs of 8192³ back to back (duty 1), and the second table has bursts of one GEMM on the same H200. With all\n"+
 		"weights and duties, a GEMM took %.3f million cycles at the effective clock, within %.1f %%. For each duty, the first row gives energy\n"+
-		"and time of one GEMM. The other rows give changes relative to the first row. The power column has the average over bursts and gaps,\nand then the power in bursts.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
+		"and time of one GEMM. The other rows give changes relative to the first row, with `±` half of the 95 %% interval. The power column has\nthe average over bursts and gaps, and then the power in bursts.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
 	for _, table := range tables {
 		b.WriteString(table)
 	}

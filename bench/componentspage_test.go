@@ -2,8 +2,10 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -320,12 +322,13 @@ func offBy(predicted, measured float64) string {
 
 // shown returns a kernel's name as the page writes it.
 func shown(name string) string {
-	typ, rest, ok := strings.Cut(name, " ")
-	if _, err := arith.ParseType(typ); ok && err == nil {
-		return strings.ToUpper(typ) + " " + strings.Replace(rest, "x", "×", 2)
-	}
-	return name
+	return productName.ReplaceAllStringFunc(name, func(product string) string {
+		return strings.ReplaceAll(strings.ToUpper(product), "X", "×")
+	})
 }
+
+// productName matches a product's type and shape in a kernel's name.
+var productName = regexp.MustCompile(`[\w-]+ \d+x\d+x\d+`)
 
 // accuracy writes the unseen kernels of the components' card.
 func (c *components) accuracy(b *bytes.Buffer) {
@@ -414,7 +417,7 @@ func (c *components) parts(b *bytes.Buffer) {
 		if unit == "J" {
 			value, unit = 1e12, "pJ"
 		}
-		fmt.Fprintf(b, "| %s | %s | %.3g %s | %.2g |\n", k.Name, k.Part, value*k.Value, unit, value*k.Error)
+		fmt.Fprintf(b, "| %s | %s | %.3g %s | %.2g |\n", k.Name, cmp.Or(k.Part, "–"), value*k.Value, unit, value*k.Error)
 	}
 }
 

@@ -45,7 +45,8 @@ The table compares the model with three simpler models, which are fitted to the 
   operations, and of the peak bandwidth of memory. *Utilisation* ignores the operands' bits, caches, clocks and temperature.
 
 The columns of these models give the error of predicted power. In a kernel's name, *random* or *zeros* describes both operands, and *by
-zeros* the weights beside random activations. *Cold* means that the weights come from memory, not from the cache.
+zeros* the weights beside random activations. *Cold* means that the weights come from memory, not from the cache. If a name lists several
+operations, these run one after the other.
 `
 
 const componentsCap = `

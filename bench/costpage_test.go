@@ -42,7 +42,7 @@ func costPage(c *cost.Calibration) []byte {
 func costAccuracyPage(t *testing.T, c *cost.Calibration) []byte {
 	var b bytes.Buffer
 	b.WriteString(costJudged)
-	b.WriteString("\n| points | n | mean | worst | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| points | number | mean error | worst error | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
 	var far []cost.LeftOut
 	var short []string
 	for _, g := range groups {
@@ -280,7 +280,7 @@ func costShared(b *bytes.Buffer, c *cost.Calibration) {
 // costCards shows predictions for cards that no fit has seen.
 func costCards(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 	fmt.Fprintf(b, costCardsText, len(fittedCards(c)))
-	b.WriteString("\n| readings | card | n | in their interval | mean half width | mean error |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n| readings | card | number | in their interval | mean half width | mean error |\n|---|---|---|---|---|---|\n")
 	row := func(name, card string, all []unseenReading) {
 		held, mean, half := coverage(all)
 		fmt.Fprintf(b, "| %s | %s | %d | %.1f %% | ± %.2f | %.2f |\n", name, card, len(all), 100*float64(held)/float64(len(all)), 100*half, 100*mean)
@@ -391,8 +391,8 @@ Errors are in percentage points of the energy of random operands. Rank is Spearm
 measurements. The last two columns are simpler models, tested in the same way. The simpler models are linear in fewer features and
 use the same response. The cells of these columns give mean error, worst error and rank; a dash means that a fit was not possible.
 
-Three choices used all data, including the left-out classes: the list of features, the weights of the changes from row to row, and the two
-constants of the response.
+Three choices used all data, including the left-out classes: the list of features, the factors of the changes from row to row, and the two
+constants of the response (static power and the clock's exponent).
 `
 
 const costMisses = `
@@ -413,7 +413,7 @@ const costFeaturesText = `
 The table gives the change of the first table's mean error if the model loses one feature or gets one unused feature. The changes are
 in percentage points, over all points of a type. A negative change means better predictions. Some features hardly vary among the
 points of a fit. These features get no coefficient, because the fit cannot distinguish them from the constant. For example, groups
-that are all zero occur in few classes.
+that are all zero occur in few classes. The column *fp16-cuda* is FP16 on CUDA cores.
 `
 
 const costSharedText = `
@@ -444,9 +444,9 @@ const costLayers = `
 ## A trained model's layers
 
 Each row of the table shows the energy of all linear layers of ` + "`llama-17m`" + ` together after one conversion. No fit has seen these
-conversions. Energy is relative to the energy before the conversion. Energy was measured with the model's own activations and
-predicted with random activations (bench/results/predicted has the commands). In decode, the predictions for rounding and grids in
-the table are within %.2f percentage points of the measurement. The predictions for the searched models of
+conversions. Energy is relative to the energy before the conversion, with ` + "`±`" + ` half of the 95 %% interval. Energy was measured with
+the model's own activations and predicted with random activations (bench/results/predicted has the commands). In decode, the
+predictions for rounding and grids in the table are within %.2f percentage points of the measurement. The predictions for the searched models of
 [frontier.md](frontier.md) are within %.2f percentage points. The saving of one plan differs about as much between cards ([cards.md](cards.md)).
 
 Predictions for ` + "`sparsify`" + ` are off by more than a percentage point, because they use random activations instead of the model's own
@@ -461,5 +461,6 @@ const costCoefficientsText = `
 ## Coefficients
 
 A coefficient is a share of the dynamic power with random operands. Dynamic power is all power except static power. Features that no
-model uses are left out. A multiplier processes rows of the streaming operand one after the other, one row in each *step*.
+model uses are left out. A multiplier processes rows of the streaming operand one after the other, one row in each *step*. *K* is the
+dimension over which the products are summed. The column *fp16-cuda* is FP16 on CUDA cores.
 `

@@ -25,7 +25,7 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("%s: licence %q, reason %q", m[1], m[2], m[3])
 		}
 	}
-	for _, file := range []string{"../go.mod", "../tools/go.mod", "../tools/sbom/go.mod", "../tools/release/go.mod"} {
+	for _, file := range []string{"../go.mod", "../tools/go.mod", "../tools/sbom/go.mod", "../tools/release/go.mod", "../tools/kubernetes/go.mod"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
