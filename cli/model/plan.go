@@ -46,7 +46,7 @@ Exit status 3: the plan was written, but one of these is true. The budget does n
 in every layer. The model is quantised, and the plan changes nothing. --passes changes quantised
 weights only, and the model has none. The tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
-		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags, flag.Common),
+		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags(planTokensFlag), flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		defer func() { err = ofOption(c, withoutDevice(err)) }()
 		args, err := flag.Arguments(c, "MODEL")
