@@ -30,7 +30,7 @@ A plan of more than 4 MiB is packed: its file has a summary of the steps and the
 --part K/N makes one of N parts, on any machine, in any order and any number of times. --merge
 joins all parts; the plan has the bytes of a single run. With --tokens, all parts share the
 folder of --search-dir. If a loss budget is set (--max-loss or the recipe's), a part keeps the
-measurements of its layers there.
+measurements of its layers in this folder.
 
    lowtoggle plan MODEL                               by the recipe near-lossless, to plan.json
    lowtoggle plan MODEL -o p.json --passes round=4    exactly these passes
