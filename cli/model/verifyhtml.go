@@ -40,8 +40,12 @@ func (r *verifyJSON) writePage(c *cli.Context, path string, src, out *weights.Mo
 	if len(ratios) > 0 {
 		over, caption := "the source's", "Energy relative to the source, with 95 % intervals. The prediction is of the linear layers alone."
 		if base := r.Energy.RelativeTo; base != "" {
-			over = "the baseline's"
-			caption = "Energy with 95 % intervals. The prediction is of the linear layers alone, relative to " + base + ". Measured energies are relative to the source."
+			over = "the nearest codes'"
+			caption = "Energy with 95 % intervals. The prediction is of the linear layers alone, relative to " + base + "."
+			if len(ratios) > 1 {
+				over = "the baseline's"
+				caption += " Measured energies are relative to the source."
+			}
 		}
 		p.Section("Energy").Picture(page.Ratios("energy after the conversion", over, ratios), caption)
 	}
