@@ -63,7 +63,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 		line("No linear layer was changed.")
 	}
 	if n := indexSteps(p); n > 0 {
-		line("\nExact passes also permuted, negated or scaled %s; %s.", amount(n, "group of channels", "groups of channels"), sameFunction(p))
+		line("\nExact passes permuted, negated or scaled %s; %s.", amount(n, "group of channels", "groups of channels"), sameFunction(p))
 	}
 	if ScalesLayers(p) {
 		line("\n**How to serve it**: %s.", ServeScaled)
