@@ -52,7 +52,49 @@ func TestCollectivePage(t *testing.T) {
 			b.WriteString(collectiveTable(filepath.Base(file), &r))
 		}
 	}
+	b.WriteString(overTimeIntroduction)
+	for _, op := range []string{"allgather", "allreduce"} {
+		for _, phase := range []string{"decode", "prefill"} {
+			if file := "overtime-" + op + "-" + phase + ".json.gz"; exists(recorded + file) {
+				b.WriteString(overTimeTable(file, readPacked[collective.OverTime](t, recorded+file)))
+			}
+		}
+	}
 	goldenfile.Same(t, "../docs/collectives.md", []byte(b.String()))
+}
+
+const overTimeIntroduction = `
+## Power of each card
+
+` + "`lowtoggle profile --collective`" + ` measures the power over time of each card, with random weights, in three cases: the GEMM alone, the exchange
+alone, and both at once. *Power* is the mean over the second half of 200 ms of work. It may exceed the limit of 700 W, because the card's
+controller reacts late ([power-h200.md](power-h200.md)). *Idle* is the power before the work. *Multipliers*, *on chip* and
+*memory* are predicted by the [component model](components.md); for an exchange they are lower bounds. *Rest* is the
+measured power minus idle and predicted power: links between the cards, awake multiprocessors and the model's error. *Golden runs* are
+the runs in the main bin of execution times. The committed records have no single readings.
+`
+
+// overTimeTable returns Markdown with the power of every card in a record of power over time.
+func overTimeTable(file string, r *collective.OverTime) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThe record [%s](../bench/%s%s) has an all-%s of %s between %d × %s with NCCL %s, from this command:\n\n```\n%s\n```\n\n", file, recorded, file,
+		strings.TrimPrefix(string(r.Operation), "all"), exchanged(r.Bytes), len(r.Cards), r.Cards[0].GPU, r.Library, r.Cards[0].Command)
+	b.WriteString("| work | card | time | power | idle | multipliers | on chip | memory | rest | golden runs |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	works := len(r.Parts) / len(r.Cards)
+	for i, p := range r.Parts {
+		of := r.Cards[i/works].Profiles[i%works]
+		fmt.Fprintf(&b, "| %s | %d | %s | %.0f W ± %.0f | %.0f W | %s | %s | %s | %.0f W | %d of %d |\n", p.Work, p.Card, shortTime(p.Seconds),
+			p.Watts, (p.High-p.Low)/2, p.Idle, wattsCell(p.Multipliers), wattsCell(p.OnChip), wattsCell(p.HBM), p.Rest, of.Golden, of.Taken)
+	}
+	return b.String()
+}
+
+// wattsCell returns a predicted power as a cell of a table.
+func wattsCell(watts *float64) string {
+	if watts == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f W", *watts)
 }
 
 // collectiveTable returns Markdown with a record's energies without and with the collective.

@@ -60,7 +60,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		lost = closed
 	}
 	if lost != nil && (err == nil || errors.Is(err, exit.ErrShort)) {
-		err = fmt.Errorf("the report could not be written: %w", lost)
+		err = fmt.Errorf("the report could not be written: %w; all other work is done", lost)
 	}
 	if err != nil && err != exit.ErrShort { // the report has explained a bare ErrShort
 		complain(stderr, err)

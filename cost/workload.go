@@ -66,7 +66,7 @@ type Workload struct {
 var DefaultWorkload = Workload{Prefill: 1}
 
 // ParseWorkload parses "prefill", "decode", or a share for each, as in "prefill=0.3,decode=0.7" or
-// "prefill=30%,decode=70%".
+// "prefill=30%%,decode=70%%".
 func ParseWorkload(s string) (Workload, error) {
 	switch s {
 	case "prefill":
@@ -74,12 +74,16 @@ func ParseWorkload(s string) (Workload, error) {
 	case "decode":
 		return Workload{Decode: 1}, nil
 	}
+	const use = "use prefill, decode, or shares such as prefill=30%%,decode=70%%"
+	if !strings.Contains(s, "=") {
+		return Workload{}, fmt.Errorf("unknown workload %q: "+use, s)
+	}
 	w, err := parseShares(s)
 	if err == nil {
 		err = w.Validate()
 	}
 	if err != nil {
-		return Workload{}, fmt.Errorf("workload %q: %w; use prefill, decode, or shares such as prefill=0.3,decode=0.7", s, err)
+		return Workload{}, fmt.Errorf("workload %q: %w; "+use, s, err)
 	}
 	return w, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseWorkload(t *testing.T) {
-	const use = "; use prefill, decode, or shares such as prefill=0.3,decode=0.7"
+	const use = "; use prefill, decode, or shares such as prefill=30%,decode=70%"
 	for _, c := range []struct {
 		text string
 		want Workload
@@ -24,8 +24,8 @@ func TestParseWorkload(t *testing.T) {
 		{"prefill=30,decode=70", Workload{}, `workload "prefill=30,decode=70": shares sum to 100, not 1` + use},
 		{"prefill=%,decode=1", Workload{}, `workload "prefill=%,decode=1": share of prefill is not a number: "%"` + use},
 		{"prefill=1,decode=0", Workload{1, 0}, ""},
-		{"", Workload{}, `workload "": unknown phase ""` + use},
-		{"train", Workload{}, `workload "train": unknown phase "train"` + use},
+		{"", Workload{}, `unknown workload "": ` + use[2:]},
+		{"train", Workload{}, `unknown workload "train": ` + use[2:]},
 		{"prefill=0.3,decode", Workload{}, `workload "prefill=0.3,decode": decode has no share` + use},
 		{"train=1", Workload{}, `workload "train=1": unknown phase "train"` + use},
 		{"prefill=0.3", Workload{}, `workload "prefill=0.3": shares sum to 0.3, not 1` + use},

@@ -54,7 +54,7 @@ func TestMeasuredCard(t *testing.T) {
 	before, first := read(card), read(manifest)
 	write()
 	text := read(card)
-	want := "\n### Accuracy\n\nMeasured on 2026-05-06 on 20 evaluation tokens of `b__!-- lowtoggle: end --_`: the perplexity changes from 2.718 to 2.746 (+1.005 %).\n\n" +
+	want := "\n### Accuracy\n\nMeasured on 2026-05-06 on 20 evaluation tokens of `b__!-- lowtoggle: end --_`: the perplexity changes from 2.71828 to 2.7456 (+1.005 %).\n\n" +
 		"Command: `lowtoggle eval` (lowtoggle 7).\n\n### How"
 	if !strings.Contains(text, want) || strings.Contains(text, "not measured.") {
 		t.Errorf("the card:\n%s", text)

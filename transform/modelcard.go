@@ -204,7 +204,7 @@ func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
 // changeText is a clause with the perplexities before and after, and their change.
 func changeText(loss *evaluate.Comparison) string {
 	ratio, low, high := loss.PerplexityRatio()
-	text := fmt.Sprintf("the perplexity changes from %.4g to %.4g (%s", elementary.Exp(loss.Before), elementary.Exp(loss.After), rise(ratio))
+	text := fmt.Sprintf("the perplexity changes from %.6g to %.6g (%s", elementary.Exp(loss.Before), elementary.Exp(loss.After), rise(ratio))
 	if !math.IsInf(high, 0) {
 		text += fmt.Sprintf("; 95 %% interval %s to %s", rise(low), rise(high))
 	}

@@ -63,7 +63,7 @@ func (p *walker) syntax(err error) error {
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return p.fail("invalid JSON: %v", err)
 	}
-	return p.fail("invalid JSON: it ends too early")
+	return p.fail("invalid JSON: it ends too early: copy the file again")
 }
 
 // skip reads and ignores a value of any kind.

@@ -244,8 +244,8 @@ func TestMalformedFolders(t *testing.T) {
 		{"shard is the folder above", map[string][]byte{IndexName: index("a", "..")}, `INDEX: tensor "a": shard ".." is not the name of a file in this folder: download the index again`},
 		{"shard without a name", map[string][]byte{IndexName: index("a", "")}, `INDEX: tensor "a": shard "" is not the name of a file in this folder: download the index again`},
 
-		{"index empty", map[string][]byte{IndexName: {}}, `INDEX: byte 0: invalid JSON: it ends too early`},
-		{"index cut short", map[string][]byte{IndexName: []byte(`{"weight_map":{"a":`)}, `INDEX: byte 19: invalid JSON: it ends too early`},
+		{"index empty", map[string][]byte{IndexName: {}}, `INDEX: byte 0: invalid JSON: it ends too early: copy the file again`},
+		{"index cut short", map[string][]byte{IndexName: []byte(`{"weight_map":{"a":`)}, `INDEX: byte 19: invalid JSON: it ends too early: copy the file again`},
 		{"index without weight_map", map[string][]byte{IndexName: []byte(`{"metadata":{}}`)}, `INDEX: has no tensors in "weight_map": download the index again`},
 		{"index without tensors", map[string][]byte{IndexName: []byte(`{"weight_map":{}}`)}, `INDEX: has no tensors in "weight_map": download the index again`},
 		{"index is a list", map[string][]byte{IndexName: []byte(`[]`)}, `INDEX: byte 0: the index: expected {, found [`},

@@ -309,6 +309,11 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 		return nil, "", err
 	}
 	if given == nil {
+		var release func() error
+		if release, err = holdSearch(out, o.Tokens); err != nil {
+			return nil, "", err
+		}
+		defer exit.CloseAll(&err, release)
 		noticeSearch(c, out, o.Tokens)
 	}
 	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Replace: old, Folder: folder,

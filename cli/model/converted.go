@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -32,6 +33,9 @@ func openConverted(ctx context.Context, src *weights.Model, source, out, family 
 		return nil, err
 	}
 	if _, absent := os.Lstat(out); errors.Is(absent, fs.ErrNotExist) && weights.FromHub(out) == "" {
+		if p, unread := transform.Unfinished(out); p != nil || unread != nil || transform.HasSearch(besideOut(out)) {
+			return nil, weights.Absent(out, "this conversion is not finished: wait until convert ends; after an interrupt, run the same convert command again with --resume")
+		}
 		return nil, weights.Absent(out, "there is no such file or folder: name the result of a conversion, or convert first:\n"+
 			term.CommandIndent+term.CommandLine(withFamily(family, "convert", source, out)...))
 	}

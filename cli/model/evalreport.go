@@ -135,7 +135,7 @@ func (r *evalReport) print(w io.Writer) {
 	term.Remark(w, "loss", fmt.Sprintf("mean over %s (all but the first of each sequence), in nats per token", term.Plural(p.Predicted(), "token", "tokens")))
 	if len(r.models) > 1 {
 		term.Remark(w, "change", "of perplexity, relative to "+r.models[0].Model+"; the 95 % interval is computed from the loss differences of the sequences")
-		term.Remark(w, "divergence", "mean of KL("+r.models[0].Model+" ‖ model) over all tokens, in nats")
+		term.Remark(w, "divergence", "mean over all tokens of KL("+r.models[0].Model+" ‖ the row's model), in nats")
 	}
 	term.Remark(w, "tokens", fmt.Sprintf("part %s of %s: %s", p.Purpose, p.File, p.Split))
 	term.Remark(w, "device", r.device())

@@ -30,7 +30,7 @@ func TestParsePart(t *testing.T) {
 		{"auto", nil, apply.Part{}, "neither SLURM_ARRAY_TASK_ID (Slurm) nor JOB_COMPLETION_INDEX (Kubernetes) is set"},
 		{"auto", slurm("7", "3", "7", "2"), apply.Part{}, "are not numbered consecutively from 3 to 7: give auto/N"},
 		{"auto", map[string]string{"SLURM_ARRAY_TASK_ID": "2"}, apply.Part{}, `SLURM_ARRAY_TASK_MIN is "", not a whole number: name the part, as in 3/16`},
-		{"auto/2", kube, apply.Part{}, "part 3/2: parts are numbered from 1 to 2"},
+		{"auto/2", kube, apply.Part{}, "there is no part 3: parts are numbered from 1 to 2"},
 		{"auto", map[string]string{"JOB_COMPLETION_INDEX": "x", "LOWTOGGLE_PARTS": "4"}, apply.Part{}, `JOB_COMPLETION_INDEX is "x"`},
 		{"auto", map[string]string{"JOB_COMPLETION_INDEX": "1", "LOWTOGGLE_PARTS": "four"}, apply.Part{}, `LOWTOGGLE_PARTS is "four"`},
 		{"", nil, apply.Part{}, "give two whole numbers"},

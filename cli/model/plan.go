@@ -90,6 +90,11 @@ weights only, and the model has none. The tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
+		release, err := holdSearch(path, o.Tokens)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, release)
 		p, err := planOrMerge(c, m, args[0], path, o)
 		if err != nil {
 			return err

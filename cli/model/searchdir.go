@@ -2,7 +2,9 @@ package model
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -62,13 +65,41 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 	return dir, true, err
 }
 
+// holdSearch reserves the search's folder beside an output for this process until release is called. While another process
+// holds the folder, it returns an error. The folder of --search-dir is shared and not held. t may be nil.
+func holdSearch(out string, t *transform.Tokens) (release func() error, err error) {
+	dir := besideOut(out)
+	if t != nil && !t.Keep {
+		dir = t.Dir
+		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return func() error { return nil }, nil // the search reports why there can be no folder
+		}
+	} else if !errors.Is(lock.Check(dir), lock.ErrHeld) {
+		return func() error { return nil }, nil
+	}
+	held, err := lock.Folder(dir)
+	switch {
+	case errors.Is(err, lock.ErrHeld):
+		return nil, exit.OutputError(weights.FileErrorf(dir, "another process searches in this folder for the same output: wait until it ends, or choose another output"))
+	case err != nil && !lock.None(err) && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return func() error {
+		_ = os.Remove(dir) // fails if the folder has results of an interrupted search
+		if held == nil {
+			return nil
+		}
+		return held.Close()
+	}, nil
+}
+
 // noticeSearch prints whether the results of an interrupted search for the same output are used again.
 func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	dir := besideOut(out)
 	switch {
 	case !transform.HasSearch(dir):
 	case searchesIn(t, dir):
-		term.Notice(c, "%s holds results of a search that was interrupted or still runs; results for the same model, tokens and passes are used again", dir)
+		term.Notice(c, "%s holds results of an interrupted search; results for the same model, tokens and passes are used again", dir)
 	default:
 		term.Notice(c, "%s holds results of an interrupted search, which this conversion does not use: "+
 			"give --tokens and all other flags as before to continue the search, or remove %[1]s", dir)

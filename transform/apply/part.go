@@ -30,9 +30,9 @@ func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
 func (p Part) Check() error {
 	switch {
 	case p.Of < 1 || p.Of > MostParts:
-		return fmt.Errorf("part %v: the number of parts must be from 1 to %d", p, MostParts)
+		return fmt.Errorf("the number of parts is %d: it must be from 1 to %d", p.Of, MostParts)
 	case p.Number < 1 || p.Number > p.Of:
-		return fmt.Errorf("part %v: parts are numbered from 1 to %d", p, p.Of)
+		return fmt.Errorf("there is no part %d: parts are numbered from 1 to %d", p.Number, p.Of)
 	}
 	return nil
 }
