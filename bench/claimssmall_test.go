@@ -133,10 +133,10 @@ func passesClaims(e *evidence) []claim {
 		says("layers in BF16 keep an output SNR of about {} dB.", printed(0, lowest)),
 		says("The default of DAMP is {}, and {} for quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),
 		says("search for --max-loss tries {}, {} and {} if", e.dampings()...),
-		says("saving while perplexity rises by at most {} (llama-17m: perplexity {}, energy in prefill {}, measured). Without tokens, by grid and round: the largest saving with an output SNR of at least {} dB in every layer (llama-17m: perplexity {}, energy in prefill {}, predicted)",
+		says("saving while perplexity rises by at most {} (llama-17m: perplexity {}, measured energy of linear layers in prefill {}). Without tokens, by grid and round: the largest saving with an output SNR of at least {} dB in every layer (llama-17m: perplexity {}, predicted energy of linear layers in prefill {})",
 			percents(near.MaxLoss), e.rise("trellis-c-0.1", 3), strings.Split(e.spent("trellis-c-0.1"), " ±")[0], fmt.Sprint(*near.MinSNR),
 			e.evaluatedWithin("near-lossless")[0], e.predicted(model, e.converted(model), "prefill")),
-		says("rises by at most {}. Without tokens, by grid and round: the largest saving with an output SNR of at least {} dB in every layer (llama-17m: perplexity {}, energy in prefill {}, measured)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
+		says("rises by at most {}. Without tokens, by grid and round: the largest saving with an output SNR of at least {} dB in every layer (llama-17m: perplexity {}, measured energy of linear layers in prefill {})", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
 			e.lost("grid-4", 2), strings.Split(e.measured("layers-stationary", "grid-4", 1), " ±")[0]),
 	}
 }

@@ -149,7 +149,7 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("status 75: %s", action)
 	}
 	release()
-	if text := run(1, finish, -1); !strings.Contains(text, "1 of 16 parts are missing or damaged: 1\n") {
+	if text := run(1, finish, -1); !strings.Contains(text, "1 of 16 parts is missing or damaged: 1\n") {
 		t.Errorf("finish without part 1: %s", text)
 	}
 	for _, status := range []int{1, 2, 137} {

@@ -275,7 +275,7 @@ func TestFormatIsVerified(t *testing.T) {
 					data[0] |= 1
 				}
 			})
-		}, "which has more than 1 mantissa bits"},
+		}, "which has more than 1 mantissa bit"},
 		"codes of another weight": {func(t *testing.T, dir string) {
 			edit(t, dir, func(info weights.Info, data []byte) {
 				if info.Name == up+"weight_packed" {

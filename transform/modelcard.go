@@ -55,7 +55,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	}
 	line("\n### What was changed\n")
 	if kinds := t.Summary(m, p, layout); len(kinds) > 0 {
-		line("| kind of layer | layers | change of values | lowest output SNR of a layer | predicted change of these layers' energy |\n|---|---|---|---|---|")
+		line("| kind of layer | layers | %s | lowest output SNR of a layer | predicted change of these layers' energy |\n|---|---|---|---|---|", changeHead(p))
 		for _, k := range kinds {
 			line("| %s | %d | %s | %s | %s |", k.Kind, k.Layers, treatments(k), cardDecibels(k.LowestSNR), cardChange(k.Energy != nil, func() float64 { return k.Energy.Relative }))
 		}
@@ -63,7 +63,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 		line("No linear layer was changed.")
 	}
 	if n := indexSteps(p); n > 0 {
-		line("\nExact passes also permuted, negated or scaled %s; %s.", amount(n, "group of channels", "groups of channels"), sameFunction(p))
+		line("\nExact passes permuted, negated or scaled %s; %s.", amount(n, "group of channels", "groups of channels"), sameFunction(p))
 	}
 	if ScalesLayers(p) {
 		line("\n**How to serve it**: %s.", ServeScaled)
@@ -73,9 +73,9 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	}
 	line("\n### Energy\n")
 	if total := Predicted(m, p); total != nil {
-		line("Predicted, not measured: %s for %s, weights %s (95 %% interval %s to %s; calibration %s).", percent(total.Relative-1), p.Request.Workload, p.Request.Role,
+		line("Predicted, not measured: %s for %s (95 %% interval %s to %s; calibration %s).", percent(total.Relative-1), products(p),
 			percent(total.Interval[0]-1), percent(total.Interval[1]-1), total.Calibration)
-		line("This is a share of the GPU's energy in linear layers%s. `lowtoggle verify MODEL OUT --gpu` measures it.", relativeTo(p))
+		line("This is a share of the GPU's energy in linear layers%s", energyBase(p))
 	} else {
 		line("Not predicted.")
 	}
@@ -137,11 +137,29 @@ func percent(change float64) string {
 	return fmt.Sprintf("+%.1f %%", v)
 }
 
-func relativeTo(p *plan.Plan) string {
+// changeHead is the heading of the column with the changes. In a new format, nearest codes are not listed as changes.
+func changeHead(p *plan.Plan) string {
 	if p.Request.Format != "" {
-		return ", relative to " + FormatBaseline
+		return "change beyond the nearest codes"
 	}
-	return ""
+	return "change of values"
+}
+
+// products describes the matrix products of the prediction. If the plan's kernels determine the role of the weights,
+// the role is left out.
+func products(p *plan.Plan) string {
+	if len(p.Kernels) > 0 {
+		return p.Request.Workload.String()
+	}
+	return fmt.Sprintf("%s, weights %s", p.Request.Workload, p.Request.Role)
+}
+
+// energyBase ends the sentence about the share of energy: what the share is relative to, and how to measure energy.
+func energyBase(p *plan.Plan) string {
+	if p.Request.Format != "" {
+		return ", relative to " + FormatBaseline + ". `lowtoggle verify MODEL OUT --gpu` measures the energy relative to MODEL."
+	}
+	return ". `lowtoggle verify MODEL OUT --gpu` measures it."
 }
 
 // indexSteps counts the groups of channels that exact passes change.
@@ -172,11 +190,15 @@ func selectionText(r plan.Request) string {
 
 // measuredText describes the change of perplexity on evaluation tokens.
 func measuredText(p *plan.Plan, loss *evaluate.Comparison) string {
-	text := fmt.Sprintf("Measured on %d evaluation tokens, which the search did not use: %s.", loss.Tokens.Predicted(), changeText(loss))
+	unused := ""
+	if p.Search != nil {
+		unused = ", which the search did not use"
+	}
+	text := fmt.Sprintf("Measured on %d evaluation tokens%s: %s.", loss.Tokens.Predicted(), unused, changeText(loss))
 	if p.Request.MaxLoss != nil {
 		text += fmt.Sprintf(" The budget was %s.", rise(elementary.Exp(*p.Request.MaxLoss)))
 	}
-	return text + " " + measureCommand + " measures it again, and writes it here."
+	return text + " " + measureCommand + " measures the perplexity again and writes it here."
 }
 
 // changeText is a clause with the perplexities before and after, and their change.
@@ -238,9 +260,9 @@ func plannedAccuracy(p *plan.Plan) (text string, known bool) {
 	return "", false
 }
 
-// lossless reports whether all steps of a plan are exact.
+// lossless reports whether a plan keeps the format of all weights and all its steps are exact.
 func lossless(p *plan.Plan) bool {
-	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Index == "" })
+	return p.Request.Format == "" && !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Index == "" })
 }
 
 // repeatFlags returns the flags that applying the plan needs.
@@ -290,6 +312,9 @@ func verifyFlags(p *plan.Plan) (flags string) {
 // requestText formats a request as command-line flags.
 func requestText(r plan.Request) string {
 	words := []string{"--passes " + strings.Join(r.Passes, ",")}
+	if len(r.Passes) == 0 {
+		words[0] += `""`
+	}
 	if r.Format != "" {
 		words = append([]string{"--format " + r.Format}, words...)
 	}

@@ -132,11 +132,15 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.formats()...)
 	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {
-		if c.Chosen() && c.Pass.Args != nil && !c.Pass.Default && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
-			bad("%s needs an argument (%s) or %w", c.Pass.Name, c.Pass.Usage, ErrNoBudget)
+		if c.Chosen() && c.Pass.Args != nil && !c.Pass.Default && !c.Pass.SearchOnly && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
+			if o.Format.Name != "" {
+				bad("%s needs an argument (%s), because a new format takes no budget", c.Pass.Name, c.Pass.Usage)
+			} else {
+				bad("%s needs an argument (%s) or %w", c.Pass.Name, c.Pass.Usage, ErrNoBudget)
+			}
 		}
-		if c.Pass.SearchOnly && len(c.Args) == 0 && minSNR != nil {
-			bad("%s without an argument needs a budget of loss: give an argument, as in %s", c.Pass.Name, c.Pass.Usage)
+		if c.Pass.SearchOnly && len(c.Args) == 0 && maxLoss == nil {
+			bad("%s without an argument needs a budget of loss (--max-loss): give the budget, or an argument, as in %s", c.Pass.Name, c.Pass.Usage)
 		}
 		if c.Pass.NeedsHessians && o.Hessians == nil && o.Tokens == nil {
 			bad("%s needs the layers' inputs: %w", c.Pass.Name, ErrNoTokens)

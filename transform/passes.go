@@ -211,7 +211,7 @@ func (t Table) Parse(list string) ([]pass.Choice, error) {
 		if hasArg {
 			c.Args = strings.Split(arg, "/")
 			if p.Args == nil {
-				return nil, fmt.Errorf("%s takes no argument", name)
+				return nil, fmt.Errorf("%s takes no argument: leave out =%s", name, arg)
 			}
 			if err := p.Args(c.Args); err != nil {
 				return nil, fmt.Errorf("%s: %w; usage: %s", item, err, p.Usage)

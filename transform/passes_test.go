@@ -104,7 +104,7 @@ func TestParsePassesRefuses(t *testing.T) {
 		"":                    `the list of passes has an empty name; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
 		"rounding":            `there is no pass "rounding"; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
 		"round,round=3":       "pass round is named twice: leave one out",
-		"signs=1":             "signs takes no argument",
+		"signs=1":             "signs takes no argument: leave out =1",
 		"scale=":              `scale=: "" is neither labels nor uncached; usage: scale[=labels|uncached]`,
 		"scale=labels/1":      `scale=labels/1: "labels/1" is neither labels nor uncached; usage: scale[=labels|uncached]`,
 		"round=":              `round=: "" is not a number of bits from 1 to 23; usage: round[=BITS[/truncate]]`,

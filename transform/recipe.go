@@ -50,8 +50,8 @@ func ptr(v float64) *float64 { return &v }
 const uncachedPowers = "scale=uncached"
 
 // inDecode is the part of a recipe's documentation about uncachedPowers.
-const inDecode = ". Without tokens and in workloads with decode, scale=uncached comes first if all tensors are BF16. " +
-	"The result must then run in BF16"
+const inDecode = ". Without tokens and in workloads with decode, scale=uncached comes first if the model is in BF16 " +
+	"(docs/scaling.md). The result must then run in BF16 or FP32"
 
 // newScales is the pass for quantised weights in recipes whose budget allows new scales.
 const newScales = "scales"
@@ -72,9 +72,9 @@ var Recipes = []Recipe{
 	}, {
 		Name: "near-lossless",
 		Doc: "with tokens, by trellis and compensate: the largest saving while perplexity rises by at most 0.1 % " +
-			"(llama-17m: perplexity +0.070 %, energy in prefill −3.7 %, measured). Without tokens, by grid and " +
-			"round: the largest saving with an output SNR of at least 31 dB in every layer (llama-17m: perplexity " +
-			"+0.020 %, energy in prefill −2.7 %, predicted)" + inDecode + onCodes,
+			"(llama-17m: perplexity +0.070 %, measured energy of linear layers in prefill −3.7 %). Without tokens, by " +
+			"grid and round: the largest saving with an output SNR of at least 31 dB in every layer (llama-17m: " +
+			"perplexity +0.020 %, predicted energy of linear layers in prefill −2.7 %)" + inDecode + onCodes,
 		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(31),
 		WithTokens: searched, MaxLoss: ptr(0.001),
@@ -82,7 +82,7 @@ var Recipes = []Recipe{
 		Name: "balanced",
 		Doc: "with tokens, by trellis and compensate: the largest saving while perplexity rises by at most 1 %. " +
 			"Without tokens, by grid and round: the largest saving with an output SNR of at least 20 dB in every " +
-			"layer (llama-17m: perplexity +0.43 %, energy in prefill −4.1 %, measured)" + inDecode + onCodes,
+			"layer (llama-17m: perplexity +0.43 %, measured energy of linear layers in prefill −4.1 %)" + inDecode + onCodes,
 		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(coarsest),
 		WithTokens: searched, MaxLoss: ptr(0.01),

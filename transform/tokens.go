@@ -280,7 +280,7 @@ func (t *Tokens) doubt() string {
 	if loss <= guess {
 		return ""
 	}
-	return fmt.Sprintf("the model's loss on the %s tokens is %.3f nats, above the %.3f nats of uniform guesses: check that the tokens come from this model's tokenizer and from texts like its training data",
+	return fmt.Sprintf("the model's loss on the %s tokens is %.3f nats per token, above the %.3f of uniform guesses: check that the tokens come from this model's tokenizer and from texts like its training data",
 		t.held.Purpose, loss, guess)
 }
 

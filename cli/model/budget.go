@@ -18,10 +18,11 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "choose changes on calibration tokens in `FILE`; test on evaluation tokens"}
-	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "refine the plan for up to `TIME`, such as 5m", DefaultText: "not refined"}
-	planDeviceFlag = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
-	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's intermediate results in `DIR`", DefaultText: "removed at the end"}
+	planTokensFlag    = &cli.StringFlag{Name: "tokens", Usage: "choose changes on the calibration tokens in `FILE`"}
+	convertTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "choose changes on calibration tokens in `FILE`; test on evaluation tokens"}
+	searchTimeFlag    = &cli.DurationFlag{Name: "search-time", Usage: "refine the plan for up to `TIME`, such as 5m", DefaultText: "not refined"}
+	planDeviceFlag    = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
+	searchDirFlag     = &cli.StringFlag{Name: "search-dir", Usage: "keep a search's intermediate results in `DIR`", DefaultText: "removed at the end"}
 )
 
 // readBudget reads --max-loss and the flags that need it.

@@ -207,7 +207,7 @@ func TestWithinMaxLoss(t *testing.T) {
 	of := func(rise, high float64) forward.Comparison {
 		return forward.Comparison{Difference: rise, Low: 2*rise - high, High: high}
 	}
-	const within = "perplexity may rise by 0.1 %, and does not rise more"
+	const within = "perplexity stays within the allowed rise of 0.1 %"
 	for _, test := range []struct {
 		rise  forward.Comparison
 		limit *float64

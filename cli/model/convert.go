@@ -34,11 +34,11 @@ appears whole or not at all. Without --format, the tensors of OUT have the names
 types of MODEL's; only shift=S/epilogue adds tensors. The other files of MODEL are copied, such
 as tokenizer.json and tokens.safetensors; keep texts for evaluation elsewhere if OUT must not
 contain them. If MODEL is a single file, the configuration files beside it are copied. Weights in
-other formats (pytorch_model.bin) and files that are not part of a model (.git) are left out and
-named. OUT has MODEL's README.md as its model card, with a description of the changes. A LoRA
-adapter in MODEL (adapter_model.safetensors) is converted too. Tensors outside the model's
-family, such as those of a vision tower, do not change. In a quantised model, recipes also choose
-codes and scales within their budget (docs/quantised.md).
+other formats (pytorch_model.bin) and files that are not part of a model (.git) are left out; the
+report lists them. OUT has MODEL's README.md as its model card, with a description of the
+changes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors outside
+the model's family, such as those of a vision tower, do not change. In a quantised model, recipes
+also choose codes and scales within their budget (docs/quantised.md).
 
 If the search for a plan is interrupted, run the same command again: it continues from the
 results in OUT.search. If writing is interrupted, add --resume; the result has the bytes of an
@@ -87,7 +87,7 @@ changed, so OUT is a copy; the tensors do not fit config.json.`,
 		partFlag, finishFlag,
 		forceFlag,
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
-	}, planFlags, folderFlags, flag.Common),
+	}, planFlags(convertTokensFlag), folderFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		defer func() { err = ofOption(c, withoutDevice(err)) }()
 		args, err := flag.Arguments(c, "MODEL", "OUT")

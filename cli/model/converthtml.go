@@ -49,8 +49,12 @@ func writeConvertPage(c *cli.Context, path string, m *weights.Model, r *transfor
 	s := p.Section("Changes by kind of layer")
 	printPlan(s, m, did, layout)
 	if total != nil {
-		s.Picture(page.Ratios("energy after the conversion", "the source's", kindRatios(m, did, layout, total)),
-			"Predicted energy of the linear layers, relative to the source, with 95 % intervals.")
+		over, base := "the source's", "the source"
+		if did.Request.Format != "" {
+			over, base = "the nearest codes'", transform.FormatBaseline
+		}
+		s.Picture(page.Ratios("energy after the conversion", over, kindRatios(m, did, layout, total)),
+			"Predicted energy of the linear layers, relative to "+base+", with 95 % intervals.")
 	}
 	if loss != nil {
 		loss.print(p.Section("Accuracy"))

@@ -179,7 +179,7 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "Identical, exact and lossy count tensors. SNR: signal-to-noise ratio of a linear layer's output.")
 	if len(rows) > 0 && rows[0].Predicted != nil {
-		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", printable.Quote(rows[0].Predicted.Calibration))
+		fmt.Fprintf(w, "Energy: predicted change in the linear layers (calibration %s), not measured.\n", printable.Quote(rows[0].Predicted.Calibration))
 	}
 	if c.String("keep") != "" {
 		fmt.Fprintf(w, "Every runtime that loads the model also loads each folder in %s.\n", printable.Quote(dir))

@@ -19,7 +19,7 @@ func ratioChange(r *predict.Ratio) string {
 
 // printRatio prints a prediction as a sentence, with the kernels that the prediction assumes.
 func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Role, kernels []string) {
-	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy of the linear layers, for %s: %s predicted, between %s and %s (%s)", products(load, role, kernels),
+	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy of the linear layers, for %s: %s predicted, 95 %% interval %s to %s (calibration %s)", products(load, role, kernels),
 		term.Change(r.Relative), term.Change(r.Interval[0]), term.Change(r.Interval[1]), r.Calibration), "", "  ", term.Width))
 	printKernels(w, kernels)
 }

@@ -85,7 +85,7 @@ in OUT/README.md, the model card. The card's digest in OUT/lowtoggle.json change
 		case q.swapped() && q.maxLoss != nil:
 			return exit.Usagef("%s is a conversion and %s is not: give the source first, so that --max-loss limits the loss of its conversion", q.paths[0], q.paths[1])
 		case q.swapped():
-			term.Notice(c, "%s is a conversion and %s is not, but the change is that of %[2]s: give the source first to see the change of its conversion", q.paths[0], q.paths[1])
+			term.Notice(c, "%s is a conversion and %s is not, so %[2]s is compared with %[1]s: give the source first to compare the conversion with the source", q.paths[0], q.paths[1])
 		}
 		cards, err := openCards(c, q.models[0], q.models[1:], q.tokens.File)
 		if err != nil {
@@ -207,7 +207,7 @@ func (q *evaluation) open(ctx context.Context) error {
 		return err
 	}
 	if q.most > q.tokens.N {
-		return exit.Usagef("--sequences %d: the part %s of %s has %d sequences: give at most this number, or leave out --sequences for all", q.most, q.purpose, q.tokens.File, q.tokens.N)
+		return exit.Usagef("--sequences %d: the part %s of %s has %s: give at most this number, or leave out --sequences for all", q.most, q.purpose, q.tokens.File, term.Plural(q.tokens.N, "sequence", "sequences"))
 	}
 	if q.most > 0 {
 		q.tokens.Part = q.tokens.First(q.most)

@@ -133,7 +133,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 
 // printTensors lists the tensors with the index and the sign of each axis.
 func printTensors(w io.Writer, f *arch.Family) {
-	fmt.Fprintln(w, "\nTensors and the meaning of their axes (go doc ./weights/arch explains the expressions):")
+	fmt.Fprint(w, "\n", term.Wrap("Tensors and the meaning of their axes (go doc ./weights/arch in lowtoggle's source explains the expressions):", "", "", term.Width))
 	for _, t := range f.Tensors() {
 		what := t.Role.String()
 		if len(t.Axes) > 0 {

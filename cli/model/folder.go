@@ -33,7 +33,7 @@ func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions,
 		}
 		what := "a conversion of this model copies all files: remove --keep"
 		if len(left) > 0 {
-			what = "the files left out are: " + strings.Join(left[:min(len(left), 8)], ", ")
+			what = "the files left out are: " + firstFiles(left)
 		}
 		return o, exit.Usagef("--keep %s: matches no file that would be left out; %s", unmatched, what)
 	}
@@ -52,12 +52,7 @@ func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left 
 		reasons[l.Why] = append(reasons[l.Why], l.Path)
 	}
 	for _, why := range order {
-		files := reasons[why]
-		text := strings.Join(files[:min(len(files), 8)], ", ")
-		if n := len(files) - 8; n > 0 {
-			text += fmt.Sprintf(" and %d others", n)
-		}
-		term.Remark(w, "left out", fmt.Sprintf("%s: %s; --keep FILES copies them", text, why))
+		term.Remark(w, "left out", fmt.Sprintf("%s: %s; --keep FILES copies them", firstFiles(reasons[why]), why))
 	}
 	if results := resultsOf(m, left); results != "" {
 		term.Remark(w, "note", results)
@@ -69,4 +64,14 @@ func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left 
 		name, from := transform.BaseModel(m)
 		term.Remark(w, "model card", fmt.Sprintf("README.md names %s as the base model (%s); --base-model gives another name", name, from))
 	}
+}
+
+// firstFiles lists at most eight files, and counts the others.
+func firstFiles(files []string) string {
+	const most = 8
+	text := strings.Join(files[:min(len(files), most)], ", ")
+	if n := len(files) - most; n > 0 {
+		text += " and " + term.Plural(n, "other", "others")
+	}
+	return text
 }

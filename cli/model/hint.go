@@ -47,7 +47,7 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 	if o.Reference != nil {
 		against = "the reference"
 	}
-	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to %s:\n%s%s",
+	return fmt.Sprintf("other codes and scales can save energy: %s in the linear layers, predicted for %s, with an output SNR of at least %s relative to %s:\n%s%s",
 		term.Change(transform.Predicted(m, best).Relative), o.Workload, term.Decibels(low), against, term.CommandIndent,
 		term.CommandLine(withSelection(c, withReference(c, checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...)...)...))
 }

@@ -38,7 +38,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	}
 	term.Remark(w, "energy", "predicted energy of matrix products with these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {
-		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights are predicted to change this model's energy by %s (95 %%: %s … %s) for %s (%s); no "+
+		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights are predicted to change the energy of this model's linear layers by %s (95 %%: %s … %s) for %s (%s); no "+
 			"conversion is predicted to save more", term.Change(c.Relative), term.Signed(100*(c.Interval[0]-1), 1), term.Signed(100*(c.Interval[1]-1), 1),
 			products(r.workload, r.role, r.Kernels), c.Calibration))
 	}

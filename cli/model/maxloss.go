@@ -68,7 +68,7 @@ func withinMaxLoss(rise forward.Comparison, limit *float64) string {
 	if limit == nil || !(rise.Difference <= *limit) {
 		return ""
 	}
-	text := fmt.Sprintf("perplexity may rise by %.3g %%, and does not rise more", 100*math.Expm1(*limit))
+	text := fmt.Sprintf("perplexity stays within the allowed rise of %.3g %%", 100*math.Expm1(*limit))
 	if _, _, high := rise.PerplexityRatio(); rise.High > *limit && !math.IsInf(high, 0) {
 		text += fmt.Sprintf("; the 95 %% interval reaches %s %%, so a larger rise is possible: give more sequences for a narrower interval", change(high))
 	}

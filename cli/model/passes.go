@@ -18,7 +18,7 @@ var Passes = &cli.Command{
 	Description: `Lists the values for --passes and --recipe of plan and convert.
 
    lowtoggle passes
-   lowtoggle passes --json                          their arguments, classes and recipes
+   lowtoggle passes --json                          the same list as JSON
    lowtoggle convert MODEL OUT --passes reorder,round=4`,
 	Flags: flag.Common,
 	Action: func(c *cli.Context) error {

@@ -30,7 +30,7 @@ A plan of more than 4 MiB is packed: its file has a summary of the steps and the
 --part K/N makes one of N parts, on any machine, in any order and any number of times. --merge
 joins all parts; the plan has the bytes of a single run. With --tokens, all parts share the
 folder of --search-dir. If a loss budget is set (--max-loss or the recipe's), a part keeps the
-measurements of its layers there.
+measurements of its layers in this folder.
 
    lowtoggle plan MODEL                               by the recipe near-lossless, to plan.json
    lowtoggle plan MODEL -o p.json --passes round=4    exactly these passes
@@ -46,7 +46,7 @@ Exit status 3: the plan was written, but one of these is true. The budget does n
 in every layer. The model is quantised, and the plan changes nothing. --passes changes quantised
 weights only, and the model has none. The tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
-		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags, flag.Common),
+		Usage: "write the plan to `FILE`, replacing an older plan"}, planPartFlag, mergeFlag}, planFlags(planTokensFlag), flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		defer func() { err = ofOption(c, withoutDevice(err)) }()
 		args, err := flag.Arguments(c, "MODEL")

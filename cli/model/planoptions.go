@@ -12,8 +12,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// planFlags are the flags of commands that make a plan.
-var planFlags = []cli.Flag{formatFlag, flag.Passes, flag.Recipe, ignoreFlag, onlyFlag, trustFamilyFlag, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
+// planFlags returns the flags of a command that makes a plan, with the command's own flag for tokens.
+func planFlags(tokens *cli.StringFlag) []cli.Flag {
+	return []cli.Flag{formatFlag, flag.Passes, flag.Recipe, ignoreFlag, onlyFlag, trustFamilyFlag, flag.MinSNR, referenceFlag, tokens, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
+}
 
 // planOptions reads all options of a plan.
 func planOptions(c *cli.Context) (o transform.Options, err error) {

@@ -103,7 +103,7 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	fmt.Fprintln(w)
 	if len(f.Frontier) > 0 {
 		tab.Print(w)
-		term.Remark(w, "other budgets", "this table is estimated from single layers and from the search's trials; --max-loss converts for another budget")
+		term.Remark(w, "other budgets", "this table is estimated from single layers and from the search's trials; --max-loss sets another budget")
 		fmt.Fprintln(w)
 	}
 	t := f.Best()
@@ -172,7 +172,7 @@ func printExact(w io.Writer, p *plan.Plan) {
 
 // othersDoNotFit is the note on a result with permuted, negated or scaled weights.
 const othersDoNotFit = "LoRA adapters of the source do not fit the result. To convert an adapter with the model, put the adapter into the source's folder, " +
-	"and convert into a new folder. To repeat the plan of an earlier conversion, give --plan with the lowtoggle.json of this conversion"
+	"and convert into a new folder. To repeat the plan of an earlier conversion, give --plan with the earlier conversion's lowtoggle.json"
 
 // leavesAdapters reports whether LoRA adapters for the source do not fit the result. An adapter in the model's folder
 // is converted with the model.

@@ -49,7 +49,11 @@ func nothingLeft(m *weights.Model, p *plan.Plan) error {
 	linear, excluded := excludedLayers(p)
 	switch {
 	case len(p.Steps) == 0 && p.Request.Format == "" && len(p.Quantised) == 0 && transform.OnlyCodes(p.Request.Passes):
-		return fmt.Errorf("%w: nothing was changed: %s changes quantised weights only, and the model has none; try other passes", exit.ErrShort, strings.Join(p.Request.Passes, ", "))
+		change := "changes"
+		if len(p.Request.Passes) > 1 {
+			change = "change"
+		}
+		return fmt.Errorf("%w: nothing was changed: %s %s quantised weights only, and the model has none; try other passes", exit.ErrShort, strings.Join(p.Request.Passes, ", "), change)
 	case !p.NothingLeft() || missed(p) != nil:
 		return nil
 	case linear > 0 && excluded == linear:

@@ -108,7 +108,7 @@ func TestNothingLeft(t *testing.T) {
 	const coarse = "with these passes, no change to a quantised weight keeps an output SNR of 31 dB: give a smaller --min-snr"
 	says(t, exit.Short, []string{coarse}, "plan", "-o", filepath.Join(t.TempDir(), "plan.json"), dir)
 	says(t, exit.Short, []string{coarse, "15 × codes", "written"}, "convert", dir, out)
-	says(t, exit.Short, []string{"nothing was changed: --ignore and --only exclude all 15 linear layers: narrow the patterns"}, "convert", "--ignore", "*", dir, out+"4")
+	says(t, exit.Short, []string{"nothing was changed: --ignore, --only or the recipe's lists exclude all 15 linear layers: include at least one"}, "convert", "--ignore", "*", dir, out+"4")
 	says(t, exit.Short, []string{left}, "convert", "--recipe", "exact", dir, out+"2")
 	says(t, exit.Short, []string{`"drop_in": true`, `"tensors": 15`}, "convert", "--json", dir, out+"3")
 	says(t, exit.Done, []string{"ok: every tensor"}, "verify", dir, out)
@@ -191,7 +191,7 @@ func TestVerifyPredictsFormats(t *testing.T) {
 				says(t, exit.Done, []string{"kernel: before: cublaslt: unquantised layers,", "kernel: after: lowtoggle's own dequantising kernel: int4,", "note: the measured energy is relative to the source's weights as they are stored", "--format int4 --passes"},
 					"verify", "--gpu", "--device", "simulated", "--total", "--time", "1s", "--workload", load, dir, out)
 			}
-			says(t, exit.Done, []string{"% predicted, between", "note: the predicted energy is relative to " + transform.FormatBaseline}, "verify", "--workload", load, dir, out)
+			says(t, exit.Done, []string{"% predicted, 95 % interval", "note: the predicted energy is relative to " + transform.FormatBaseline}, "verify", "--workload", load, dir, out)
 		}
 	}
 }

@@ -229,7 +229,11 @@ func unchanged(r *transform.Conversion, out string) error {
 			return nil
 		}
 	}
-	why := "the passes " + strings.Join(r.Plan.Request.Passes, ", ") + " found no change that saves energy; try other passes, or --recipe balanced"
+	passes := "the passes "
+	if len(r.Plan.Request.Passes) == 1 {
+		passes = "the pass "
+	}
+	why := passes + strings.Join(r.Plan.Request.Passes, ", ") + " found no change that saves energy; try other passes, or --recipe balanced"
 	linear, excluded := excludedLayers(r.Plan)
 	switch {
 	case linear == 0:
@@ -245,9 +249,9 @@ func unchanged(r *transform.Conversion, out string) error {
 // allExcluded says that the patterns exclude all of a model's linear layers.
 func allExcluded(linear int) string {
 	if linear == 1 {
-		return "--ignore and --only exclude the only linear layer: narrow the patterns"
+		return "--ignore, --only or the recipe's lists exclude the only linear layer: include this layer"
 	}
-	return fmt.Sprintf("--ignore and --only exclude all %s linear layers: narrow the patterns", term.Count(linear))
+	return fmt.Sprintf("--ignore, --only or the recipe's lists exclude all %s linear layers: include at least one", term.Count(linear))
 }
 
 // excludedLayers counts a plan's linear layers, and those that its request's selection excludes.

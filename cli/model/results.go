@@ -30,7 +30,7 @@ func copiedTokens(m *weights.Model, leftOut []weights.Leftover) string {
 	if m.Single || !slices.Contains(m.Others, name) || slices.ContainsFunc(leftOut, func(l weights.Leftover) bool { return l.Covers(name) }) {
 		return ""
 	}
-	return name + ": copied with the tokens of its texts; to keep them out of the output, move the file out of the source before you convert"
+	return name + ": copied, so the output contains the tokens for calibration and evaluation; to keep these tokens out, move the file out of the source before you convert"
 }
 
 // resultsOf describes the copied files that hold measured results of the original model, such as its loss; empty if

@@ -137,6 +137,9 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 // spell formats a request as command-line flags.
 func spell(r plan.Request) string {
 	s := "--passes " + strings.Join(r.Passes, ",")
+	if len(r.Passes) == 0 {
+		s += `""`
+	}
 	if r.Format != "" {
 		s = "--format " + r.Format + " " + s
 	}

@@ -71,7 +71,7 @@ func histogram(k inspect.ValuesOfKind) chart.Chart {
 	}
 	scale := "value / root mean square"
 	if k.After != nil {
-		scale += " before"
+		scale += " before conversion"
 	}
 	panel := chart.Panel{Title: kindName(k), X: chart.Axis{Label: scale}, Y: chart.Axis{Label: "% of values", With: []float64{0}}, Height: 180}
 	return chart.Chart{Title: kindName(k) + ": distribution of values", Panels: []chart.Panel{beforeAndAfter(panel, k, line)}}

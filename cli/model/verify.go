@@ -51,8 +51,8 @@ var Verify = &cli.Command{
    untouched    the same bytes; the tensor is outside the model's family, or part of a
                 quantised weight
 
-SNR is the output SNR of a layer relative to MODEL. If convert had --reference, give verify the
-same flag to check the SNRs relative to that model.
+SNR is the signal-to-noise ratio of a layer's output relative to MODEL. If convert had
+--reference, give verify the same flag to check the SNRs relative to that model.
 
    lowtoggle verify MODEL OUT
    lowtoggle verify MODEL OUT --tokens FILE

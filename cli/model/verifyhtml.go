@@ -38,8 +38,16 @@ func (r *verifyJSON) writePage(c *cli.Context, path string, src, out *weights.Mo
 	s := p.Section("What was found")
 	r.print(s, false)
 	if len(ratios) > 0 {
-		p.Section("Energy").Picture(page.Ratios("energy after the conversion", "the source's", ratios),
-			"Energy relative to the source, with 95 % intervals. The prediction is of the linear layers alone.")
+		over, caption := "the source's", "Energy relative to the source, with 95 % intervals. The prediction is of the linear layers alone."
+		if base := r.Energy.RelativeTo; base != "" {
+			over = "the nearest codes'"
+			caption = "Energy with 95 % intervals. The prediction is of the linear layers alone, relative to " + base + "."
+			if len(ratios) > 1 {
+				over = "the baseline's"
+				caption += " Measured energies are relative to the source."
+			}
+		}
+		p.Section("Energy").Picture(page.Ratios("energy after the conversion", over, ratios), caption)
 	}
 	if r.OK {
 		all, err := inspect.Sample(c.Context, src, out, o.Family, o.Workers)

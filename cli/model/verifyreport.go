@@ -35,7 +35,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		fmt.Fprintln(w)
 	}
 	if r.noisy() {
-		text := "of a layer's output, for independent inputs of unit variance"
+		text := "signal-to-noise ratio of a layer's output, for independent inputs of unit variance"
 		if r.OnInputs == nil && r.tokens != "" {
 			text += "; --tokens " + r.tokens + " adds the SNR on the model's inputs"
 		}
@@ -72,7 +72,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		}
 	}
 	if r.taken != "" && r.Energy != nil {
-		term.Remark(w, "note", "OUT's lowtoggle.json sets "+r.taken+"; give these flags to set other values")
+		term.Remark(w, "note", "OUT's lowtoggle.json sets "+r.taken+"; flags given to verify take precedence")
 	}
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)

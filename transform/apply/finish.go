@@ -35,7 +35,11 @@ func (e *PartsError) Error() string {
 	for _, r := range e.Reasons {
 		fmt.Fprintf(&b, "%v\n", r)
 	}
-	fmt.Fprintf(&b, "%s: %d of %d parts are missing or damaged: %s", e.Dir, len(e.Parts), e.Of, ranges(e.Parts))
+	are := "are"
+	if len(e.Parts) == 1 {
+		are = "is"
+	}
+	fmt.Fprintf(&b, "%s: %d of %d parts %s missing or damaged: %s", e.Dir, len(e.Parts), e.Of, are, ranges(e.Parts))
 	return b.String()
 }
 

@@ -31,8 +31,8 @@ var Trellis = &Pass{
 		"best values. The cost model gives the energy of each value in this layer, workload and role, and the plan " +
 		"stores these energies. LAMBDA weights energy, as a share of the layer's energy, against error, as a share of " +
 		"the layer's output power. 1e-3 is gentle, 1e-1 leaves mostly powers of two. With --tokens, errors are " +
-		"weighted by the layers' real inputs. Of the passes measured in prefill, trellis with compensate saves the " +
-		"most energy within every budget of loss (docs/frontier.md).",
+		"weighted by the layers' real inputs. In each run measured in prefill (llama-17m), trellis with compensate " +
+		"saves the most energy of all passes within each budget of loss (docs/frontier.md).",
 	Args: func(args []string) error {
 		if l, err := strconv.ParseFloat(args[0], 64); err != nil || !(l > 0 && l <= 1000) {
 			return fmt.Errorf("%q is not a number above 0 and up to 1000", args[0])

@@ -18,6 +18,7 @@ var PositiveZero = &Pass{
 	Usage: "zeros",
 	Doc: "Replaces the code of −0 by the code of +0 in quantised weights of FP8 and FP4. No value changes. Passes that choose " +
 		"codes anew write +0 anyway.",
+	CodesOnly: true,
 	Codes: func(q *quant.Quantised, _ []string) string {
 		switch d := q.Tensors[0].DType; {
 		case d == weights.F8E4M3FNUZ || d == weights.F8E5M2FNUZ:

@@ -9,10 +9,14 @@ import (
 )
 
 // ErrUnmeasured marks a search whose record lacks measurements; see [Options.Measured].
-var ErrUnmeasured = errors.New("are not measured yet")
+var ErrUnmeasured = errors.New("not measured yet")
 
 func unmeasured(missing, all int) error {
-	return fmt.Errorf("%d of %d layers %w", missing, all, ErrUnmeasured)
+	are := "are"
+	if missing == 1 {
+		are = "is"
+	}
+	return fmt.Errorf("%d of %d layers %s %w", missing, all, are, ErrUnmeasured)
 }
 
 // Measure measures the curves and the sensitivities of some layers, and stores them in o.Record, which is required.

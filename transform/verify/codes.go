@@ -276,7 +276,7 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 				continue
 			}
 			if mant, _ := math.Frexp(float64(s)); math.Ldexp(mant, d.Bits+1) != math.Trunc(math.Ldexp(mant, d.Bits+1)) {
-				return fmt.Errorf("scale %d is %g, which has more than %d mantissa bits", i, s, d.Bits)
+				return fmt.Errorf("scale %d is %g, which has more than %s", i, s, bitsOf(d.Bits, "mantissa"))
 			}
 			if r := s / was; r < 0.5 || r > 2 {
 				return fmt.Errorf("scale %d is %g in the output and %g in the source", i, s, was)
@@ -302,7 +302,7 @@ func zeroedCodes(m *Codes, zeroed int) error {
 				code -= int(r.ZeroPoint(n, k))
 			}
 			if code&(1<<zeroed-1) != 0 {
-				return fmt.Errorf("the plan zeroes %d low bits, and in code [%d, %d] one of them is not zero", zeroed, n, k)
+				return fmt.Errorf("the plan zeroes %s, and code [%d, %d] has low bits that are not zero", bitsOf(zeroed, "low"), n, k)
 			}
 			if !m.Alone || m.Reference || m.Source == nil {
 				continue

@@ -27,6 +27,14 @@ func valuesAre(n int) string {
 	return fmt.Sprintf("%d values are", n)
 }
 
+// bitsOf counts bits of a kind, such as low bits.
+func bitsOf(n int, kind string) string {
+	if n == 1 {
+		return "1 " + kind + " bit"
+	}
+	return fmt.Sprintf("%d %s bits", n, kind)
+}
+
 // compare compares every element of the output with the image of the source. scale multiplies the source's inputs
 // (nil: ones), and then add is added. A shift is neither signal nor noise. may is the tolerance (nil: any value).
 func (p *pair) compare(ctx context.Context, im *image, scale []float64, add float64, may *tolerance) (difference, error) {

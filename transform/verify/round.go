@@ -30,7 +30,11 @@ var Round = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 				return nil
 			}
 			if got := t.pair.zeroBits(t.pair.b); got < d.Zeroed {
-				return fmt.Errorf("the plan zeroes %d low bits, and %d are zero", d.Zeroed, got)
+				areZero := fmt.Sprintf("%d are", got)
+				if got == 1 {
+					areZero = "1 is"
+				}
+				return fmt.Errorf("the plan zeroes %s, and %s zero", bitsOf(d.Zeroed, "low"), areZero)
 			}
 			return nil
 		},
