@@ -86,7 +86,8 @@ All linear layers of %s, a small trained Llama ([results.md](results.md)), were 
 of this page. A point has a strategy and a budget. The strategy is the set of passes that the search may use. The budget is the
 largest allowed rise of perplexity. The search used calibration tokens only. Perplexity is measured on %d evaluation tokens by
 [bench/loss.py](../bench/loss.py), and is %.4f before conversion. Energy is measured for the GEMMs of all linear layers,
-relative to the original weights. Perplexity and energy have 95 %% intervals.
+relative to the original weights. Perplexity and energy have 95 %% intervals. The plans are
+from 2026-11-21 or earlier; a later version may choose other values for the same command.
 
 `, "`go test ./bench -run FrontierPage -update`", "`"+f.Model+"`", f.Tokens, math.Exp(f.Loss))
 	f.caption(print)
