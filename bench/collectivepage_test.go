@@ -23,7 +23,7 @@ Large models are divided among the cards of a host (tensor parallelism). After a
 all-reduce adds the cards' partial sums, and an all-gather gives every card the other cards' columns. A conversion changes the weights and
 not the exchanged activations. So the relative saving is smaller with the exchange than without it.
 
-The first tables compare GEMMs with different BF16 weights on two H100s. Savings were not measured on two H200s. [patterns.md](patterns.md)
+The first tables compare GEMMs with different BF16 weights on two cards, H100s. Savings were not measured on two H200s. [patterns.md](patterns.md)
 explains the names of the weights.
 
 - **Without exchange**: both cards multiply. The cards wait for each other after 25 ms or 256 GEMMs, whichever is sooner.
@@ -68,7 +68,7 @@ const overTimeIntroduction = `
 ## Power of each card
 
 ` + "`lowtoggle profile --collective`" + ` measures the power over time of each card, with random weights, in three cases: the GEMM alone, the exchange
-alone, and both at once. *Power* is the mean over the second half of 200 ms of work. It may exceed the limit of 700 W, because the card's
+alone, and both at once. *Power* is the mean over the second half of the work. It may exceed the card's power limit, because the card's
 controller reacts late ([power-h200.md](power-h200.md)). *Idle* is the power before the work. *Multipliers*, *on chip* and
 *memory* are predicted by the [component model](components.md); for an exchange they are lower bounds. *Rest* is the
 measured power minus idle and predicted power: links between the cards, awake multiprocessors and the model's error. *Golden runs* are

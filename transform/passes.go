@@ -31,7 +31,7 @@ var Passes = Table{
 	{pass.Reorder, verify.Reorder, "reorder comes before signs, because signs compares neighbours in the new order"},
 	{pass.Signs, verify.Signs, "signs compares neighbours in the order that reorder chooses"},
 	{pass.Shift, verify.Shift, "shift adds constants in real arithmetic, before any value is rounded"},
-	{pass.Prune, verify.Prune, "whole inputs are pruned before single weights are zeroed"},
+	{pass.Prune, verify.Prune, "sparsify then ranks the weights that are left"},
 	{pass.Sparsify, verify.Sparsify, "zeros are chosen before the other weights get new values"},
 	{pass.PositiveZero, verify.PositiveZero, "zeros replaces codes of −0 before other codes are chosen"},
 	{pass.Scales, verify.Scales, "scales are chosen before the codes that they multiply"},

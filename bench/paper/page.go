@@ -167,12 +167,13 @@ func (p *page) points() {
 		p.print("\n### Points of %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")
 		var lost Result
+		axis := ""
 		for _, e := range experiments {
 			var places []string
 			for _, r := range s.of[e.ID] {
 				places = append(places, fmt.Sprintf("%v: %s", r.X, within(r.Relative, r.HalfWidth))+seeds(r.Seeds))
 				if r.Flushed > lost.Flushed {
-					lost = r
+					lost, axis = r, e.Axis
 				}
 			}
 			if places != nil {
@@ -180,7 +181,7 @@ func (p *page) points() {
 			}
 		}
 		if lost.Flushed > 0 {
-			p.print("\nThe division by a power of two set at most %.2g %% of a point's elements to zero (experiment %s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
+			p.print("\nThe division by a power of two set at most %.2g %% of a point's elements to zero (experiment %s, %s: %v).\n", 100*lost.Flushed, lost.Experiment, axis, lost.X)
 		}
 	}
 }

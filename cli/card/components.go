@@ -235,7 +235,7 @@ func how(simulated bool) string {
 }
 
 func (r *componentsJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: kernel power, %s and predicted at the same clock, in total and by component\n\n", printable.Quote(r.Card), how(r.Simulated))
+	fmt.Fprintf(w, "%s: kernel power at the same clock, %s in total, and predicted in total and by component\n\n", printable.Quote(r.Card), how(r.Simulated))
 	for _, held := range []bool{false, true} {
 		r.kernels(w, held)
 	}

@@ -41,11 +41,11 @@ func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err err
 	case m.Card == card:
 		besides = "; " + usual + " is incomplete"
 	default:
-		besides = "; " + usual + " is of " + m.Card
+		besides = "; " + usual + " is of " + m.Card + ": give calibrate another OUT"
 	}
 	m, err := component.Find(card)
 	if errors.Is(err, component.ErrUnknown) {
-		return nil, fmt.Sprintf("power by component: %v%s. lowtoggle then reads %s in the current folder, or the file that --components names", err, besides, usual), nil
+		return nil, fmt.Sprintf("power by component: %v%s. After the measurement, lowtoggle reads %s in the current folder, or the file that --components names", err, besides, usual), nil
 	}
 	if err != nil {
 		return nil, "", err

@@ -192,7 +192,7 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 		term.Remark(w, "note", outOfTime(t.Run))
 	}
 	if missed > 0 {
-		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, with the note \"copy differs\", the copy's energy differs from the original's; by chance this happens in one row of twenty", term.Plural(missed, "row", "rows"), len(rows)))
+		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, with the note \"copy differs\" or \"invalid\", the copy's energy differs from the original's; by chance this happens in one row of twenty", term.Plural(missed, "row", "rows"), len(rows)))
 	}
 	term.Remarks(w, "warning", warnings)
 }

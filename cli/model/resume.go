@@ -75,7 +75,7 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 		case errors.Is(err, plan.ErrInvalid) && isNoPlan(js):
 			err = fmt.Errorf("%w: the file is no plan: name one that lowtoggle plan has written, or a conversion's %s", err, plan.ManifestName)
 		case errors.Is(err, plan.ErrInvalid) && strings.Contains(err.Error(), "unknown field"):
-			err = fmt.Errorf("%w: name one that lowtoggle plan of this version has written, or a conversion's %s", err, plan.ManifestName)
+			err = fmt.Errorf("%w: give a plan, or a conversion's %s, that this version of lowtoggle has written", err, plan.ManifestName)
 		}
 	}
 	if flag.IsAbsent(err) {

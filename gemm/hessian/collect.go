@@ -128,7 +128,7 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 }
 
 // ErrOther is the error for a shared folder with statistics of another key.
-var ErrOther = errors.New("has calibration statistics of another model, other tokens or another kind of device: name another folder, or remove this one if no other process uses it")
+var ErrOther = errors.New("has calibration statistics of another model, other tokens or another kind of device: give the same model, tokens and kind of device to all parts of a search, or another folder to this search")
 
 // lockName is the file that a collecting process locks.
 const lockName = "lock"

@@ -215,7 +215,7 @@ var broken = map[string]struct {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"choices": []}`))
 	}, `the server does not stream: Content-Type "application/json": {"choices": []}`},
-	"malformed":    {events("data: {\"choices\": [\n\n"), "an event is not the JSON of a completion (unexpected end of JSON input): {\"choices\": ["},
+	"malformed":    {events("data: {\"choices\": [\n\n"), "an event is not the JSON of a completion (unexpected end of JSON input): {\"choices\": [: look at the server's log"},
 	"wrong type":   {events("data: {\"choices\": 3}\n\n"), "an event is not the JSON of a completion"},
 	"not UTF-8":    {events("data: {\"choices\": [{\"text\": \"\xff\"}]}\n\n"), "an event of the stream is not UTF-8"},
 	"huge line":    {func(w http.ResponseWriter, r *http.Request) { endless(w, r, "xxxxxxxx") }, "an event of the stream has more than 1048576 bytes"},

@@ -276,7 +276,7 @@ func (e *endpoint) probe(ctx context.Context, q request) (answer, error) {
 	}
 	var status StatusError
 	if errors.As(err, &status) && status.Status == http.StatusNotFound && !e.chat {
-		err = fmt.Errorf("%w; a server with chat completions only needs the full address, which ends in /v1/chat/completions", err)
+		err = fmt.Errorf("%w; if the server offers only chat completions, give the full address, which ends in /v1/chat/completions", err)
 	}
 	if err != nil {
 		return a, err

@@ -88,7 +88,7 @@ type chunk struct {
 // parseChunk reads an event's data. It fails for an event that reports an error.
 func parseChunk(data []byte) (c chunk, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("an event is not the JSON of a completion (%w): %s", err, quoted(data))
+		return c, fmt.Errorf("an event is not the JSON of a completion (%w): %s: look at the server's log", err, quoted(data))
 	}
 	switch {
 	case len(c.Error) > 0 && string(c.Error) != "null":

@@ -147,7 +147,7 @@ func startWatchdog(p *exec.Cmd, card string, lock *os.File, original Original) (
 				err = fmt.Errorf("the watchdog answered %q", line)
 			}
 		case <-time.After(watchPatience):
-			err = fmt.Errorf("the watchdog was not ready after %v", watchPatience)
+			err = fmt.Errorf("the watchdog was not ready after %v: run the sweep again when the machine is less busy", watchPatience)
 		}
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ var Round = &Pass{
 	Name: "round", Class: Lossy, Chooser: true,
 	Usage: "round[=BITS[/truncate]]",
 	Doc: "Zeroes the BITS low mantissa bits of every value. Values are rounded to nearest (ties to even), or truncated " +
-		"with /truncate. A value that would round to infinity becomes the largest finite value. Without BITS, the " +
+		"with /truncate. A value that would round beyond the type's range is truncated. Without BITS, the " +
 		"planner zeroes as many bits as the budget allows. The pass saves energy in every workload.",
 	Args: checkRound,
 	Codes: func(q *quant.Quantised, args []string) string {

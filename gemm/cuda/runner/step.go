@@ -212,7 +212,7 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 func (s *Step) finite() error {
 	next, err := s.tokens()
 	if at := slices.IndexFunc(next, func(t int32) bool { return t < 0 || int(t) >= s.model.decoder.Vocab }); err == nil && at >= 0 {
-		return fmt.Errorf("the logits of sequence %d are not finite in %v: compute the model's loss to find the layer", at, s.model.act)
+		return fmt.Errorf("the logits of sequence %d are not finite in %v: look for infinite, NaN or very large weights", at, s.model.act)
 	}
 	return err
 }
