@@ -124,7 +124,7 @@ func TestPage(t *testing.T) {
 		"### Effects at 2048³, both operands", "### Effects at 8192³, weights only, stationary",
 		"| **holds** |", "| **does not hold** |", "**not measured**",
 		"| fp16-2048-both | 1 | 207 | 7 |", "| all | 2 | 405 | 14 |",
-		"25 % of a point's elements to zero (experiment 3b at 64)",
+		"25 % of a point's elements to zero (experiment 3b, mean (σ = 1): 64)",
 	}
 	for _, tk := range takeaways {
 		want = append(want, "| "+tk.ID+" | "+tk.Claim+" |")

@@ -93,7 +93,7 @@ func TestModels(t *testing.T) {
 		mux.Handle("/v1/chat/completions", &model{chat: true})
 		n.start(t, "a", mux)
 		_, err := serve.Compare(t.Context(), newBoard(1).list(), serve.Servers{Baseline: server("a")}, short(&n))
-		if err == nil || !strings.Contains(err.Error(), "status 404 Not Found: 404 page not found; a server with chat completions only needs the full address") {
+		if err == nil || !strings.Contains(err.Error(), "status 404 Not Found: 404 page not found; if the server offers only chat completions, give the full address") {
 			t.Error(err)
 		}
 	})
