@@ -72,7 +72,8 @@ alone, and both at once. *Power* is the mean over the second half of the work. I
 controller reacts late ([power-h200.md](power-h200.md)). *Idle* is the power before the work. *Multipliers*, *on chip* and
 *memory* are predicted by the [component model](components.md); for an exchange they are lower bounds. *Rest* is the
 measured power minus idle and predicted power: links between the cards, awake multiprocessors and the model's error. *Golden runs* are
-the runs in the main bin of execution times. The committed records have no single readings.
+the runs in the main bin of execution times. The second number of *power* is half of the 95 % interval. Power is *steady* if it no longer changed for a
+quarter of the run; the list below a table says why the other rows are not steady. The committed records have no single readings.
 `
 
 // overTimeTable returns Markdown with the power of every card in a record of power over time.
@@ -80,12 +81,25 @@ func overTimeTable(file string, r *collective.OverTime) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThe record [%s](../bench/%s%s) has an all-%s of %s between %d × %s with NCCL %s, from this command:\n\n```\n%s\n```\n\n", file, recorded, file,
 		strings.TrimPrefix(string(r.Operation), "all"), exchanged(r.Bytes), len(r.Cards), r.Cards[0].GPU, r.Library, r.Cards[0].Command)
-	b.WriteString("| work | card | time | power | idle | multipliers | on chip | memory | rest | golden runs |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| work | card | time | power | idle | multipliers | on chip | memory | rest | golden runs | steady |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	works := len(r.Parts) / len(r.Cards)
+	notes := ""
 	for i, p := range r.Parts {
-		of := r.Cards[i/works].Profiles[i%works]
-		fmt.Fprintf(&b, "| %s | %d | %s | %.0f W ± %.0f | %.0f W | %s | %s | %s | %.0f W | %d of %d |\n", p.Work, p.Card, shortTime(p.Seconds),
-			p.Watts, (p.High-p.Low)/2, p.Idle, wattsCell(p.Multipliers), wattsCell(p.OnChip), wattsCell(p.HBM), p.Rest, of.Golden, of.Taken)
+		of, steady := r.Cards[i/works].Profiles[i%works], "yes"
+		if !of.Steady.SSP.Found {
+			steady = "no"
+			notes += fmt.Sprintf("- card %d, %s: %s\n", p.Card, p.Work, of.Steady.SSP.Why)
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %.0f W ± %.1f | %.0f W | %s | %s | %s | %.0f W | %d of %d | %s |\n", p.Work, p.Card, shortTime(p.Seconds),
+			p.Watts, (p.High-p.Low)/2, p.Idle, wattsCell(p.Multipliers), wattsCell(p.OnChip), wattsCell(p.HBM), p.Rest, of.Golden, of.Taken, steady)
+	}
+	for i, c := range r.Cards {
+		for _, text := range c.Warnings {
+			notes += fmt.Sprintf("- card %d, warning: %s\n", i, text)
+		}
+	}
+	if notes != "" {
+		b.WriteString("\n" + notes)
 	}
 	return b.String()
 }

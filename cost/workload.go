@@ -66,7 +66,7 @@ type Workload struct {
 var DefaultWorkload = Workload{Prefill: 1}
 
 // ParseWorkload parses "prefill", "decode", or a share for each, as in "prefill=0.3,decode=0.7" or
-// "prefill=30%%,decode=70%%".
+// "prefill=30%,decode=70%".
 func ParseWorkload(s string) (Workload, error) {
 	switch s {
 	case "prefill":

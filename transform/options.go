@@ -140,7 +140,7 @@ func (o *Options) Validate() error {
 			}
 		}
 		if c.Pass.SearchOnly && len(c.Args) == 0 && maxLoss == nil {
-			bad("%s without an argument needs a budget of loss (--max-loss): give the budget, or an argument, as in %s", c.Pass.Name, c.Pass.Usage)
+			bad("%s without an argument needs a budget of loss: give the budget, or an argument, as in %s", c.Pass.Name, c.Pass.Usage)
 		}
 		if c.Pass.NeedsHessians && o.Hessians == nil && o.Tokens == nil {
 			bad("%s needs the layers' inputs: %w", c.Pass.Name, ErrNoTokens)

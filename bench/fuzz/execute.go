@@ -44,7 +44,7 @@ func execute(ctx context.Context, folder string, t target, length time.Duration)
 	did.Seconds = time.Since(begin).Seconds()
 	did.Processor = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	failing := failingInput.FindSubmatch(out.Bytes())
-	if err == nil || failing == nil && (wasInterrupted || endedLate.Match(out.Bytes())) {
+	if err == nil || failing == nil && (wasInterrupted || late.Err() == nil && endedLate.Match(out.Bytes())) {
 		return did, nil
 	}
 	c := crash{Date: begin.UTC().Format(time.DateOnly), Output: string(out.Bytes()[max(0, out.Len()-mostOutput):])}

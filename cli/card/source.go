@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // sourceHelp explains sources.
@@ -37,7 +38,7 @@ func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 
 // noticeOrder prints a notice if w is a conversion and against is not, so that the user probably swapped both.
 func noticeOrder(c *cli.Context, w, against operand.Source) {
-	if w.Path == "" || against.Path == "" {
+	if w.Path == "" || against.Path == "" || weights.IsURL(against.Path) {
 		return
 	}
 	if _, err := plan.ReadManifest(w.Path); err != nil {

@@ -171,7 +171,7 @@ func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
 		t.Error(err)
 	}
 	err := overBudget("out", of(0.002, nats(0.001)))
-	if !errors.Is(err, exit.ErrShort) || !strings.Contains(err.Error(), "rises by 0.200 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
+	if !errors.Is(err, exit.ErrShort) || !strings.Contains(err.Error(), "out: perplexity rises by 0.2002 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
 		t.Errorf("%v", err)
 	}
 }

@@ -284,6 +284,11 @@ func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, ou
 // convert finds or makes the plan and applies it. did describes the outcome in a few words.
 func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options, folder transform.FolderOptions) (r *transform.Conversion, did string, err error) {
 	out, resume := args[1], c.Bool("resume")
+	release, err := holdSearch(out, o.Tokens)
+	if err != nil {
+		return nil, "", err
+	}
+	defer exit.CloseAll(&err, release)
 	event, end := term.Progress(c)
 	defer end()
 	o.Progress = counted(o, len(searchStages), event)
@@ -309,11 +314,6 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 		return nil, "", err
 	}
 	if given == nil {
-		var release func() error
-		if release, err = holdSearch(out, o.Tokens); err != nil {
-			return nil, "", err
-		}
-		defer exit.CloseAll(&err, release)
 		noticeSearch(c, out, o.Tokens)
 	}
 	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Replace: old, Folder: folder,

@@ -33,7 +33,7 @@ func openConverted(ctx context.Context, src *weights.Model, source, out, family 
 		return nil, err
 	}
 	if _, absent := os.Lstat(out); errors.Is(absent, fs.ErrNotExist) && weights.FromHub(out) == "" {
-		if p, unread := transform.Unfinished(out); p != nil || unread != nil || transform.HasSearch(besideOut(out)) {
+		if p, _ := transform.Unfinished(out); p != nil || transform.HasSearch(besideOut(out)) {
 			return nil, weights.Absent(out, "this conversion is not finished: wait until convert ends; after an interrupt, run the same convert command again with --resume")
 		}
 		return nil, weights.Absent(out, "there is no such file or folder: name the result of a conversion, or convert first:\n"+

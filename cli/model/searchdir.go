@@ -65,32 +65,61 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 	return dir, true, err
 }
 
-// holdSearch reserves the search's folder beside an output for this process until release is called. While another process
-// holds the folder, it returns an error. The folder of --search-dir is shared and not held. t may be nil.
+// holdSearch reserves the search's folder beside an output for this process until release is called. If another process
+// uses the folder, the error says so. The folder of --search-dir is shared and not reserved. t may be nil.
 func holdSearch(out string, t *transform.Tokens) (release func() error, err error) {
+	nothing := func() error { return nil }
 	dir := besideOut(out)
-	if t != nil && !t.Keep {
-		dir = t.Dir
+	if t == nil || t.Keep {
+		if errors.Is(lock.Check(dir), lock.ErrHeld) {
+			return nil, searchRuns(dir)
+		}
+		return nothing, nil
+	}
+	dir = t.Dir
+	const tries = 100 // another process can remove the folder between two steps
+	for range tries {
 		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return func() error { return nil }, nil // the search reports why there can be no folder
+			return nothing, nil // the search reports why there can be no folder
 		}
-	} else if !errors.Is(lock.Check(dir), lock.ErrHeld) {
-		return func() error { return nil }, nil
-	}
-	held, err := lock.Folder(dir)
-	switch {
-	case errors.Is(err, lock.ErrHeld):
-		return nil, exit.OutputError(weights.FileErrorf(dir, "another process searches in this folder for the same output: wait until it ends, or choose another output"))
-	case err != nil && !lock.None(err) && !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	return func() error {
-		_ = os.Remove(dir) // fails if the folder has results of an interrupted search
-		if held == nil {
-			return nil
+		held, err := lock.Folder(dir)
+		switch {
+		case errors.Is(err, lock.ErrHeld):
+			return nil, searchRuns(dir)
+		case errors.Is(err, fs.ErrNotExist): // its process has just removed it
+			continue
+		case lock.None(err) || err == nil && held == nil:
+			return nothing, nil
+		case err != nil:
+			return nil, weights.FileErrorf(dir, "the folder could not be locked (%w): choose another output, or name another folder with --search-dir", err)
+		case !sameFolder(held, dir, os.Stat):
+			if err := held.Close(); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		return held.Close()
-	}, nil
+		return func() error {
+			if sameFolder(held, dir, os.Lstat) { // not a link
+				_ = os.Remove(dir) // fails if the folder has results of an interrupted search
+			}
+			return held.Close()
+		}, nil
+	}
+	return nothing, nil
+}
+
+// sameFolder reports whether an open folder is the one of this name.
+func sameFolder(open *os.File, dir string, stat func(string) (os.FileInfo, error)) bool {
+	own, err := open.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := stat(dir)
+	return err == nil && os.SameFile(own, named)
+}
+
+func searchRuns(dir string) error {
+	return exit.OutputError(weights.FileErrorf(dir, "another process is using this folder: wait until it ends, or choose another output, or name another folder with --search-dir"))
 }
 
 // noticeSearch prints whether the results of an interrupted search for the same output are used again.
@@ -99,9 +128,9 @@ func noticeSearch(c *cli.Context, out string, t *transform.Tokens) {
 	switch {
 	case !transform.HasSearch(dir):
 	case searchesIn(t, dir):
-		term.Notice(c, "%s holds results of an interrupted search; results for the same model, tokens and passes are used again", dir)
+		term.Notice(c, "%s holds results of an unfinished search; results for the same model, tokens and passes are used again", dir)
 	default:
-		term.Notice(c, "%s holds results of an interrupted search, which this conversion does not use: "+
+		term.Notice(c, "%s holds results of an unfinished search, which this conversion does not use: "+
 			"give --tokens and all other flags as before to continue the search, or remove %[1]s", dir)
 	}
 }
@@ -113,7 +142,7 @@ func leftSearch(out string, t *transform.Tokens) string {
 	if searchesIn(t, dir) || !transform.HasSearch(dir) {
 		return ""
 	}
-	return dir + " holds results of an interrupted search, which this conversion did not use: remove the folder, or run the interrupted command again with another OUT and --search-dir " +
+	return dir + " holds results of an unfinished search, which this conversion did not use: remove the folder, or run the unfinished command again with another OUT and --search-dir " +
 		term.Words(dir)
 }
 
