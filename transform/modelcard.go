@@ -55,7 +55,7 @@ func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, 
 	}
 	line("\n### What was changed\n")
 	if kinds := t.Summary(m, p, layout); len(kinds) > 0 {
-		line("| kind of layer | layers | %s | lowest output SNR of a layer | predicted change of these layers' energy |\n|---|---|---|---|---|", changeHead(p))
+		line("| kind of layer | layers | %s | %s | predicted change of these layers' energy |\n|---|---|---|---|---|", changeHead(p), snrHead(p))
 		for _, k := range kinds {
 			line("| %s | %d | %s | %s | %s |", k.Kind, k.Layers, treatments(k), cardDecibels(k.LowestSNR), cardChange(k.Energy != nil, func() float64 { return k.Energy.Relative }))
 		}
@@ -135,6 +135,18 @@ func percent(change float64) string {
 		return fmt.Sprintf("−%.1f %%", -v)
 	}
 	return fmt.Sprintf("+%.1f %%", v)
+}
+
+// snrHead returns the head of the column of output SNRs. It names the inputs if all SNRs are on the layers' real inputs.
+func snrHead(p *plan.Plan) string {
+	real, other := false, false
+	for _, o := range p.Predictions {
+		real, other = real || o.InputSNR != nil, other || o.SNR != nil || o.SampleSNR != nil
+	}
+	if real && !other {
+		return "lowest output SNR of a layer, on its inputs from the calibration tokens"
+	}
+	return "lowest output SNR of a layer"
 }
 
 // changeHead is the heading of the column with the changes. In a new format, nearest codes are not listed as changes.
