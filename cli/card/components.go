@@ -235,7 +235,8 @@ func how(simulated bool) string {
 }
 
 func (r *componentsJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: kernel power at the same clock, %s in total, and predicted in total and by component\n\n", printable.Quote(r.Card), how(r.Simulated))
+	title := fmt.Sprintf("%s: kernel power at the same clock, %s in total, and predicted in total and by component", printable.Quote(r.Card), how(r.Simulated))
+	fmt.Fprintln(w, term.Wrap(title, "", "  ", term.Width))
 	for _, held := range []bool{false, true} {
 		r.kernels(w, held)
 	}

@@ -159,7 +159,7 @@ changed, so OUT is a copy; the tensors do not fit config.json.`,
 			if texts := copiedTokens(m, r.Manifest.LeftOut); texts != "" {
 				report.Notes = append(report.Notes, texts)
 			}
-			report.Loss, report.Found = loss, r.Plan.Search
+			report.Loss, report.Found, report.Finished = loss, r.Plan.Search, strings.HasPrefix(did, alreadyThere)
 			err = term.JSON(c.App.Writer, report)
 		} else {
 			printPlan(c.App.Writer, m, r.Plan, layoutOf(c, m))
@@ -260,6 +260,7 @@ type convertJSON struct {
 	Found     *plan.Search       `json:"found,omitempty"`
 	Loss      *lossJSON          `json:"loss,omitempty"` // on evaluation tokens
 	LeftOut   []weights.Leftover `json:"left_out,omitempty"`
+	Finished  bool               `json:"already_finished,omitempty"` // the same conversion was finished before; nothing was written
 }
 
 func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, out string, took time.Duration) convertJSON {
@@ -278,7 +279,7 @@ func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, ou
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
 	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Kernels, predict.CoverageOf(m, layout), man.Plan.Quantised,
-		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil, man.LeftOut}
+		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil, man.LeftOut, false}
 }
 
 // convert finds or makes the plan and applies it. did describes the outcome in a few words.

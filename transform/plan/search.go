@@ -7,7 +7,7 @@ type Trial struct {
 	Divergence float64     `json:"divergence"`         // measured divergence, nats per token
 	Loss       float64     `json:"loss"`               // measured rise of the loss, nats per token
 	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval of Loss; absent with a single sequence
-	Kept       bool        `json:"kept,omitempty"`     // within the budget, and the best so far
+	Kept       bool        `json:"kept,omitempty"`     // within the budget, and the best so far; the last such trial is the result
 }
 
 // Search is the record of a search for a budget of loss.
