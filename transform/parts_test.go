@@ -333,9 +333,14 @@ func TestPartsOfOthersAreRefused(t *testing.T) {
 	_, err = x.part(whole, 1, 3)
 	wantError(t, err, "is not an unfinished conversion")
 	wantError(t, x.finish(whole), "no part has been started there")
-	for _, part := range []apply.Part{{Number: 0, Of: 3}, {Number: 4, Of: 3}, {Number: 1, Of: 0}, {Number: 1, Of: apply.MostParts + 1}} {
+	for part, want := range map[apply.Part]string{
+		{Number: 0, Of: 3}:                   "there is no part 0",
+		{Number: 4, Of: 3}:                   "there is no part 4",
+		{Number: 1, Of: 0}:                   "the number of parts is 0",
+		{Number: 1, Of: apply.MostParts + 1}: "the number of parts is ",
+	} {
 		_, err = x.part(out, part.Number, part.Of)
-		wantError(t, err, "part "+part.String())
+		wantError(t, err, want)
 	}
 	ok(t, os.Mkdir(filepath.Join(filepath.Dir(out), "taken"), 0o777))
 	_, err = x.part(filepath.Join(filepath.Dir(out), "taken"), 1, 3)
