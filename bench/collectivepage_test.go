@@ -72,8 +72,9 @@ alone, and both at once. *Power* is the mean over the second half of the work. I
 controller reacts late ([power-h200.md](power-h200.md)). *Idle* is the power before the work. *Multipliers*, *on chip* and
 *memory* are predicted by the [component model](components.md); for an exchange they are lower bounds. *Rest* is the
 measured power minus idle and predicted power: links between the cards, awake multiprocessors and the model's error. *Golden runs* are
-the runs in the main bin of execution times. The second number of *power* is half of the 95 % interval. Power is *steady* if it no longer changed for a
-quarter of the run; the list below a table says why the other rows are not steady. The committed records have no single readings.
+the runs in the main bin of execution times. The second number of *power* is half of the 95 % interval. Power is *steady* if it changed
+by less than the tolerance for a quarter of the run; the list below a table says why the other rows are not steady. The committed records
+have no single readings.
 `
 
 // overTimeTable returns Markdown with the power of every card in a record of power over time.

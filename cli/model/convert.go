@@ -302,7 +302,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 			term.Notice(c, "--resume: %s was finished with the earlier options, which are not the defaults: %s", out, withRecipe(m, o, was))
 		}
 		r := &transform.Conversion{Plan: man.Plan, Manifest: man}
-		if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // the earlier run may have ended before these steps
+		if err := errors.Join(removeLeft(out, o.Tokens), compare(c, r, args, o)); err != nil { // the earlier run may have ended before these steps
 			return nil, "", err
 		}
 		if c.Bool("force") {

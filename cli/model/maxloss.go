@@ -58,7 +58,7 @@ func errAboveMaxLoss(out string, rise float64, limit *float64) error {
 	if limit == nil || rise <= *limit {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: perplexity rises by %.4g %%, more than the %.3g %% allowed; convert again within a smaller budget: --max-loss with --tokens, or a larger --min-snr",
+	return fmt.Errorf("%w: %s: perplexity rises by %.4f %%, more than the %.3g %% allowed; convert again within a smaller budget: --max-loss with --tokens, or a larger --min-snr",
 		exit.ErrShort, printable.Quote(out), 100*math.Expm1(rise), 100*math.Expm1(*limit))
 }
 

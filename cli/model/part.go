@@ -140,7 +140,9 @@ func finishParts(c *cli.Context, m *weights.Model, p *plan.Plan, args []string, 
 		did = alreadyThere
 	}
 	if c.Bool("json") {
-		if err := term.JSON(c.App.Writer, convertReport(m, layoutOf(c, m), man, args[1], took)); err != nil {
+		report := convertReport(m, layoutOf(c, m), man, args[1], took)
+		report.Finished = before
+		if err := term.JSON(c.App.Writer, report); err != nil {
 			return err
 		}
 	} else {

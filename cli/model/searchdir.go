@@ -69,14 +69,25 @@ func searchDir(c *cli.Context, model, beside, key string) (dir string, kept bool
 // uses the folder, the error says so. The folder of --search-dir is shared and not reserved. t may be nil.
 func holdSearch(out string, t *transform.Tokens) (release func() error, err error) {
 	nothing := func() error { return nil }
-	dir := besideOut(out)
 	if t == nil || t.Keep {
-		if errors.Is(lock.Check(dir), lock.ErrHeld) {
-			return nil, searchRuns(dir)
+		dirs := []string{besideOut(out)}
+		if t != nil {
+			dirs = append(dirs, t.Dir)
+		}
+		for _, dir := range dirs {
+			if errors.Is(lock.Check(dir), lock.ErrHeld) {
+				return nil, searchRuns(dir)
+			}
 		}
 		return nothing, nil
 	}
-	dir = t.Dir
+	dir := t.Dir
+	removed := func() error {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			_ = os.Remove(dir) // fails if the folder has results of an unfinished search
+		}
+		return nil
+	}
 	const tries = 100 // another process can remove the folder between two steps
 	for range tries {
 		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -89,7 +100,7 @@ func holdSearch(out string, t *transform.Tokens) (release func() error, err erro
 		case errors.Is(err, fs.ErrNotExist): // its process has just removed it
 			continue
 		case lock.None(err) || err == nil && held == nil:
-			return nothing, nil
+			return removed, nil
 		case err != nil:
 			return nil, weights.FileErrorf(dir, "the folder could not be locked (%w): choose another output, or name another folder with --search-dir", err)
 		case !sameFolder(held, dir, os.Stat):
@@ -100,7 +111,7 @@ func holdSearch(out string, t *transform.Tokens) (release func() error, err erro
 		}
 		return func() error {
 			if sameFolder(held, dir, os.Lstat) { // not a link
-				_ = os.Remove(dir) // fails if the folder has results of an interrupted search
+				return errors.Join(removed(), held.Close())
 			}
 			return held.Close()
 		}, nil
@@ -116,6 +127,22 @@ func sameFolder(open *os.File, dir string, stat func(string) (os.FileInfo, error
 	}
 	named, err := stat(dir)
 	return err == nil && os.SameFile(own, named)
+}
+
+// removeLeft removes the results of an interrupted search for a finished output, unless another process uses them. t are the
+// tokens of this conversion, or nil.
+func removeLeft(out string, t *transform.Tokens) error {
+	dir := besideOut(out)
+	if t == nil || t.Keep {
+		held, err := lock.Folder(dir)
+		if errors.Is(err, lock.ErrHeld) || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if held != nil {
+			defer held.Close()
+		}
+	}
+	return transform.RemoveUnkept(dir)
 }
 
 func searchRuns(dir string) error {
