@@ -93,7 +93,7 @@ const componentsPairs = `
 - If the weights come from memory, the split agrees with the sensor.
 - For FP8 8192³ the predicted memory power and the predicted total are too high. For INT8 8192³ the predicted memory power is too
   low. The kernels of cuBLASLt differ in the share of repeated reads that miss the cache. The model has one share for all kernels.
-- If the operands stay in the cache, the sensor's reading falls below the sensor's offset when the chip draws more power. The
+- If the operands stay in the cache, the sensor reads less than its offset for most products, and more for FP32 2048³. The
   chip's power affects the sensor, so differences of some tens of watts are not significant for these products.
 
 ### Pairs that differ in the weights' bits

@@ -29,7 +29,7 @@ const (
   with the original weights.
 - In decode ` + "`round=4`" + ` saves {decode} of energy. With the original weights, the card draws {decode power} W at {decode clock} GHz and reads
   {rate} TB/s of weights.
-- Reordering alone saves {reorder} of energy. This saving is within the error ([ordering.md](ordering.md)).
+- In prefill with stationary weights, reordering alone saves {reorder} of energy. This saving is within the error ([ordering.md](ordering.md)).
 - [frontier.md](frontier.md) has the measurements of ` + "`trellis`" + `.
 `
 	recipeNotes = `

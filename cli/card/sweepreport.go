@@ -185,7 +185,7 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	case r.Predicted:
 		term.Remark(w, "pred.", fmt.Sprintf("predicted, not measured. Only predictions for %g W rest on measurements of a card", r.Reference))
 		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
-			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less. – means that none of these changes the figure")
+			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other values of the exponent, of static and memory power, of the lowest voltage, and of memory-bound work at a low clock. – means that none of these values changes the figure")
 		}
 		term.Remark(w, "calibration", r.Calibration)
 	case r.Simulated:

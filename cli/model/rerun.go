@@ -97,7 +97,7 @@ func isConversion(out string) bool {
 // openMade opens a finished conversion whose files are unchanged.
 func openMade(c *cli.Context, out string, o transform.Options) (*apply.Made, error) {
 	made, err := apply.OpenMade(c.Context, out, o.Workers, o.Progress)
-	if errors.Is(err, apply.ErrNotMade) {
+	if info, unread := os.Lstat(strings.TrimRight(out, "/")); errors.Is(err, apply.ErrNotMade) && unread == nil && info.Mode()&fs.ModeSymlink == 0 {
 		err = fmt.Errorf("%w: choose a new folder, or remove this one yourself", err)
 	}
 	return made, err

@@ -83,7 +83,7 @@ func OpenMade(ctx context.Context, dir string, workers int, event func(progress.
 	} else if err != nil {
 		return nil, err
 	} else if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, notMade(dir, "it is a link, and only the folder that it points to can be replaced")
+		return nil, notMade(dir, "it is a link: give the path of the folder behind the link")
 	} else if !info.IsDir() {
 		return nil, notMade(dir, "it is not a folder")
 	}

@@ -26,7 +26,7 @@ var PositiveZero = &Pass{
 		case isFP8(q) || isFP4(q):
 			return ""
 		}
-		return "integers have one zero"
+		return "integers have no −0"
 	},
 	Candidates: func(_ context.Context, l *Layer, _ []string) ([]any, error) {
 		if l.Codes() == nil {
