@@ -88,7 +88,7 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	case nvml.ERROR_NO_PERMISSION:
 		return nil, noCard("no permission to read card %d: check the permissions of /dev/nvidia%d", index, index)
 	}
-	return nil, noCard("card %d cannot be read (%s)", index, returnName(ret))
+	return nil, noCard("card %d cannot be read (%s): check that nvidia-smi lists this card", index, returnName(ret))
 }
 
 // wholeCard returns an error for MIG slices and for cards with slices.
