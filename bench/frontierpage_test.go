@@ -142,7 +142,7 @@ Each row shows the point of least energy among the points whose measured perplex
 cells give the change of energy, the point and the rise of perplexity. The budgets of these points may
 differ.`)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
-		print(" A reading of a valid run is preferred; † marks a\nreading of an invalid run. To rank points, use the next table, which compares points of one run.")
+		print(" If a point has several readings, a reading of a\nvalid run is used; † marks a reading of an invalid run. To rank points, use the next table, which compares points of one run.")
 	}
 	print(`
 

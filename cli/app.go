@@ -129,7 +129,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 
 Options may stand before or after the arguments. lowtoggle COMMAND --help explains a command.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU,
-75 run the same command again (convert --part, or a model in a bucket).`
+75 run the same command again (--part, --finish, or a model in a bucket).`
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{model.Demo, model.Inspect, model.Plan, model.Convert, model.Verify, model.Eval,
 		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,

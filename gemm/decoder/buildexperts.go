@@ -47,9 +47,12 @@ func (b *builder) routing(data *expertsData) Routing {
 func (b *builder) grouped(e *Experts) {
 	n, r, from := e.Router.Outputs, e.Routing, e.Router.Outputs
 	if r.Groups > 0 {
-		if n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || n/r.Groups < r.Best {
-			b.config.failf("%s is %d and %s is %d, but %d experts cannot be divided into these groups",
-				b.family.ffn.experts.groups.name, r.Groups, b.family.ffn.experts.groupsUsed.name, r.GroupsUsed, n)
+		if least := max(1, r.Best); n%r.Groups != 0 || n/r.Groups < least {
+			b.config.failf("%s is %d, but must divide %d, the number of experts, into groups of at least %d", b.family.ffn.experts.groups.name, r.Groups, n, least)
+			return
+		}
+		if r.GroupsUsed < 1 || r.GroupsUsed > r.Groups {
+			b.config.failf("%s is %d, but must be from 1 to %d, the number of groups", b.family.ffn.experts.groupsUsed.name, r.GroupsUsed, r.Groups)
 			return
 		}
 		from = n / r.Groups * r.GroupsUsed

@@ -47,7 +47,7 @@ func checkFolds(layout *arch.Layout, steps []*plan.Step) error {
 		case known:
 			given[part], begun[norm] = true, true
 		case part.filled && layout.Claims[s.Tensor] != nil && layout.Claims[s.Tensor].Role == arch.Norm && (part.fill == 0 || part.fill == 1):
-			return fmt.Errorf("tensor %q: no fold of a norm fills this tensor with %g", s.Tensor, part.fill)
+			return fmt.Errorf("tensor %q: no fold of a norm fills this tensor with %g: make the plan again", s.Tensor, part.fill)
 		}
 	}
 	var missing []foldPart

@@ -27,8 +27,8 @@ var Scale = &Pass{
 		"of an index by one common power. The common powers of all indices are chosen together, for the values after " +
 		"the lossy passes. A common power shifts all exponents of an index to a range where the exponents of " +
 		"neighbouring weights differ in few bits. Common powers save energy on coarse grids, because zeros then differ " +
-		"in one bit from their neighbours. In decode, scale changes the measured energy of llama-17m by −2.5 percentage " +
-		"points on top of grid=2, and by −1.3 points on top of grid=4. Alone, scale changes the energy by −0.5 % " +
+		"in one bit from their neighbours. In decode, scale changes the measured energy of the linear layers of llama-17m " +
+		"by −2.5 percentage points on top of grid=2, and by −1.3 points on top of grid=4. Alone, scale changes the energy by −0.5 % " +
 		"(docs/scaling.md). In prefill, scale saves no measurable energy. A label is not scaled if one of its values is " +
 		"not finite. If a power would make a value overflow or become subnormal, the label gets a power nearer to 1. At " +
 		"run time, the activations between the two sides are multiplied by these powers of two. BF16 and FP32 runtimes " +

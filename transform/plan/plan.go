@@ -231,7 +231,7 @@ func decodePlain(js []byte) (*Plan, error) {
 		return nil, fmt.Errorf("%w: it has no plan_version: give a file that lowtoggle plan has written", ErrInvalid)
 	}
 	if p.Version < 1 || p.Version > Version {
-		return nil, fmt.Errorf("%w: it has version %d, and this program reads versions 1 to %d: use the lowtoggle that wrote it", ErrInvalid, p.Version, packedVersion)
+		return nil, fmt.Errorf("%w: the plan has version %d, and this program reads versions 1 to %d: use the version of lowtoggle that wrote the plan", ErrInvalid, p.Version, packedVersion)
 	}
 	for i, s := range p.Steps {
 		if err := s.check(); err != nil {
