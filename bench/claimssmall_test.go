@@ -128,7 +128,7 @@ func passesClaims(e *evidence) []claim {
 	}
 	whole := regexp.MustCompile(`\.\d %`)
 	return []claim{
-		says("the measured energy of llama-17m by {} percentage points on top of grid=2, and by {} points on top of grid=4. Alone, scale changes the energy by {} %", less("grid2"), less("grid4"),
+		says("the measured energy of the linear layers of llama-17m by {} percentage points on top of grid=2, and by {} points on top of grid=4. Alone, scale changes the energy by {} %", less("grid2"), less("grid4"),
 			whole.ReplaceAllStringFunc(percent(change(e.of("level-decode", "scale").RelativeEnergy), 1), func(s string) string { return strings.TrimSuffix(s, " %") })),
 		says("layers in BF16 keep an output SNR of about {} dB.", printed(0, lowest)),
 		says("The default of DAMP is {}, and {} for quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),
